@@ -1,0 +1,123 @@
+"""Files that appear complete or not at all: checks before the work, atomic renames after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpmix.errors import DataError, UsageError
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary name in the directory of `path`; at the end of the block what is there becomes `path`.
+
+    When the block raises, the temporary file is removed and `path` is as before.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `publish`.
+    """
+    final = check_output(path, force=force)
+    temporary = final.with_name(f".{final.name}.{secrets.token_hex(6)}.partial")
+    try:
+        yield temporary
+        publish(temporary, final, force=force)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, data: bytes, *, force: bool = False) -> None:
+    """Write a small file (a report, a table) through `replacing`.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `publish`.
+    """
+    with replacing(path, force=force) as temporary:
+        try:
+            temporary.write_bytes(data)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+def publish(work_path: str | Path, path: str | Path, *, force: bool = False) -> None:
+    """Bring a closed work file to the disk and give it its final name (same directory) in one step.
+
+    Raises
+    ------
+    UsageError
+        When `path` exists and `force` is not given.
+    DataError
+        When the file system refuses.
+    """
+    source, final = Path(work_path), check_output(path, force=force)
+    try:
+        fsync(source)
+        if force:
+            os.replace(source, final)
+        else:
+            _rename_new(source, final)
+        if os.name == "posix":
+            fsync(final.parent)
+    except FileExistsError as error:
+        raise UsageError(_exists(final)) from error
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+def check_output(path: str | Path, *, force: bool = False) -> Path:
+    """Say before any work is done whether `path` may be written; return it with symbolic links resolved.
+
+    Raises
+    ------
+    UsageError
+        When `path` exists and `force` is not given.
+    DataError
+        When `path` is a directory, or its directory does not exist.
+    """
+    final = Path(os.path.realpath(path))
+    if final.is_dir():
+        raise DataError(f"cannot write {path}: it is a directory")
+    if not final.parent.is_dir():
+        raise DataError(f"cannot write {path}: the directory {final.parent} does not exist")
+    if final.exists() and not force:
+        raise UsageError(_exists(Path(path)))
+    return final
+
+
+def fsync(path: Path) -> None:
+    """Bring a file or a directory's entries to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def reason(error: BaseException) -> str:
+    """Return the operating system's or the library's reason for a failure, in one line."""
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return os.strerror(error.errno) if error.errno else error.strerror
+    return str(error).strip("'\"").splitlines()[0] if str(error) else type(error).__name__
+
+
+def _rename_new(source: Path, final: Path) -> None:
+    """Rename without ever replacing: a hard link fails where the name is taken."""
+    try:
+        os.link(source, final)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: check_output has looked just before
+        os.replace(source, final)
+    else:
+        source.unlink()
+
+
+def _exists(path: Path) -> str:
+    return f"{path} exists already; give another name, or --force to overwrite it"

@@ -1,0 +1,432 @@
+"""HDF5 as every dpmix file uses it: the only module that imports h5py.
+
+Writing
+-------
+* `create(path, force=False)`: context manager giving the root `Group` of a new file, which appears under
+  its name, complete, when the block ends without an error, and otherwise not at all.
+* `work(path, resume=False)`: context manager giving the root `Group` of a file that is written in place
+  and kept whatever happens (checkpointed work); `publish(work_path, path, force=False)` then gives it its
+  final name in one step.
+
+Reading
+-------
+* `reading(path)`: context manager giving the root `Group` for reading a file or parts of it.
+
+Whole files as plain trees: `dpmix.store.tree`.
+
+Every dataset has a dimension scale attached to each of its dimensions, strings are fixed-length UTF-8, and
+there is no variable-length data, so that `xarray.open_datatree(engine="h5netcdf")`, ArviZ, h5netcdf and
+netCDF4 open the files as they are. Files use the HDF5 1.8 format: attributes of more than 64 KB (a long
+spec) go to dense storage, and a file that was being written when the power failed is not locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import h5py
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from dpmix.errors import DataError
+from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
+from dpmix.store.encoding import Array, chunk_shape, decode, encode, utf8
+
+__all__ = [
+    "Array",
+    "Attribute",
+    "Dataset",
+    "Group",
+    "check_output",
+    "create",
+    "publish",
+    "reading",
+    "work",
+]
+Attribute: TypeAlias = str | bool | int | float | Array
+_FORMAT = ("v108", "v108")
+_HIDDEN = frozenset(
+    {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
+)
+
+
+class Dataset:
+    """A dataset of an open file: `shape`, `dims`, and NumPy indexing to read and write parts of it."""
+
+    def __init__(self, raw: h5py.Dataset) -> None:
+        self._raw = raw
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Current length of each dimension."""
+        return tuple(int(n) for n in self._raw.shape)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Name of each dimension."""
+        with _guard(self._raw):
+            if self._raw.is_scale:
+                return (_base_name(self._raw),)
+            return tuple(_base_name(dim[0]) for dim in self._raw.dims)
+
+    @property
+    def attrs(self) -> dict[str, Attribute]:
+        """Attributes, strings decoded, without those that HDF5 and netCDF keep for themselves."""
+        return _read_attributes(self._raw)
+
+    def __getitem__(self, selection: Any) -> Array:
+        """Read the selected part as a NumPy array (strings as `str` arrays).
+
+        Raises
+        ------
+        DataError
+            When the file is damaged there.
+        """
+        with _guard(self._raw):
+            return decode(np.asarray(self._raw[selection]))
+
+    def __setitem__(self, selection: Any, values: ArrayLike) -> None:
+        """Write `values` into the selected part, which must lie inside `shape`."""
+        with _guard(self._raw):
+            self._raw[selection] = values
+
+
+class Group:
+    """A group of an open file.
+
+    Dimensions belong to the group where `coordinate` made them and serve its subgroups too.
+    """
+
+    def __init__(self, raw: h5py.Group) -> None:
+        self._raw = raw
+
+    @property
+    def attrs(self) -> dict[str, Attribute]:
+        """Attributes of the group, strings decoded (a copy: use `set_attrs` to write)."""
+        return _read_attributes(self._raw)
+
+    def set_attrs(self, attrs: Mapping[str, Attribute]) -> None:
+        """Write attributes: strings (of any length, not empty), numbers, booleans (as int8), number arrays.
+
+        Raises
+        ------
+        TypeError
+            For a value of another kind; nested data goes in as a JSON string.
+        """
+        _write_attributes(self._raw, attrs)
+
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the datasets and those of the subgroups."""
+        with _guard(self._raw):
+            groups = tuple(k for k, v in self._raw.items() if isinstance(v, h5py.Group))
+            return tuple(k for k in self._raw if k not in groups), groups
+
+    def group(self, name: str) -> Group:
+        """Return the subgroup `name`, made if it is not there and the file is being written.
+
+        Raises
+        ------
+        DataError
+            When the file is open for reading and has no such group.
+        """
+        with _guard(self._raw):
+            if name in self._raw:
+                return Group(self._raw[name])
+            if self._raw.file.mode == "r":
+                raise DataError(
+                    f"{self._raw.file.filename} has no group {name!r}; is it a file of another kind?"
+                )
+            return Group(self._raw.create_group(name, track_order=True))
+
+    def __getitem__(self, name: str) -> Dataset:
+        """Return the dataset `name` of this group.
+
+        Raises
+        ------
+        DataError
+            When there is no such dataset.
+        """
+        with _guard(self._raw):
+            if name in self._raw and isinstance(self._raw[name], h5py.Dataset):
+                return Dataset(self._raw[name])
+            where = f"{self._raw.name.rstrip('/')}/{name}"
+            raise DataError(
+                f"{self._raw.file.filename} has no dataset {where!r}; is it a file of another kind?"
+            )
+
+    def __contains__(self, name: str) -> bool:
+        """Say whether a dataset or subgroup of that name is there."""
+        return name in self._raw
+
+    def coordinate(
+        self,
+        dim: str,
+        values: ArrayLike | int,
+        *,
+        resizable: bool = False,
+        attrs: Mapping[str, Attribute] | None = None,
+    ) -> Dataset:
+        """Make the dimension `dim` with its coordinate values.
+
+        Parameters
+        ----------
+        dim : str
+            Name of the dimension, and of the dataset that holds its coordinate.
+        values : array-like or int
+            Coordinate values, one-dimensional; an int n stands for 0, 1, .., n - 1.
+        resizable : bool
+            Whether `resize` may change its length later; new places then continue 0, 1, 2, ..
+        attrs : mapping, optional
+            Attributes of the coordinate.
+        """
+        data = encode(np.arange(values) if isinstance(values, int) else np.asarray(values))
+        if data.ndim != 1:
+            raise ValueError(f"the coordinate {dim!r} must have one dimension, not {data.ndim}")
+        options = {"maxshape": (None,), "chunks": (4096,)} if resizable else {}
+        with _guard(self._raw):
+            raw = self._raw.create_dataset(dim, data=data, **options)
+            _mark_encoding(raw)
+            raw.make_scale(dim)
+            _write_attributes(raw, attrs or {})
+            return Dataset(raw)
+
+    def dataset(
+        self,
+        name: str,
+        data: ArrayLike | None = None,
+        dims: Sequence[str] = (),
+        *,
+        dtype: DTypeLike | None = None,
+        fill: float | int | None = None,
+        compression: int = 0,
+        chunks: tuple[int, ...] | None = None,
+        attrs: Mapping[str, Attribute] | None = None,
+    ) -> Dataset:
+        """Make a dataset over dimensions that exist already (here or in a group above).
+
+        Parameters
+        ----------
+        name : str
+            Name of the dataset.
+        data : array-like, optional
+            Its values, of the shape of `dims`. Without them the dataset has that shape, the given `dtype`,
+            and holds `fill` until it is written; parts never written take no room in the file.
+        dims : sequence of str
+            Names of its dimensions; resizable ones grow with `resize`.
+        dtype : data type, optional
+            Needed without `data`; with it, the type stored.
+        fill : number, optional
+            Fill value, NaN or -1. Default NaN for floats and -1 for integers. Floats carry it as
+            `_FillValue` too; integers do not, so that xarray keeps them integers.
+        compression : int
+            zlib level, 0 (none) to 9; shuffled first.
+        chunks : tuple of int, optional
+            Chunk shape; chosen (about 256 KB, along the last dimensions) where one is needed.
+        attrs : mapping, optional
+            Attributes such as units.
+
+        Raises
+        ------
+        ValueError
+            When a dimension does not exist or `data` does not have its length.
+        """
+        scales = [self._scale(dim, name) for dim in dims]
+        shape = tuple(int(scale.shape[0]) for scale in scales)
+        limit = tuple(scale.maxshape[0] for scale in scales)
+        if data is None and dtype is None:
+            raise ValueError(f"the dataset {name!r} needs data or a dtype")
+        values = None if data is None else encode(np.asarray(data, dtype=dtype))
+        if values is not None and values.shape != shape:
+            raise ValueError(f"the dataset {name!r} has shape {values.shape}, but {tuple(dims)} have {shape}")
+        kind = np.dtype(dtype) if values is None else values.dtype
+        options: dict[str, Any] = {}
+        if shape and (compression or chunks or None in limit or values is None):
+            options["chunks"] = chunks or chunk_shape(shape, limit, kind.itemsize)
+            options["maxshape"] = limit
+        if shape and compression:
+            options |= {"compression": "gzip", "compression_opts": compression, "shuffle": True}
+        if kind.kind in "fiu" and (fill is not None or kind.kind != "u"):
+            options["fillvalue"] = np.array(
+                fill if fill is not None else (np.nan if kind.kind == "f" else -1), dtype=kind
+            )[()]
+        with _guard(self._raw):
+            raw = self._raw.create_dataset(name, shape=shape, dtype=kind, data=values, **options)
+            for axis, scale in zip(raw.dims, scales, strict=True):
+                axis.attach_scale(scale)
+            if kind.kind == "f":
+                raw.attrs.create("_FillValue", options["fillvalue"])
+            _mark_encoding(raw)
+            _write_attributes(raw, attrs or {})
+            return Dataset(raw)
+
+    def resize(self, dim: str, length: int) -> None:
+        """Give the resizable dimension `dim` of this group a new length, in every dataset that has it.
+
+        New places hold the fill value; the coordinate continues by 1. Shrinking drops what lay beyond.
+
+        Raises
+        ------
+        ValueError
+            When `dim` is no resizable dimension of this group.
+        """
+        scale = self._scale(dim, "resize")
+        if scale.parent != self._raw or scale.maxshape[0] is not None:
+            raise ValueError(f"the dimension {dim!r} of {self._raw.name} is not resizable there")
+        old = int(scale.shape[0])
+
+        def grow(_: str, item: h5py.HLObject) -> None:
+            if isinstance(item, h5py.Dataset) and not item.is_scale:
+                for axis, label in enumerate(item.dims):
+                    if label[0] == scale:
+                        item.resize(length, axis=axis)
+
+        with _guard(self._raw):
+            scale.resize((length,))
+            if length > old:
+                start = scale[old - 1] + 1 if old else 0
+                scale[old:] = np.arange(start, start + length - old)
+            self._raw.visititems(grow)
+
+    def flush(self) -> None:
+        """Bring everything written so far to the disk."""
+        with _guard(self._raw):
+            self._raw.file.flush()
+            fsync(Path(self._raw.file.filename))
+
+    def _scale(self, dim: str, name: str) -> h5py.Dataset:
+        group = self._raw
+        while True:
+            if dim in group and isinstance(group[dim], h5py.Dataset) and group[dim].is_scale:
+                return group[dim]
+            if group.name == "/":
+                raise ValueError(f"{name!r} uses the dimension {dim!r}, which has no coordinate yet")
+            group = group.parent
+
+
+@contextlib.contextmanager
+def create(path: str | Path, *, force: bool = False) -> Iterator[Group]:
+    """Write a new file that appears, complete, only when the block ends without an error.
+
+    It is written under another name in the same directory, brought to the disk, and renamed; when the block
+    raises, nothing is left.
+
+    Raises
+    ------
+    UsageError
+        When `path` exists and `force` is not given.
+    DataError
+        When the file cannot be written.
+    """
+    with replacing(path, force=force) as temporary, work(temporary) as root:
+        yield root
+
+
+@contextlib.contextmanager
+def work(path: str | Path, *, resume: bool = False) -> Iterator[Group]:
+    """Write a file in place, new (an older one of that name is replaced) or, with `resume`, the one there.
+
+    The file stays whatever happens in the block; what was written before the last `Group.flush` survives
+    the end of the process.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be written, or, with `resume`, is not there or damaged.
+    """
+    if resume:
+        _check_hdf5(Path(path))
+    options: dict[str, Any] = {} if resume else {"track_order": True}
+    try:
+        file = h5py.File(path, "r+" if resume else "w", libver=_FORMAT, **options)
+    except (OSError, RuntimeError, KeyError) as error:
+        raise DataError(f"cannot {'continue' if resume else 'write'} {path}: {reason(error)}") from error
+    try:
+        yield Group(file)
+    finally:
+        try:
+            file.close()
+        except (OSError, RuntimeError) as error:
+            raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+@contextlib.contextmanager
+def reading(path: str | Path) -> Iterator[Group]:
+    """Open a file for reading parts of it.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, not HDF5, truncated or damaged (also when that shows inside the block).
+    """
+    _check_hdf5(Path(path))
+    try:
+        file = h5py.File(path, "r")
+    except (OSError, RuntimeError, KeyError) as error:
+        raise DataError(f"{path} is damaged or truncated: {reason(error)}") from error
+    with file:
+        yield Group(file)
+
+
+@contextlib.contextmanager
+def _guard(raw: h5py.HLObject) -> Iterator[None]:
+    """Turn HDF5's own errors into a DataError that names the file."""
+    file = raw.file
+    name, reads = file.filename, file.mode == "r"
+    # flipped bytes surface as any of these, in h5py as well as in HDF5 itself
+    damage = (TypeError, UnicodeDecodeError, MemoryError, OverflowError) if reads else ()
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, *damage) as error:
+        what = f"{name} is damaged or truncated" if reads else f"cannot write {name}"
+        raise DataError(f"{what}: {reason(error)}") from error
+
+
+def _write_attributes(raw: h5py.HLObject, attrs: Mapping[str, Attribute]) -> None:
+    for name, value in attrs.items():
+        if isinstance(value, str):
+            data = value.encode()
+            if not data or b"\0" in data:
+                raise ValueError(f"the attribute {name!r} must be neither empty nor hold a zero character")
+            kind = utf8(len(data))
+            raw.attrs.create(name, np.array(data, dtype=kind), dtype=kind)
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"the attribute {name!r} must be a string, a number or an array of numbers")
+        raw.attrs.create(name, array.astype(np.int8) if array.dtype.kind == "b" else array)
+
+
+def _read_attributes(raw: h5py.HLObject) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
+    with _guard(raw):
+        for name in raw.attrs:
+            if name not in _HIDDEN:
+                value = raw.attrs[name]
+                found[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return found
+
+
+def _mark_encoding(raw: h5py.Dataset) -> None:
+    if raw.dtype.kind == "S":
+        _write_attributes(raw, {"_Encoding": "utf-8"})
+
+
+def _base_name(raw: h5py.Dataset) -> str:
+    return str(raw.name).rsplit("/", 1)[-1]
+
+
+def _check_hdf5(path: Path) -> None:
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    if path.is_dir():
+        raise DataError(f"{path} is a directory, not an HDF5 file")
+    try:
+        with path.open("rb") as stream:
+            signature = stream.read(8)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
+    if signature != b"\x89HDF\r\n\x1a\n":
+        raise DataError(f"{path} is not an HDF5 file")
