@@ -1,0 +1,31 @@
+"""Differentially private releases of data, and Bayesian mixture models fitted to them.
+
+The functions here are those that the command line calls. Each takes a spec: a dict, the path of a YAML
+file, or a :class:`dpmix.spec.RunSpec`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmix.api.calibrate import calibrate
+    from dpmix.api.fit import fit
+    from dpmix.api.privatize import privatize
+    from dpmix.api.summarize import summarize
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "calibrate", "fit", "privatize", "summarize"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a verb on first use, so that ``import dpmix`` stays quick."""
+    if name in __all__:
+        return getattr(import_module(f"dpmix.api.{name}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,57 @@
+"""The errors that dpmix raises on purpose, each with the exit code of the command line."""
+
+from __future__ import annotations
+
+
+class DpmixError(Exception):
+    """An error that the user can act on: one short message naming the key, file or value at fault.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line exits with.
+    """
+
+    exit_code: int = 1
+
+
+class SpecError(DpmixError):
+    """A spec that cannot be read, has an unknown key, or asks for something that makes no sense."""
+
+    exit_code = 2
+
+
+class UsageError(DpmixError):
+    """A command or function called in a way that cannot work, such as an output that exists already."""
+
+    exit_code = 2
+
+
+class DataError(DpmixError):
+    """A file that cannot be read or written, or whose contents are not what they should be."""
+
+    exit_code = 3
+
+
+class PrivacyError(DpmixError):
+    """A privacy request that cannot be met."""
+
+    exit_code = 4
+
+
+class SamplerError(DpmixError):
+    """A sampler that failed, for instance at a state of zero density."""
+
+    exit_code = 5
+
+
+class ConvergenceError(DpmixError):
+    """Chains that have not converged, where convergence was required."""
+
+    exit_code = 5
+
+
+class Interrupted(DpmixError):  # noqa: N818 - an interruption is no error of anybody
+    """A run stopped by a signal after its state was saved."""
+
+    exit_code = 130

@@ -1,0 +1,37 @@
+"""The spec: what a run of dpmix is told, checked before anything runs.
+
+``load_spec`` reads one, ``RunSpec`` holds it; one module a section. Nothing here imports numba, SciPy or
+HDF5.
+"""
+
+from __future__ import annotations
+
+from dpmix.spec.available import available
+from dpmix.spec.data import DataSpec, ReleaseSpec
+from dpmix.spec.load import load_spec
+from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, MechanismSpec, NoMechanism
+from dpmix.spec.model import GammaPrior, ModelSpec, NIGBase, NormalMixture
+from dpmix.spec.run import RunSpec, check_combination
+from dpmix.spec.sampler import SamplerSpec
+from dpmix.spec.schema import schema
+from dpmix.spec.summary import SummarySpec
+
+__all__ = [
+    "DataSpec",
+    "GammaPrior",
+    "GaussianMechanism",
+    "LaplaceMechanism",
+    "MechanismSpec",
+    "ModelSpec",
+    "NIGBase",
+    "NoMechanism",
+    "NormalMixture",
+    "ReleaseSpec",
+    "RunSpec",
+    "SamplerSpec",
+    "SummarySpec",
+    "available",
+    "check_combination",
+    "load_spec",
+    "schema",
+]

@@ -1,0 +1,126 @@
+"""The sections ``data``, the curator's confidential values, and ``release``, values sanitized elsewhere."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from dpmix.spec.fields import (
+    LARGEST_SEED,
+    Domain,
+    Integer,
+    Listed,
+    Section,
+    TablePath,
+    Text,
+    refusal,
+    wrong,
+)
+
+Names = Annotated[tuple[Text, ...], Listed, Field(min_length=1)]
+
+
+def _category(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise wrong("must be text or a number, not {got}", value)
+    return value
+
+
+Category = Annotated[str | int | float, BeforeValidator(_category)]
+
+
+class ColumnsSection(Section):
+    """What ``data`` and ``release`` share: the names of the columns to take, one name or a list."""
+
+    columns: Names | None = Field(None, description="Names of the columns to take.")
+    column: Text | None = Field(
+        None, description="Name of the one column to take, short for columns: [name]."
+    )
+
+    def settle_columns(self, path: Path | None) -> None:
+        """Turn ``column`` into ``columns``, and check that a table with named columns has them named."""
+        if self.column is not None:
+            if self.columns is not None:
+                raise refusal("column", "give either column or columns, not both")
+            self.settle(column=None, columns=(self.column,))
+        if self.columns is None and path is not None and path.suffix.lower() != ".npy":
+            raise refusal("columns", f"missing; name the columns of {path.name} to take")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise refusal("columns", "names a column twice")
+
+
+class DataSpec(ColumnsSection):
+    """The confidential data and what is public about them."""
+
+    path: TablePath | None = Field(
+        None, description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec."
+    )
+    domain: Domain | None = Field(
+        None, description="Public bounds [lo, hi], one pair per column; never read off the data."
+    )
+    categories: Annotated[tuple[Category, ...], Listed, Field(min_length=2)] | None = Field(
+        None, description="Public categories of a column that is not numeric."
+    )
+    simulate: Literal["three_gaussians"] | None = Field(
+        None,
+        description="Name of a simulated data set that stands in for path; all results are marked simulated.",
+    )
+    n: Annotated[Integer, Field(ge=1, le=100_000_000)] | None = Field(
+        None, description="Number of records to simulate."
+    )
+    seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
+        None, description="Seed of the simulated data; real data never take one."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> DataSpec:
+        self.settle_columns(self.path)
+        if self.path is not None and self.simulate is not None:
+            raise refusal("simulate", "give either path or simulate, not both")
+        if self.simulate is None:
+            if self.seed is not None:
+                raise refusal("seed", "is for data.simulate only; no seed is accepted for a real release")
+            if self.n is not None:
+                raise refusal("n", "is for data.simulate only; the number of records is that of the file")
+            if self.path is None:
+                raise refusal("path", "missing; name the file of the data, or simulate them")
+        elif self.n is None:
+            raise refusal("n", "missing; say how many records to simulate")
+        if self.domain is not None and self.categories is not None:
+            raise refusal("categories", "give either domain or categories, not both")
+        if self.categories is not None and len(set(self.categories)) < len(self.categories):
+            raise refusal("categories", "names a category twice")
+        check_pairs("domain", self.domain, self.columns)
+        return self
+
+
+class ReleaseSpec(ColumnsSection):
+    """Sanitized values that were not made by ``dpmix privatize``."""
+
+    path: TablePath = Field(
+        description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> ReleaseSpec:
+        self.settle_columns(self.path)
+        return self
+
+
+def check_pairs(
+    key: str, domain: tuple[tuple[float, float], ...] | None, columns: tuple[str, ...] | None
+) -> None:
+    """Check that there is one pair of bounds per named column."""
+    if domain is not None and columns is not None and len(domain) != len(columns):
+        raise refusal(
+            key, f"has {_counted(len(domain), 'pair')} of bounds for {_counted(len(columns), 'column')}"
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,241 @@
+"""What the sections of a spec share: the strict base model, the number and path types, and tagged unions."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+REFUSED: Final = "refused"
+PRIVACY_REFUSED: Final = "privacy_refused"
+UNKNOWN_KIND: Final = "unknown_kind"
+UNKNOWN_KEY: Final = "unknown_key"
+WORDED: Final = "worded"
+
+LARGEST_SEED: Final = 2**63 - 1
+
+
+class Section(BaseModel):
+    """Base of every section: unknown keys are errors, and a checked section does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, value: object) -> object:
+        """Report unknown keys before anything else, together with the keys that are known."""
+        if isinstance(value, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            unknown = [key for key in value if key not in known]
+            if unknown and cls.model_config.get("extra") != "allow":
+                raise PydanticCustomError(UNKNOWN_KEY, "unknown key", {"unknown": unknown, "known": known})
+        return value
+
+    def settle(self, **values: Any) -> None:
+        """Replace fields of this frozen section by their resolved values; for use inside validators only."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def refusal(key: str, message: str, *, privacy: bool = False) -> PydanticCustomError:
+    """Build the error of a key that is well formed on its own but makes no sense beside the others.
+
+    Parameters
+    ----------
+    key : str
+        The key at fault, relative to the section whose validator raises; empty for the section itself.
+    message : str
+        What is wrong and what would be right, without the key.
+    privacy : bool
+        Whether this is a guarantee that cannot be met, rather than a mistake in the spec.
+    """
+    return PydanticCustomError(PRIVACY_REFUSED if privacy else REFUSED, "{why}", {"key": key, "why": message})
+
+
+def shown(value: object, limit: int = 40) -> str:
+    """Write a value of a spec for an error message, on one line and not too long."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, str):
+        text = '"' + " ".join(value.split()) + '"'
+    elif isinstance(value, (list, tuple)):
+        text = (
+            "[" + ", ".join(shown(item, 12) for item in value[:6]) + (", ..." if len(value) > 6 else "") + "]"
+        )
+    else:
+        try:
+            text = repr(value)
+        except ValueError:  # an integer beyond Python's limit on decimal digits
+            text = "a huge integer"
+    return text if len(text) <= limit else text[: limit - 4] + "..." + text[-1]
+
+
+def wrong(message: str, value: object) -> PydanticCustomError:
+    """Build the error of a value that is wrong on its own; ``{got}`` in the message stands for the value."""
+    return PydanticCustomError(WORDED, "{why}", {"why": message.replace("{got}", shown(value))})
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise wrong("must be a number, not {got}", value)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not math.isfinite(result):
+        raise wrong("must be a finite number, not {got}", value)
+    return result
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        whole = isinstance(value, float) and value.is_integer()
+        raise wrong("must be a whole number, not {got}" + (f"; write {value:.0f}" if whole else ""), value)
+    return int(value)
+
+
+def _list(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return value
+    if hasattr(value, "tolist") and not isinstance(value, (str, bytes, Mapping)):
+        return value.tolist()
+    raise wrong("must be a list, not {got}", value)
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+"""A finite number; integers become floats, and text and booleans are refused."""
+
+Positive = Annotated[Number, Field(gt=0)]
+NonNegative = Annotated[Number, Field(ge=0)]
+Integer = Annotated[int, BeforeValidator(_integer)]
+"""A whole number; 3.0 and true are none."""
+
+Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
+Listed = BeforeValidator(_list)
+"""Marks a tuple field that a YAML list, a tuple or an array fills."""
+
+
+def _domain(value: object) -> object:
+    """Take one pair for a list of one pair."""
+    if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__"):
+        raise wrong("must be a pair [lo, hi] or a list of pairs, not {got}", value)
+    items = _list(value)
+    assert isinstance(items, Sequence)
+    if len(items) == 2 and not any(isinstance(item, (list, tuple)) for item in items):
+        return [items]
+    for pair in items:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise wrong("must be a pair [lo, hi] or a list of pairs, not {got}", value)
+    return items
+
+
+def _bounds(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    for lo, hi in pairs:
+        if not lo < hi:
+            raise wrong("{got} must have its lower bound below its upper one", [lo, hi])
+        if not math.isfinite(hi - lo):
+            raise wrong("{got} is too wide", [lo, hi])
+    return pairs
+
+
+_PAIR_SCHEMA: Final = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+
+
+def _domain_schema(schema: dict[str, Any]) -> None:
+    description = schema.get("description")
+    schema.clear()
+    schema["anyOf"] = [_PAIR_SCHEMA, {"type": "array", "items": _PAIR_SCHEMA, "minItems": 1}]
+    if description:
+        schema["description"] = description
+
+
+Domain = Annotated[
+    tuple[Annotated[tuple[Number, Number], Listed], ...],
+    BeforeValidator(_domain),
+    AfterValidator(_bounds),
+    Field(min_length=1, json_schema_extra=_domain_schema),
+]
+"""Public bounds, one (lo, hi) per column; a lone pair is taken for one column."""
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    """Resolve a relative path against the folder of the spec."""
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise wrong("must be the path of a file, not {got}", value)
+    folder = (info.context or {}).get("folder", Path())
+    return os.path.abspath(os.path.join(folder, value))
+
+
+FilePath = Annotated[Path, BeforeValidator(_path), Field(json_schema_extra={"format": "path"})]
+"""The path of a file, made absolute: relative paths count from the folder of the spec."""
+
+TABLE_SUFFIXES: Final = (".csv", ".csv.gz", ".npy", ".h5")
+
+
+def _table(path: Path) -> Path:
+    if not path.name.lower().endswith(TABLE_SUFFIXES):
+        raise wrong(
+            "{got} is no known type of data file; give one of " + ", ".join(TABLE_SUFFIXES), path.name
+        )
+    return path
+
+
+TablePath = Annotated[FilePath, AfterValidator(_table)]
+"""The path of a csv, csv.gz, npy or h5 file."""
+
+
+def kinds(union: Any) -> tuple[str, ...]:
+    """List the tags of a tagged union, which are the values that its key can have."""
+    members = get_args(get_args(union)[0])
+    return tuple(part.tag for member in members for part in get_args(member)[1:] if isinstance(part, Tag))
+
+
+def chosen_by(key: str, default: str | None = None) -> Discriminator:
+    """Choose the member of a union by the value of one key, with a default where the key is left out.
+
+    The error of an unknown or missing value is told apart by its type, names the key, and is put in words by
+    :mod:`dpmix.spec.messages`, which knows where in the spec it is.
+    """
+
+    def choose(value: object) -> str | None:
+        found = value.get(key, default) if isinstance(value, Mapping) else getattr(value, key, None)
+        return found if isinstance(found, str) else None
+
+    return Discriminator(choose, custom_error_type=UNKNOWN_KIND, custom_error_message=key)
+
+
+def number_or_mapping(number: str, mapping: str) -> Discriminator:
+    """Choose between a plain value and a section by whether a mapping is given."""
+
+    def choose(value: object) -> str:
+        return mapping if isinstance(value, (Mapping, BaseModel)) else number
+
+    return Discriminator(choose)
+
+
+def absent_is_empty(value: object) -> object:
+    """Take a section that is named and left empty for one with nothing but defaults."""
+    return {} if value is None else value

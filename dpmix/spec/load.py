@@ -1,0 +1,143 @@
+"""From a file, a dict or a spec, with overrides, to a checked :class:`~dpmix.spec.run.RunSpec`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dpmix.errors import SpecError
+from dpmix.spec.available import refusals
+from dpmix.spec.fields import shown
+from dpmix.spec.messages import did_you_mean, spec_error
+from dpmix.spec.run import RunSpec
+from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
+
+
+def load_spec(
+    source: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()
+) -> RunSpec:
+    """Read, override and check a spec.
+
+    Parameters
+    ----------
+    source : mapping, path or RunSpec
+        Contents of a spec, the YAML file that holds them, or a spec that is checked already.
+    overrides : sequence of str
+        Each ``section.key=value``, the value in YAML; they replace what the source says, in order.
+
+    Returns
+    -------
+    RunSpec
+        With relative paths, also those of overrides, resolved against the folder of the file; against the
+        working directory for a mapping, and against the spec's own folder for a RunSpec.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read or is no YAML, or a key is unknown or has a value that makes no sense.
+    PrivacyError
+        If the guarantee asked for cannot be met in the way asked for.
+    """
+    contents: Any
+    if isinstance(source, RunSpec):
+        if not overrides:
+            return source
+        contents, folder = source.to_dict(), source.source_dir
+    elif isinstance(source, Mapping):
+        contents, folder = source, Path()
+    elif isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        contents, folder = _read(path), path.parent
+    else:
+        raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
+    for override in overrides:
+        contents = _override(contents, override)
+    return check_spec(contents, folder)
+
+
+def check_spec(contents: Any, folder: Path) -> RunSpec:
+    """Check the contents of a spec, whose relative paths count from ``folder``.
+
+    Raises
+    ------
+    SpecError
+        If a key is unknown or has a value that makes no sense, or one that this version cannot run.
+    PrivacyError
+        If the guarantee asked for cannot be met in the way asked for.
+    """
+    if not isinstance(contents, Mapping):
+        raise SpecError(
+            f"the spec: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+        )
+    if not contents:
+        raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
+    try:
+        spec = RunSpec.model_validate(contents, context={"folder": folder.absolute()})
+    except ValidationError as error:
+        raise spec_error(error, contents) from None
+    refused = list(refusals(contents))
+    if refused:
+        raise SpecError("\n".join(refused))
+    return spec
+
+
+def _read(path: Path) -> Any:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise SpecError(f"{path}: no such spec file") from None
+    except IsADirectoryError:
+        raise SpecError(f"{path}: a folder, not a spec file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SpecError(f"{path}: cannot be read ({reason})") from None
+    if len(raw) > MAX_BYTES:
+        raise SpecError(f"{path}: larger than {MAX_BYTES:,} bytes, which no spec is")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{path}: line {line}: not UTF-8 text") from None
+    contents = parse_yaml(text, str(path))
+    if contents is None:
+        raise SpecError(f"{path}: is empty; `dpmix init KIND` prints a spec to start from")
+    if not isinstance(contents, Mapping):
+        raise SpecError(
+            f"{path}: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+        )
+    return contents
+
+
+def _override(contents: Any, override: str) -> Any:
+    """Return a copy of nested mappings in which one key is replaced."""
+    if not isinstance(override, str):
+        raise SpecError(f"an override is text such as sampler.chains=2, not {shown(override)}")
+    path, equals, text = override.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if not equals or not all(keys):
+        raise SpecError(f"--set {shown(override)}: write section.key=value, such as sampler.chains=2")
+    return _replaced(contents, keys, parse_yaml(text, f"--set {'.'.join(keys)}"), ())
+
+
+def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...]) -> Any:
+    if not keys:
+        return value
+    if contents is None:
+        contents = {}
+    if not isinstance(contents, Mapping):
+        name = ".".join(above)
+        raise SpecError(
+            f"{'.'.join((*above, *keys))}: {name} is {shown(contents)}, not a section; set {name} as a whole"
+        )
+    if not above and keys[0] not in RunSpec.model_fields:
+        guess = did_you_mean(keys[0], RunSpec.model_fields)
+        raise SpecError(
+            f"{'.'.join(keys)}: unknown section; {guess or 'known: ' + ', '.join(RunSpec.model_fields)}"
+        )
+    key, *rest = keys
+    return {**contents, key: _replaced(contents.get(key), rest, value, (*above, key))}

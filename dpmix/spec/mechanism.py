@@ -1,0 +1,287 @@
+"""The section ``mechanism``: how records are privatized, and how much noise that takes, stated once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, Tag, model_validator
+
+from dpmix.spec.fields import (
+    Domain,
+    Integer,
+    Listed,
+    Number,
+    Positive,
+    Section,
+    chosen_by,
+    refusal,
+)
+
+Epsilon = Annotated[Positive | None, Field(description="Privacy loss epsilon of the whole release.")]
+Delta = Annotated[
+    Annotated[Number, Field(gt=0, lt=1)] | None,
+    Field(description="Probability delta that goes with epsilon; below one over the number of records."),
+]
+Rho = Annotated[
+    Positive | None, Field(description="Zero-concentrated privacy loss rho of the whole release.")
+]
+Scale = Annotated[
+    Positive | None,
+    Field(description="Scale of the noise in the units of the data, stated instead of a guarantee."),
+]
+Records = Annotated[Integer, Field(ge=1, le=100_000_000)]
+Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
+
+
+class MechanismSection(Section):
+    """What every mechanism has: public bounds, and exactly one statement of its noise."""
+
+    statements: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    kind: Any
+    domain: Domain | None = Field(
+        None, description="Public bounds that records are clamped to; data.domain where left out."
+    )
+
+    @model_validator(mode="after")
+    def _stated_once(self) -> MechanismSection:
+        if not self.statements:
+            return self
+        choices = _alternatives(["(" + ", ".join(s) + ")" if len(s) > 1 else s[0] for s in self.statements])
+        given = {key for s in self.statements for key in s if getattr(self, key) is not None}
+        if not given:
+            raise refusal(self.statements[0][0], f"missing; {self.kind} takes {choices}")
+        if any(given == set(statement) for statement in self.statements):
+            return self
+        fitting = [s for s in self.statements if given < set(s)]
+        if fitting:
+            lacking = next(key for key in fitting[0] if key not in given)
+            raise refusal(lacking, f"missing beside {min(given)}; {self.kind} takes {choices}")
+        raise refusal("", f"states its noise twice ({', '.join(sorted(given))}); {self.kind} takes {choices}")
+
+    def states(self, *keys: str) -> bool:
+        """Whether the noise is stated by exactly these keys."""
+        return {k for s in self.statements for k in s if getattr(self, k) is not None} == set(keys)
+
+
+def _alternatives(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+
+class LaplaceMechanism(MechanismSection):
+    """Laplace noise added to each value."""
+
+    statements = (("epsilon",), ("rho",), ("scale",))
+    kind: Literal["laplace"]
+    epsilon: Epsilon = None
+    rho: Rho = None
+    scale: Scale = None
+    calibration: Literal["exact", "paper"] = Field(
+        "exact",
+        description="Under rho: exact solves rho = eps - 1 + exp(-eps), paper takes eps = sqrt(2 rho), noisier.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> LaplaceMechanism:
+        if self.calibration == "paper" and self.rho is None:
+            raise refusal("calibration", "paper is a way of reaching rho; leave it out, or state rho")
+        return self
+
+
+class GaussianMechanism(MechanismSection):
+    """Gaussian noise added to each value."""
+
+    statements = (("epsilon", "delta"), ("rho",), ("scale",))
+    kind: Literal["gaussian"]
+    epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
+    scale: Scale = None
+    calibration: Literal["analytic", "classical"] = Field(
+        "analytic",
+        description="Under (epsilon, delta): analytic is exact, classical is proved for epsilon <= 1 only.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> GaussianMechanism:
+        if self.calibration == "classical":
+            if self.epsilon is None:
+                raise refusal("calibration", "classical is a way of reaching (epsilon, delta); state those")
+            if self.epsilon > 1:
+                raise refusal(
+                    "calibration",
+                    f"classical is proved for epsilon <= 1 only and does not reach delta at epsilon = "
+                    f"{self.epsilon:g} (asked for (10, 0.1), it has an actual delta of 0.41); use analytic",
+                    privacy=True,
+                )
+        return self
+
+
+class NoMechanism(MechanismSection):
+    """No noise at all: the posterior given the data themselves, for comparison."""
+
+    kind: Literal["none"]
+
+
+class WaveletMechanism(MechanismSection):
+    """Laplace noise added to the Haar wavelet coefficients of each record."""
+
+    statements = (("epsilon",), ("rho",), ("scale",))
+    kind: Literal["wavelet"]
+    epsilon: Epsilon = None
+    rho: Rho = None
+    scale: Scale = None
+    levels: Annotated[Integer, Field(ge=0, le=12)] = Field(description="Finest level J; levels count from 0.")
+    calibration: Literal["exact", "paper"] = Field(
+        "exact",
+        description="Scale by the exact sensitivity of the Haar coefficients, or by the paper's bound.",
+    )
+
+
+class BinomialMechanism(MechanismSection):
+    """A binomial count whose probability moves with the record."""
+
+    statements = (("epsilon",), ("weight",))
+    kind: Literal["binomial"]
+    epsilon: Epsilon = None
+    weight: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
+        None, description="How far the probability moves, stated instead of epsilon."
+    )
+    trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
+
+
+class SmoothedHistogramMechanism(MechanismSection):
+    """Draws from a histogram of the whole sample mixed with the uniform density."""
+
+    statements = (("epsilon",), ("weight",))
+    kind: Literal["smoothed_histogram"]
+    epsilon: Epsilon = None
+    weight: Annotated[Number, Field(gt=0, le=1)] | None = Field(
+        None, description="Weight of the uniform density, stated instead of epsilon."
+    )
+    bins: Bins = Field(description="Number of equal bins m.")
+    draws: Records = Field(description="Number of released draws k.")
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+
+
+class PerturbedHistogramMechanism(MechanismSection):
+    """Noisy counts of equal bins."""
+
+    statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
+    kind: Literal["perturbed_histogram"]
+    epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
+    scale: Scale = None
+    bins: Bins = Field(description="Number of equal bins m.")
+    noise: Literal["laplace", "gaussian", "geometric"] = Field("laplace", description="Noise of the counts.")
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+
+
+class NoisyCountsMechanism(MechanismSection):
+    """Noisy counts of every feature's levels within every class."""
+
+    statements = (("epsilon",), ("scale",))
+    kind: Literal["noisy_counts"]
+    epsilon: Epsilon = None
+    scale: Scale = None
+    levels: Annotated[tuple[Annotated[Integer, Field(ge=2, le=10_000)], ...], Listed, Field(min_length=1)] = (
+        Field(description="Number of levels of each feature.")
+    )
+    classes: Annotated[Integer, Field(ge=1, le=10_000)] = Field(description="Number of classes.")
+    noise: Literal["laplace", "geometric"] = Field("laplace", description="Noise of the counts.")
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+
+
+class ClampedMomentsMechanism(MechanismSection):
+    """Noisy second moments of clamped predictors and response."""
+
+    statements = (("epsilon",), ("scale",))
+    kind: Literal["clamped_moments"]
+    epsilon: Epsilon = None
+    scale: Scale = None
+    bounds: Domain | None = Field(
+        None, description="Public bounds, one pair per predictor and the response's last."
+    )
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+    calibration: Literal["exact", "paper"] = Field(
+        "exact", description="Scale by the exact joint sensitivity, or by the paper's bound."
+    )
+
+
+class LogMomentsMechanism(MechanismSection):
+    """Noisy means of the logarithms of censored compositions."""
+
+    statements = (("epsilon",), ("epsilon1",), ("epsilon1", "epsilon2"))
+    kind: Literal["log_moments"]
+    epsilon: Epsilon = None
+    epsilon1: Positive | None = Field(None, description="Part of epsilon for the means.")
+    epsilon2: Positive | None = Field(None, description="Part of epsilon for choosing the threshold.")
+    threshold: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
+        None, description="The censoring threshold."
+    )
+    thresholds: (
+        Annotated[tuple[Annotated[Number, Field(gt=0, lt=1)], ...], Listed, Field(min_length=1)] | None
+    ) = Field(None, description="Candidate thresholds, of which one is chosen privately.")
+    split: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
+        None, description="Share of the records in the first of two parts."
+    )
+    components: Annotated[Integer, Field(ge=2, le=1000)] | None = Field(
+        None, description="Number of parts of a composition, for a release without its file."
+    )
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+    calibration: Literal["exact", "paper"] = Field(
+        "exact", description="Scale by the exact sensitivity, or by the paper's bound."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> LogMomentsMechanism:
+        if (self.threshold is None) == (self.thresholds is None):
+            raise refusal("threshold", "give exactly one of threshold and thresholds")
+        return self
+
+
+class PosteriorMechanism(MechanismSection):
+    """A conjugate posterior chosen privately among all that a database of this size could give."""
+
+    statements = (("epsilon",), ("epsilon", "delta"))
+    kind: Literal["posterior"]
+    epsilon: Epsilon = None
+    delta: Delta = None
+    prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] = Field(
+        description="Parameters of the beta or Dirichlet prior, one per category."
+    )
+    method: Literal["hellinger", "laplace", "geometric"] = Field(
+        "hellinger", description="Exponential mechanism on the Hellinger distance, or noise on the counts."
+    )
+    calibration: Literal["certified", "theorem"] = Field(
+        "certified", description="Calibrate by the exact divergence of all neighbours, or by the theorem."
+    )
+    sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
+        None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
+    )
+
+
+MechanismSpec = Annotated[
+    Annotated[LaplaceMechanism, Tag("laplace")]
+    | Annotated[GaussianMechanism, Tag("gaussian")]
+    | Annotated[WaveletMechanism, Tag("wavelet")]
+    | Annotated[BinomialMechanism, Tag("binomial")]
+    | Annotated[SmoothedHistogramMechanism, Tag("smoothed_histogram")]
+    | Annotated[PerturbedHistogramMechanism, Tag("perturbed_histogram")]
+    | Annotated[NoisyCountsMechanism, Tag("noisy_counts")]
+    | Annotated[ClampedMomentsMechanism, Tag("clamped_moments")]
+    | Annotated[LogMomentsMechanism, Tag("log_moments")]
+    | Annotated[PosteriorMechanism, Tag("posterior")]
+    | Annotated[NoMechanism, Tag("none")],
+    chosen_by("kind"),
+]

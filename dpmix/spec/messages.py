@@ -1,0 +1,138 @@
+"""Turning of pydantic's errors into sentences that name the key at fault and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from dpmix.errors import DpmixError, PrivacyError, SpecError
+from dpmix.spec.available import KINDS, available, refusals
+from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, shown
+
+MOST_SHOWN = 6
+
+_BOUNDS = {
+    "greater_than": ("gt", "must be greater than"),
+    "greater_than_equal": ("ge", "must be at least"),
+    "less_than": ("lt", "must be less than"),
+    "less_than_equal": ("le", "must be at most"),
+}
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return ``did you mean "..."?`` for the closest known word, or nothing."""
+    close = difflib.get_close_matches(word.lower(), list(known), n=1) if isinstance(word, str) else []
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def spec_error(error: ValidationError, source: Any) -> DpmixError:
+    """Write a validation error as one line per problem.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic raised.
+    source : Mapping
+        The contents that were checked.
+
+    Returns
+    -------
+    DpmixError
+        A :class:`PrivacyError` where a well-formed request for privacy cannot be met, else a
+        :class:`SpecError`.
+    """
+    problems = error.errors(include_url=False)
+    lines = [*refusals(source), *(line for problem in problems for line in _lines(problem, source))]
+    lines = list(dict.fromkeys(lines))
+    if len(lines) > MOST_SHOWN:
+        lines[MOST_SHOWN:] = [f"and {len(lines) - MOST_SHOWN} more"]
+    private = all(problem["type"] == PRIVACY_REFUSED for problem in problems)
+    return (PrivacyError if private else SpecError)("\n".join(lines))
+
+
+def _lines(problem: Any, source: Any) -> list[str]:
+    kind, context = problem["type"], problem.get("ctx", {})
+    keys, value = _walk(problem["loc"], source, kind == "missing")
+    if kind == UNKNOWN_KEY:
+        return [_unknown_key(keys, key, context["known"]) for key in context["unknown"]]
+    if kind == UNKNOWN_KIND:
+        return [_unknown_kind(keys, value, problem["msg"])]
+    if kind in (REFUSED, PRIVACY_REFUSED):
+        own = [context["key"]] if context["key"] else []
+        return [_line([*keys, *own], context["why"])]
+    if kind == WORDED:
+        return [_line(keys, context["why"])]
+    return [_line(keys, _wording(kind, context, value, problem["msg"]))]
+
+
+def _wording(kind: str, context: Mapping[str, Any], value: Any, fallback: str) -> str:
+    if kind == "missing":
+        return "missing"
+    if kind in _BOUNDS:
+        name, phrase = _BOUNDS[kind]
+        return f"{shown(value)} {phrase} {shown(context[name])}"
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", context["expected"])
+        return _unknown_word(value, known, known)
+    if kind == "too_short":
+        return f"{shown(value)} must have at least {context['min_length']} entries"
+    if kind in ("string_type", "string_too_short"):
+        return f"must be text, not {shown(value)}"
+    if kind.startswith("bool"):
+        return f"must be true or false, not {shown(value)}"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return f"must be a mapping of keys, not {shown(value)}"
+    if kind in ("missing_argument", "tuple_type", "list_type"):
+        return f"must be a list, not {shown(value)}"
+    return fallback[:1].lower() + fallback[1:]
+
+
+def _unknown_key(keys: Sequence[str | int], key: object, known: Sequence[str]) -> str:
+    guess = did_you_mean(key, known)
+    name = key if isinstance(key, str) else shown(key)
+    return _line(
+        [*keys, " ".join(name.split())[:60]], f"unknown key; {guess or 'known: ' + ', '.join(known)}"
+    )
+
+
+def _unknown_kind(keys: Sequence[str | int], value: Any, key: str) -> str:
+    if not isinstance(value, Mapping):
+        return _line(keys, f"must be a mapping of keys, not {shown(value)}")
+    path = [*keys, key]
+    choices = available(_dotted(path))
+    if value.get(key) is None:
+        return _line(path, "missing; one of " + ", ".join(choices) if choices else "missing")
+    return _line(path, _unknown_word(value[key], KINDS[_dotted(path)], choices))
+
+
+def _unknown_word(word: object, known: Sequence[str], choices: Sequence[str]) -> str:
+    return f"{shown(word)} is unknown; {did_you_mean(word, known) or 'one of ' + ', '.join(choices or known)}"
+
+
+def _walk(loc: Sequence[str | int], source: Any, missing: bool) -> tuple[list[str | int], Any]:
+    """Follow a pydantic location through the source, dropping tags of unions, which are no keys of it."""
+    keys: list[str | int] = []
+    value = source
+    for position, part in enumerate(loc):
+        in_list = isinstance(value, (list, tuple)) and isinstance(part, int) and part < len(value)
+        if in_list or (isinstance(value, Mapping) and part in value):
+            keys.append(part)
+            value = value[part]
+        elif missing and position == len(loc) - 1:
+            keys.append(part)
+    return keys, value
+
+
+def _line(keys: Sequence[str | int], message: str) -> str:
+    return f"{_dotted(keys) or 'the spec'}: {message}"
+
+
+def _dotted(keys: Sequence[str | int]) -> str:
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text

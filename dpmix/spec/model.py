@@ -1,0 +1,231 @@
+"""The section ``model``: a mixture's kernel, base measure and prior on partitions; the parametric models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, Tag, model_validator
+
+from dpmix.spec.fields import (
+    FilePath,
+    Listed,
+    Number,
+    Positive,
+    Section,
+    chosen_by,
+    number_or_mapping,
+    refusal,
+)
+
+Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
+Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
+
+
+class GammaPrior(Section):
+    """A gamma distribution by shape and rate."""
+
+    shape: Positive = Field(description="Shape.")
+    rate: Positive = Field(description="Rate, the inverse of the scale.")
+
+
+NumberOrGamma = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[GammaPrior, Tag("gamma")],
+    number_or_mapping("number", "gamma"),
+]
+
+
+class _NIGFields(Section):
+    mu0: Number | None = Field(None, description="Prior mean of a cluster's mean, in the units of the data.")
+    lambda_: Positive | None = Field(
+        None,
+        alias="lambda",
+        description="Prior sample size: a cluster's mean varies by its variance over lambda.",
+    )
+    a: Positive | None = Field(None, description="Shape of the inverse-gamma prior of a cluster's variance.")
+    b: Positive | None = Field(None, description="Scale of the inverse-gamma prior of a cluster's variance.")
+    empirical: bool = Field(
+        False,
+        strict=True,
+        description="Compute mu0, lambda, a and b from the release, in place of any that are given here.",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> _NIGFields:
+        if self.empirical:
+            self.settle(mu0=None, lambda_=None, a=None, b=None)
+            return self
+        for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("a", "a"), ("b", "b")):
+            if getattr(self, name) is None:
+                raise refusal(key, "missing; give it, or set empirical: true to compute it from the release")
+        return self
+
+
+class NIGBase(_NIGFields):
+    """Normal-inverse-gamma base measure of a normal kernel's mean and variance."""
+
+    kind: Literal["nig"] = Field("nig", description="The base measure.")
+
+
+class TruncatedNIGBase(_NIGFields):
+    """Normal-inverse-gamma base measure of mean and variance plus noise, kept above the noise's variance."""
+
+    kind: Literal["truncated_nig"] = Field(description="The base measure.")
+
+
+NormalBase = Annotated[
+    Annotated[NIGBase, Tag("nig")] | Annotated[TruncatedNIGBase, Tag("truncated_nig")],
+    chosen_by("kind", "nig"),
+]
+
+
+class BetaBase(Section):
+    """Independent gamma base measures of a beta kernel's two parameters."""
+
+    a_shape: Positive = Field(description="Gamma shape of the first parameter.")
+    a_rate: Positive = Field(description="Gamma rate of the first parameter.")
+    b_shape: Positive = Field(description="Gamma shape of the second parameter.")
+    b_rate: Positive = Field(description="Gamma rate of the second parameter.")
+
+
+class NIWBase(Section):
+    """Normal-inverse-Wishart base measure of a multivariate normal kernel's mean and covariance."""
+
+    mu0: Vector = Field(description="Prior mean of a cluster's mean.")
+    lambda_: Positive = Field(alias="lambda", description="Prior sample size of a cluster's mean.")
+    nu: Positive = Field(description="Degrees of freedom, above the dimension less one.")
+    Psi: Matrix = Field(description="Scale matrix.")
+
+    @model_validator(mode="after")
+    def _check(self) -> NIWBase:
+        dim = len(self.mu0)
+        if len(self.Psi) != dim or any(len(row) != dim for row in self.Psi):
+            raise refusal("Psi", f"must be {dim} by {dim}, as mu0 has {dim} entries")
+        if any(self.Psi[i][j] != self.Psi[j][i] for i in range(dim) for j in range(i)):
+            raise refusal("Psi", "must be symmetric")
+        if not self.nu > dim - 1:
+            raise refusal("nu", f"{self.nu:g} must be greater than {dim - 1}, the dimension less one")
+        return self
+
+
+class _MixtureFields(Section):
+    kind: Literal["mixture"] = Field(
+        "mixture", description="A mixture over a Dirichlet or Pitman-Yor process."
+    )
+    concentration: NumberOrGamma = Field(
+        1.0, description="Concentration of the process: a number, or a gamma prior {shape, rate}."
+    )
+    discount: Annotated[Number, Field(ge=0, lt=1)] = Field(
+        0.0, description="Discount of the Pitman-Yor process; 0 is the Dirichlet process."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> _MixtureFields:
+        if isinstance(self.concentration, float) and not self.concentration > -self.discount:
+            bound = f"-model.discount ({-self.discount:g})" if self.discount > 0 else "0"
+            raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
+        return self
+
+
+class NormalMixture(_MixtureFields):
+    """A mixture of normal distributions, for one column."""
+
+    kernel: Literal["normal"] = Field("normal", description="Distribution within a cluster.")
+    base: NormalBase = Field(description="Base measure: the prior of one cluster's parameters.")
+
+
+class BetaMixture(_MixtureFields):
+    """A mixture of beta distributions over the domain, for one column."""
+
+    kernel: Literal["beta"] = Field(description="Distribution within a cluster.")
+    base: BetaBase = Field(description="Base measure: the prior of one cluster's parameters.")
+
+
+class MultivariateNormalMixture(_MixtureFields):
+    """A mixture of multivariate normal distributions."""
+
+    kernel: Literal["multivariate_normal"] = Field(description="Distribution within a cluster.")
+    base: NIWBase = Field(description="Base measure: the prior of one cluster's parameters.")
+
+
+MixtureSpec = Annotated[
+    Annotated[NormalMixture, Tag("normal")]
+    | Annotated[BetaMixture, Tag("beta")]
+    | Annotated[MultivariateNormalMixture, Tag("multivariate_normal")],
+    chosen_by("kernel", "normal"),
+]
+
+
+class DiscreteModel(Section):
+    """A Dirichlet process on discrete values, given a synthetic or histogram release."""
+
+    kind: Literal["discrete"] = Field(description="The model.")
+    concentration: Positive = Field(1.0, description="Concentration of the process.")
+    base: Vector | None = Field(
+        None, description="Base probabilities of the categories; uniform where left out."
+    )
+
+
+class MultinomialModel(Section):
+    """Category probabilities given a released posterior."""
+
+    kind: Literal["multinomial"] = Field(description="The model.")
+    prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] | None = Field(
+        None, description="Parameters of the beta or Dirichlet prior."
+    )
+
+
+class NaiveBayesModel(Section):
+    """Naive Bayes classes and features given noisy counts."""
+
+    kind: Literal["naive_bayes"] = Field(description="The model.")
+    prior: Positive = Field(2.0, description="Parameter of the symmetric Dirichlet priors.")
+
+
+class LinearRegressionModel(Section):
+    """Linear regression given noisy clamped moments."""
+
+    kind: Literal["linear_regression"] = Field(description="The model.")
+    prior_sd: Positive = Field(2.0, description="Prior standard deviation of the coefficients.")
+    sigma2: Positive | None = Field(
+        None, description="Known variance of the errors; given a prior where left out."
+    )
+    x_mean: Vector | None = Field(
+        None, description="Known mean of the predictors; given a prior where left out."
+    )
+    x_cov: Matrix | None = Field(
+        None, description="Known covariance of the predictors; given a prior where left out."
+    )
+
+
+class DirichletModel(Section):
+    """Compositions with a Dirichlet distribution given noisy log moments."""
+
+    kind: Literal["dirichlet"] = Field(description="The model.")
+    prior: Annotated[
+        Annotated[Literal["p2", "p3", "p4", "p5"], Tag("name")] | Annotated[GammaPrior, Tag("gamma")],
+        number_or_mapping("name", "gamma"),
+    ] = Field(
+        GammaPrior(shape=1.0, rate=0.1),
+        description="Independent gamma priors {shape, rate}, or one of the data-based priors p2 to p5.",
+    )
+
+
+class CustomModel(Section):
+    """A model of the user's own; keys beside ``file`` go to it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Literal["custom"] = Field(description="The model.")
+    file: FilePath = Field(description="Python file with the model, relative to the folder of the spec.")
+
+
+ModelSpec = Annotated[
+    Annotated[MixtureSpec, Tag("mixture")]
+    | Annotated[DiscreteModel, Tag("discrete")]
+    | Annotated[MultinomialModel, Tag("multinomial")]
+    | Annotated[NaiveBayesModel, Tag("naive_bayes")]
+    | Annotated[LinearRegressionModel, Tag("linear_regression")]
+    | Annotated[DirichletModel, Tag("dirichlet")]
+    | Annotated[CustomModel, Tag("custom")],
+    chosen_by("kind", "mixture"),
+]

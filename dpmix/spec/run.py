@@ -1,0 +1,156 @@
+"""The whole of a spec, and the checks across its sections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+
+from dpmix.errors import SpecError
+from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
+from dpmix.spec.fields import Section, absent_is_empty, refusal
+from dpmix.spec.mechanism import MechanismSpec
+from dpmix.spec.model import ModelSpec
+from dpmix.spec.sampler import SamplerSpec
+from dpmix.spec.summary import SummarySpec
+from dpmix.spec.synthesis import SynthesisSpec
+
+
+class RunSpec(Section):
+    """Everything that a run of dpmix needs to know.
+
+    Sections that are absent are None, but for ``sampler`` and ``summary``, which have defaults throughout.
+    """
+
+    data: DataSpec | None = Field(None, description="The confidential data: curator's side.")
+    release: ReleaseSpec | None = Field(
+        None, description="Sanitized values made elsewhere: analyst's side, in place of a release file."
+    )
+    mechanism: MechanismSpec | None = Field(None, description="How the data are, or were, privatized.")
+    model: ModelSpec | None = Field(None, description="The model that is fitted to the release.")
+    sampler: Annotated[SamplerSpec, BeforeValidator(absent_is_empty)] = Field(
+        default_factory=lambda: SamplerSpec.model_validate({}), description="The Markov chains."
+    )
+    summary: Annotated[SummarySpec, BeforeValidator(absent_is_empty)] = Field(
+        default_factory=lambda: SummarySpec.model_validate({}), description="What is reported."
+    )
+    synthesis: SynthesisSpec | None = Field(None, description="Release of synthetic records.")
+
+    _source_dir: Path = PrivateAttr(default_factory=Path)
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> RunSpec:
+        if info.context and "folder" in info.context:
+            self._source_dir = Path(info.context["folder"])
+        self._settle_domain()
+        if self.mechanism is not None:
+            problem = _combination_problem(self.mechanism.kind, self)
+            if problem is not None:
+                raise refusal(*problem)
+        return self
+
+    def _settle_domain(self) -> None:
+        """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""
+        mechanism, data = self.mechanism, self.data
+        if mechanism is None:
+            return
+        if mechanism.domain is None and data is not None and data.domain is not None:
+            mechanism.settle(domain=data.domain)
+        elif mechanism.domain is not None and data is not None:
+            if data.domain is not None and data.domain != mechanism.domain:
+                raise refusal("mechanism.domain", "differs from data.domain; give the public bounds once")
+            check_pairs("mechanism.domain", mechanism.domain, data.columns)
+        if mechanism.domain is None and mechanism.kind in ("laplace", "gaussian"):
+            stated = getattr(mechanism, "scale", None) is not None
+            if (data is not None and data.categories is None) or (self.release is not None and not stated):
+                raise refusal(
+                    "mechanism.domain",
+                    "missing; give the public bounds here or in data.domain, as they are never read off the data",
+                )
+
+    @property
+    def source_dir(self) -> Path:
+        """Folder of the file the spec came from; the working directory for a dict."""
+        return self._source_dir
+
+    def __eq__(self, other: object) -> bool:
+        """Compare resolved contents; where a spec was read from does not matter."""
+        return isinstance(other, RunSpec) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.to_yaml())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the resolved spec, all defaults filled in, as plain lists, dicts, numbers and text."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def to_yaml(self) -> str:
+        """Return the resolved spec as YAML that :func:`dpmix.spec.load_spec` reads back to an equal spec."""
+        from dpmix.spec.yamltext import dump_yaml
+
+        return dump_yaml(self.to_dict())
+
+    @classmethod
+    def from_yaml(cls, text: str, source_dir: Path | None = None) -> RunSpec:
+        """Check a spec given as YAML text.
+
+        Raises
+        ------
+        SpecError
+            If the text is no YAML or no spec.
+        """
+        from dpmix.spec.load import check_spec
+        from dpmix.spec.yamltext import parse_yaml
+
+        return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
+
+    def for_analyst(self) -> RunSpec:
+        """Return the spec as it may go into outputs of the analyst's side.
+
+        What says where values came from goes: ``data`` (but for the marks of simulated data), ``release`` and
+        ``synthesis``. Not even the path of a confidential file is to be seen in chains or summaries.
+        """
+        contents = self.to_dict()
+        for section in ("release", "synthesis"):
+            contents.pop(section, None)
+        if self.data is None or self.data.simulate is None:
+            contents.pop("data", None)
+        return RunSpec.model_validate(contents, context={"folder": self.source_dir})
+
+
+def _combination_problem(mechanism_kind: str, spec: RunSpec) -> tuple[str, str] | None:
+    if mechanism_kind != "none":
+        return None
+    if spec.sampler.kind == "private_neal5":
+        return (
+            "sampler.kind",
+            "private_neal5 needs a release with noise, and mechanism none adds none; "
+            "use neal8, private_slice or blocked_gibbs",
+        )
+    if spec.sampler.latent == "metropolis":
+        return (
+            "sampler.latent",
+            "metropolis needs a release with noise, and mechanism none adds none; use latent: exact",
+        )
+    return None
+
+
+def check_combination(mechanism_kind: str, spec: RunSpec) -> None:
+    """Refuse samplers that do not go with the mechanism of a release.
+
+    Parameters
+    ----------
+    mechanism_kind : str
+        The kind that the release was made with, which may be known from its file only.
+    spec : RunSpec
+        The spec that is to be fitted to it.
+
+    Raises
+    ------
+    SpecError
+        Naming the key at fault and what to use instead.
+    """
+    problem = _combination_problem(mechanism_kind, spec)
+    if problem is not None:
+        raise SpecError(": ".join(problem))

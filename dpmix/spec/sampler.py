@@ -1,0 +1,85 @@
+"""The section ``sampler``: which algorithm runs, how long, and what is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Section, refusal
+
+SamplerKind = Literal[
+    "private_neal5",
+    "private_slice",
+    "blocked_gibbs",
+    "neal2",
+    "neal3",
+    "neal8",
+    "split_merge",
+    "data_augmentation",
+    "soma",
+    "bootstrap",
+    "replicated",
+    "abc",
+    "normal_approximation",
+]
+
+
+class SamplerSpec(Section):
+    """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
+
+    kind: SamplerKind = Field("neal8", description="The algorithm.")
+    auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
+        1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."
+    )
+    truncation: Annotated[Integer, Field(ge=2, le=10_000)] = Field(
+        100, description="Number of components kept by blocked_gibbs."
+    )
+    latent: Literal["exact", "metropolis"] = Field(
+        "exact",
+        description="How private_slice and blocked_gibbs update the confidential values: exactly, or by proposals.",
+    )
+    iterations: Annotated[Integer, Field(ge=1, le=1_000_000_000)] = Field(
+        20_000, description="Sweeps per chain, burn-in included."
+    )
+    burn_in: Annotated[Integer, Field(ge=0)] | None = Field(
+        None, description="Sweeps dropped at the start; half of the iterations where left out."
+    )
+    thin: Annotated[Integer, Field(ge=1)] = Field(1, description="Keep every thin-th sweep after burn-in.")
+    chains: Annotated[Integer, Field(ge=1, le=1024)] = Field(4, description="Number of chains.")
+    seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
+        None, description="Seed that makes the chains reproducible; drawn and recorded where left out."
+    )
+    store: Annotated[tuple[Literal["allocations"], ...], Listed] | None = Field(
+        None,
+        description="What is kept beyond scalars and components; where left out, allocations up to n = 5000.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> SamplerSpec:
+        if self.burn_in is None:
+            self.settle(burn_in=self.iterations // 2)
+        if self.burn_in_sweeps >= self.iterations:
+            raise refusal(
+                "burn_in", f"{self.burn_in} must be less than sampler.iterations ({self.iterations})"
+            )
+        if self.draws < 1:
+            kept = self.iterations - self.burn_in_sweeps
+            raise refusal("thin", f"{self.thin} keeps no draw of the {kept} sweeps after burn-in")
+        if self.store is not None and len(set(self.store)) < len(self.store):
+            raise refusal("store", "names the same thing twice")
+        if self.latent == "metropolis" and self.kind == "neal8":
+            raise refusal(
+                "latent", "metropolis is not for neal8, which is exact; use private_slice or blocked_gibbs"
+            )
+        return self
+
+    @property
+    def burn_in_sweeps(self) -> int:
+        """Number of sweeps dropped at the start of each chain."""
+        return 0 if self.burn_in is None else self.burn_in
+
+    @property
+    def draws(self) -> int:
+        """Number of draws that each chain keeps."""
+        return (self.iterations - self.burn_in_sweeps) // self.thin
