@@ -77,7 +77,7 @@ class LaplaceMechanism(MechanismSection):
     scale: Scale = None
     calibration: Literal["exact", "paper"] = Field(
         "exact",
-        description="Under rho: exact solves rho = eps - 1 + exp(-eps), paper takes eps = sqrt(2 rho), noisier.",
+        description="Under rho: exact solves rho = eps - 1 + exp(-eps), paper takes eps = sqrt(2 rho).",
     )
 
     @model_validator(mode="after")

@@ -66,7 +66,7 @@ class RunSpec(Section):
             if (data is not None and data.categories is None) or (self.release is not None and not stated):
                 raise refusal(
                     "mechanism.domain",
-                    "missing; give the public bounds here or in data.domain, as they are never read off the data",
+                    "missing; give the public bounds here or in data.domain (none are read off the data)",
                 )
 
     @property

@@ -1,0 +1,355 @@
+"""The command line: a few lines a command, over the functions that ``import dpmix`` offers.
+
+Data go to standard output, everything else to standard error. Heavy modules are imported when a command needs
+them, so that ``dpmix --help`` and a mistake in a spec answer at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
+
+app = typer.Typer(
+    name="dpmix",
+    help="Differentially private releases of data, and Bayesian mixture models fitted to them.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from dpmix import __version__
+
+        _emit(f"dpmix {__version__}")
+        raise typer.Exit
+
+
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the spec, such as sampler.chains=2; repeatable. Relative paths count from "
+        "the folder of the spec.",
+        show_default=False,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check spec and files, say what would be done, do nothing.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+]
+
+
+def _output(what: str) -> Any:
+    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
+
+
+@app.callback()
+def _root(version: Version = False, debug: Debug = False) -> None:
+    pass
+
+
+@app.command()
+def privatize(
+    spec: Spec,
+    output: Annotated[Path, _output("Release file to write (HDF5).")],
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Curator: add noise to the confidential data, and write the release with its guarantee."""
+    checked = _load(spec, set_)
+    source = checked.data.path if checked.data else None
+    if checked.data is None or checked.mechanism is None:
+        missing = "data" if checked.data is None else "mechanism"
+        raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
+    _check_files([spec, source], [output], force)
+    if dry_run:
+        return _plan(checked, ("data", "mechanism"), f"write {output}")
+    import dpmix
+
+    dpmix.privatize(checked, output, force=force, quiet=quiet)
+    _say(f"wrote {output}", quiet)
+
+
+@app.command()
+def fit(
+    spec: Spec,
+    output: Annotated[Path, _output("Chains file to write (HDF5).")],
+    release: Annotated[
+        Path | None,
+        typer.Option("--release", metavar="FILE", help="Release file; else the spec's release section."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    chain_id: Annotated[
+        int | None, typer.Option("--chain-id", min=0, metavar="K", help="Run only chain K of the spec.")
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option("--chains", min=1, metavar="N", help="Number of chains, for sampler.chains.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
+    ] = None,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Analyst: sample the posterior of the model given the release."""
+    checked = _load(spec, set_)
+    source = release or (checked.release.path if checked.release else None)
+    if checked.model is None:
+        raise UsageError(f"model: missing; fit needs this section in {spec}")
+    if source is None:
+        raise UsageError(f"give --release FILE, or a release section in {spec}")
+    _check_files([spec, source], [output], force or resume)
+    if dry_run:
+        return _plan(checked, ("mechanism", "model", "sampler"), f"read {source}", f"write {output}")
+    import dpmix
+
+    dpmix.fit(
+        checked,
+        release=release,
+        output=output,
+        resume=resume,
+        chain_id=chain_id,
+        chains=chains,
+        jobs=jobs,
+        force=force,
+        quiet=quiet,
+    )
+    _say(f"wrote {output}", quiet)
+
+
+@app.command()
+def summarize(
+    chains: Annotated[
+        list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
+    ],
+    output: Annotated[Path | None, _output("Summary file to write (HDF5).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.")
+    ] = None,
+    require_convergence: Annotated[
+        bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
+    ] = False,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Merge chains, and report density, clusters and diagnostics."""
+    outputs = [path for path in (output, report) if path is not None]
+    _check_files(chains, outputs, force)
+    if dry_run:
+        names = ", ".join(str(path) for path in outputs) or "nothing"
+        _emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
+        return
+    import dpmix
+
+    summary = dpmix.summarize(
+        chains,
+        output,
+        overrides=tuple(set_ or ()),
+        report=report,
+        require_convergence=require_convergence,
+        force=force,
+    )
+    if as_json:
+        _emit(json.dumps(summary.to_json()))
+    elif not quiet:
+        from dpmix.summary.text import headline
+
+        _emit(headline(summary))
+    for path in outputs:
+        _say(f"wrote {path}", quiet)
+
+
+@app.command()
+def calibrate(
+    spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
+) -> None:
+    """Print what the guarantee costs, as JSON: the scale of the noise, and what it guarantees exactly."""
+    checked = _load(spec, set_)
+    import dpmix
+
+    _emit(json.dumps(dpmix.calibrate(checked), indent=2))
+
+
+@app.command()
+def validate(
+    spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
+) -> None:
+    """Check a spec without running it, and say what it describes."""
+    checked = _load(spec, set_)
+    if not quiet:
+        from dpmix.spec.describe import describe
+
+        _emit(f"{spec}: ok")
+        for section, text in describe(checked).items():
+            _emit(f"  {section + ':':<11}{text}")
+
+
+@app.command()
+def schema(debug: Debug = False, version: Version = False) -> None:
+    """Print the JSON Schema of specs, for editors."""
+    from dpmix.spec.schema import schema as json_schema
+
+    _emit(json.dumps(json_schema(), indent=2))
+
+
+@app.command()
+def init(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to start from; a wrong one lists all.")],
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Print a commented spec to start from."""
+    from dpmix.spec.starters import starter
+
+    _emit(starter(kind).rstrip("\n"))
+
+
+def _load(path: Path, overrides: Sequence[str] | None) -> Any:
+    from dpmix.spec.load import load_spec
+
+    return load_spec(path, tuple(overrides or ()))
+
+
+def _check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:
+    """Check before any work that inputs are there, and that writing outputs destroys nothing unasked."""
+    from dpmix.store.atomic import check_output
+
+    taken = set()
+    for path in inputs:
+        if path is not None:
+            if not path.is_file():
+                raise DataError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
+            taken.add(path.resolve())
+    for path in outputs:
+        final = check_output(path, force=force)
+        if final in taken:
+            raise UsageError(f"{path} is named twice, as output and as another file")
+        taken.add(final)
+
+
+def _plan(spec: Any, sections: Sequence[str], *steps: str) -> None:
+    from dpmix.spec.describe import describe
+
+    for section, text in describe(spec).items():
+        if section in sections:
+            _emit(f"{section + ':':<11}{text}")
+    for step in steps:
+        _emit(f"would {step}")
+
+
+def _emit(text: str) -> None:
+    """Print data."""
+    print(text, flush=True)
+
+
+def _say(text: str, quiet: bool) -> None:
+    """Tell the user something that is no data."""
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command, and turn every error into one short message.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        What follows ``dpmix`` on the command line.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done, 2 bad usage or spec, 3 bad data or file, 4 privacy request that cannot be met,
+        5 sampler failed or not converged (or an internal error), 130 interrupted.
+    """
+    debug = "--debug" in arguments
+    try:
+        code = app(args=list(arguments), prog_name="dpmix", standalone_mode=False)
+        if code == 130:
+            print("dpmix: interrupted", file=sys.stderr)
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        print("dpmix: interrupted", file=sys.stderr)
+        return 130
+    except SystemExit as stop:
+        return _closed_pipe() if stop.code == 1 else int(stop.code or 0)
+    except BrokenPipeError:
+        return _closed_pipe()
+    except Exception as error:
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        code, lines = explain(error)
+        for line in lines:
+            mark = "" if isinstance(error, Interrupted) else "error: "
+            print(f"dpmix: {mark}{line}", file=sys.stderr)
+        return code
+
+
+def explain(error: Exception) -> tuple[int, list[str]]:
+    """Return the exit code of an error, and what to tell the user, without a traceback."""
+    if isinstance(error, DpmixError):
+        return error.exit_code, str(error).splitlines()
+    if hasattr(error, "format_message"):  # a usage error of the command line's parser
+        return _usage(error)
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return 3, [f"{name}{error.strerror or error}"]
+    if isinstance(error, MemoryError):
+        return 5, ["out of memory; a smaller run or fewer stored values would need less"]
+    detail = " ".join(str(error).split())[:200]
+    return 5, [f"internal error: {type(error).__name__}: {detail} (run with --debug for the traceback)"]
+
+
+def _usage(error: Any) -> tuple[int, list[str]]:
+    message = " ".join(str(error.format_message()).split())
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", "dpmix")
+    return 2, [f"{message.rstrip('.')} (see {command} --help)"]
+
+
+def _closed_pipe() -> int:
+    """Stop quietly when whoever reads the output has read enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
