@@ -1,0 +1,1 @@
+"""Privacy notions, exact conversions between them, composition, and the noise of real releases."""

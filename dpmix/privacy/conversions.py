@@ -1,0 +1,125 @@
+"""Exact relations between eps-DP, (eps, delta)-DP and rho-zCDP (methods, section 1).
+
+All of them are for replacement of one record and natural logarithms; none of them knows any data.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import minimize_scalar
+
+from dpmix.errors import PrivacyError
+
+
+def positive(name: str, value: float) -> float:
+    """Return `value` if it is a positive finite number.
+
+    Raises
+    ------
+    PrivacyError
+        When it is not.
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise PrivacyError(f"{name} must be positive and finite, not {value:g}")
+    return float(value)
+
+
+def probability(name: str, value: float) -> float:
+    """Return `value` if it lies strictly between 0 and 1.
+
+    Raises
+    ------
+    PrivacyError
+        When it does not.
+    """
+    if not 0 < value < 1:
+        raise PrivacyError(f"{name} must lie strictly between 0 and 1, not {value:g}")
+    return float(value)
+
+
+def laplace_rho(epsilon: float) -> float:
+    """Return the zCDP of Laplace noise that is `epsilon`-DP: rho = eps - 1 + e^-eps, exactly.
+
+    The supremum over alpha of D_alpha / alpha is its limit at alpha = 1, the Kullback-Leibler divergence.
+    Relative error below 1e-15 for every epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        Sensitivity over scale; positive.
+    """
+    positive("epsilon", epsilon)
+    if epsilon > 0.5:
+        return epsilon + math.expm1(-epsilon)
+    term = total = 0.5 * epsilon * epsilon  # the difference cancels here, its series does not
+    for k in range(3, 24):
+        term *= -epsilon / k
+        total += term
+    return total
+
+
+def laplace_epsilon(rho: float) -> float:
+    """Return the epsilon at which Laplace noise is exactly `rho`-zCDP, the inverse of `laplace_rho`.
+
+    At rho = 17.8 it is 18.8, where the general bound eps = sqrt(2 rho) gives 5.97.
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+
+    Returns
+    -------
+    float
+        Rounded towards more privacy: `laplace_rho` of it never exceeds `rho`.
+    """
+    positive("rho", rho)
+    epsilon = max(math.sqrt(2 * rho), rho)
+    for _ in range(60):  # Newton on a convex increasing function: monotone after the first step
+        step = (laplace_rho(epsilon) - rho) / -math.expm1(-epsilon)
+        epsilon -= step
+        if abs(step) <= 4e-16 * epsilon:
+            break
+    while laplace_rho(epsilon) > rho:
+        epsilon = math.nextafter(epsilon, 0.0)
+    return epsilon
+
+
+def pure_to_rho(epsilon: float) -> float:
+    """Return the zCDP of any `epsilon`-DP mechanism: eps^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+    return 0.5 * positive("epsilon", epsilon) ** 2
+
+
+def rho_to_pure_bound(rho: float) -> float:
+    """Return the epsilon whose `pure_to_rho` is `rho`: sqrt(2 rho), the calibration of P1 section 6."""
+    return math.sqrt(2 * positive("rho", rho))
+
+
+def rho_to_epsilon(rho: float, delta: float) -> float:
+    """Return the epsilon of (eps, delta)-DP that any `rho`-zCDP mechanism has.
+
+    The smaller of rho + 2 sqrt(rho log(1/delta)) and the bound of Canonne, Kamath and Steinke (2020),
+    Proposition 12, minimised over its order alpha: every alpha gives a valid bound, so that the minimisation
+    need not be exact.
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+    delta : float
+        Strictly between 0 and 1.
+    """
+    positive("rho", rho)
+    probability("delta", delta)
+    log_inverse = -math.log(delta)
+
+    def bound(log_excess: float) -> float:
+        excess = math.exp(log_excess)  # alpha - 1
+        alpha = 1 + excess
+        return alpha * rho + (log_inverse - math.log(alpha)) / excess + math.log1p(-1 / alpha)
+
+    simple = rho + 2 * math.sqrt(rho * log_inverse)
+    centre = 0.5 * math.log(log_inverse / rho)
+    best = minimize_scalar(bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-9})
+    return max(0.0, min(simple, float(best.fun)))

@@ -1,0 +1,159 @@
+"""Noise that is really private: OpenDP's discretised samplers, seeded by the operating system.
+
+Adding a floating-point draw to a float leaks (Mironov 2012). OpenDP adds, in exact arithmetic, a multiple of
+2^k drawn from the discrete Laplace or Gaussian to the value rounded to a multiple of 2^k. Its own privacy map
+accounts for that rounding, and what it reports is what is recorded.
+
+OpenDP 0.16 takes NaN for 0, infinity for 1.8e308 and vectors of the wrong length without a word, so that
+everything is checked here first.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
+
+Kind = Literal["laplace", "gaussian"]
+
+BLOCK = 1024
+"""Values are privatized in blocks of this size, the last one padded: the privacy map depends on the size."""
+
+BITS = 50
+"""The granularity is 2^k with k this many bits below the smaller of scale and sensitivity."""
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """Independent Laplace or Gaussian noise on each number of a column.
+
+    Parameters
+    ----------
+    kind : {"laplace", "gaussian"}
+        Distribution of the noise.
+    scale : float
+        Laplace scale, or Gaussian standard deviation, in the units of the values.
+    sensitivity : float
+        How far one record can move its value: the width of the public domain.
+    """
+
+    kind: Kind
+    scale: float
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        PrivacyError
+            When scale or sensitivity are not positive, or beyond what doubles can hold with its granularity.
+        """
+        for name in ("scale", "sensitivity"):
+            value = getattr(self, name)
+            if not 1e-290 < value < 1e290:
+                raise PrivacyError(
+                    f"the {name} of {self.kind} noise must lie between 1e-290 and 1e290, not be {value:g}"
+                )
+        if not 1e-60 < self.scale / self.sensitivity < 1e60:
+            ratio = f"{self.scale:.3g} for a domain of width {self.sensitivity:.3g}"
+            raise PrivacyError(f"{self.kind} noise of scale {ratio} is beyond what can be guaranteed")
+
+    @property
+    def granularity(self) -> int:
+        """The k of the grid 2^k that noise and values live on; a function of public quantities alone."""
+        return math.frexp(min(self.scale, self.sensitivity))[1] - 1 - BITS
+
+    @functools.cached_property
+    def _measurement(self) -> Any:
+        import opendp.prelude as dp  # half a second, and only real releases need it
+
+        dp.enable_features("contrib")
+        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=BLOCK)
+        if self.kind == "laplace":
+            return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=self.scale, k=self.granularity)
+        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=self.scale, k=self.granularity)
+
+    def event(self) -> LaplaceEvent | GaussianEvent:
+        """Return what replacing one record costs, by the privacy map of the object that adds the noise.
+
+        The map is for a whole block, in which the record is one number.
+        """
+        loss = float(self._measurement.map(self.sensitivity))
+        return LaplaceEvent(loss) if self.kind == "laplace" else GaussianEvent(loss)
+
+    def add(
+        self, values: NDArray[np.float64], progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the values with fresh noise from the operating system's randomness.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            Finite; inside the domain whose width is `sensitivity`.
+        progress : callable, optional
+            Called with the number of values done, after each block.
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not such; nothing is said about which.
+        """
+        if values.dtype != np.float64 or values.ndim != 1 or not values.size:
+            raise PrivacyError("noise is added to a column of floating-point numbers only")
+        if not np.isfinite(values).all() or float(values.max()) - float(values.min()) > self.sensitivity:
+            raise PrivacyError("noise is added to finite values inside the public domain only")
+        released = np.empty_like(values)
+        block = np.full(BLOCK, values[0])
+        for start in range(0, values.size, BLOCK):
+            part = values[start : start + BLOCK]
+            block[: part.size] = part
+            noisy = self._measurement(block.tolist())
+            if len(noisy) != BLOCK:
+                raise PrivacyError("the noise library returned a vector of the wrong length")
+            released[start : start + part.size] = noisy[: part.size]
+            if progress is not None:
+                progress(start + part.size)
+        return released
+
+    def simulate(self, values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with floating-point noise from a seeded generator: simulations only."""
+        draw = rng.laplace if self.kind == "laplace" else rng.normal
+        return np.asarray(values + draw(0.0, self.scale, values.shape), dtype=np.float64)
+
+
+def calibrated(kind: Kind, scale: float, sensitivity: float, loss: float) -> AdditiveNoise:
+    """Return noise whose privacy map does not exceed `loss`.
+
+    Parameters
+    ----------
+    kind : {"laplace", "gaussian"}
+        Distribution of the noise.
+    scale : float
+        The scale that would do in exact arithmetic. Granularity costs a little more, so that the scale used
+        is larger by a relative 1e-12 or so.
+    sensitivity : float
+        As in `AdditiveNoise`.
+    loss : float
+        Epsilon for Laplace, rho for Gaussian noise.
+
+    Raises
+    ------
+    PrivacyError
+        When no scale nearby reaches it.
+    """
+    for attempt in range(60):
+        noise = AdditiveNoise(kind, scale * (1 + (2.0**attempt - 1) * 2.0**-52), sensitivity)
+        event = noise.event()
+        if (event.epsilon if isinstance(event, LaplaceEvent) else event.rho) <= loss:
+            return noise
+    name = "epsilon" if kind == "laplace" else "rho"
+    raise PrivacyError(f"no {kind} noise meets {name} = {loss:g} for a sensitivity of {sensitivity:g}")

@@ -1,0 +1,114 @@
+"""The release: sanitized values with the account of how they were made.
+
+It is the only object that crosses from the confidential side to inference, and this module imports nothing of
+either side.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpmix
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Sanitized values and their guarantee.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, d)
+        One row per record, one column per column of the data, in the units of the data.
+    columns : tuple of str
+        Names of the d columns.
+    mechanism : dict
+        What JSON can hold of the mechanism: ``kind``, ``scale`` (a list, one per column, as actually used),
+        ``domain`` (list of [lo, hi], or null), ``calibration``, ``requested``, ``granularity``. ``kind`` is
+        ``"none"`` for unprotected values.
+    epsilon, delta, rho : float or None
+        Total guarantee over a record's columns; None where it does not apply or is not known.
+    n : int
+        Number of records.
+    adjacency : str
+        ``"replacement"``: neighbours differ in one record, and n is public.
+    trust : str
+        ``"local"`` (each record by itself) or ``"global"``.
+    private : bool
+        False when a simulation seed was used or no noise was added.
+    simulated : bool
+        Whether the records were simulated.
+    created_at : str
+        Time, ISO 8601 in UTC.
+    dpmix_version : str
+        The version that made it.
+    """
+
+    values: NDArray[np.float64]
+    columns: tuple[str, ...]
+    mechanism: dict[str, Any]
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    n: int
+    adjacency: str = "replacement"
+    trust: str = "local"
+    private: bool = True
+    simulated: bool = False
+    created_at: str = field(default_factory=_now)
+    dpmix_version: str = dpmix.__version__
+
+    def __post_init__(self) -> None:
+        """Check that shapes and names agree."""
+        if self.values.ndim != 2 or self.values.dtype != np.float64:
+            raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
+        if self.values.shape != (self.n, len(self.columns)):
+            raise ValueError(f"values of shape {self.values.shape}, n = {self.n}, columns {self.columns}")
+
+    def __repr__(self) -> str:
+        """Show everything but the values."""
+        words = self.guarantee_in_words() if self.private else "not private"
+        return f"Release(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the mechanism."""
+        return str(self.mechanism["kind"])
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Noise scale of each column (Laplace scale or Gaussian standard deviation); empty without noise."""
+        return tuple(float(s) for s in self.mechanism.get("scale") or ())
+
+    def guarantee_in_words(self) -> str:
+        """Say what is guaranteed, in one clause."""
+        return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust)
+
+
+def guarantee_in_words(epsilon: float | None, delta: float | None, rho: float | None, trust: str) -> str:
+    """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float or None
+        The guarantee; None where it does not apply.
+    trust : str
+        ``"local"`` or ``"global"``.
+    """
+    parts = []
+    if epsilon is not None and math.isfinite(epsilon):
+        parts.append(f"(epsilon = {epsilon:.6g}, delta = {delta or 0.0:.6g})-DP")
+    if rho is not None and math.isfinite(rho):
+        parts.append(f"{rho:.6g}-zCDP")
+    if not parts:
+        return "no privacy guarantee"
+    return f"{' and '.join(parts)} for the replacement of one record, {trust} model"

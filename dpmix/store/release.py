@@ -1,0 +1,160 @@
+"""The release file: `/release` with its values, and the account of how they were made; nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmix.errors import DataError
+from dpmix.release import Release
+from dpmix.store import h5
+from dpmix.store.tree import Node, Variable, read, write_tree
+
+_NUMBERS = ("epsilon", "delta", "rho")
+_TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
+_FLAGS = ("private", "simulated")
+
+
+def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:
+    """Write a release file, which appears complete or not at all.
+
+    The attributes are on the group `/release`, and on the root for readers that look there; a number that
+    does not apply is NaN.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    release : Release
+        What to write.
+    force : bool
+        Whether to overwrite.
+
+    Raises
+    ------
+    UsageError
+        When the file exists and `force` is not given.
+    DataError
+        When it cannot be written.
+    """
+    attrs: dict[str, h5.Attribute] = {
+        "mechanism": json.dumps(release.mechanism, allow_nan=False),
+        "n": release.n,
+    }
+    for name in _NUMBERS:
+        value = getattr(release, name)
+        attrs[name] = math.nan if value is None else float(value)
+    for name in (*_TEXTS, *_FLAGS):
+        attrs[name] = getattr(release, name)
+    variables = {
+        "record": Variable(("record",), np.arange(release.n)),
+        "column": Variable(("column",), np.array(release.columns)),
+        "values": Variable(("record", "column"), release.values),
+    }
+    write_tree(path, Node(attrs, {}, {"release": Node(attrs, variables)}), force=force)
+
+
+def read_release(path: str | Path) -> Release:
+    """Read and check a release file.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, damaged, or not a release that this version understands.
+    """
+    node = read(path).groups.get("release")
+    if node is None or "values" not in node.variables:
+        raise DataError(f"{path} is not a release file: it has no /release/values")
+    attrs = node.attrs
+    values, columns = _values(path, node)
+    if attrs.get("n") != len(values):
+        raise _bad(path, "n", f"is not the number of records, {len(values)}")
+    release = Release(
+        values=values,
+        columns=columns,
+        mechanism=_mechanism(path, _text(path, attrs, "mechanism")),
+        epsilon=_number(path, attrs, "epsilon"),
+        delta=_number(path, attrs, "delta"),
+        rho=_number(path, attrs, "rho"),
+        n=len(values),
+        adjacency=_text(path, attrs, "adjacency"),
+        trust=_text(path, attrs, "trust"),
+        private=_flag(path, attrs, "private"),
+        simulated=_flag(path, attrs, "simulated"),
+        created_at=_text(path, attrs, "created_at"),
+        dpmix_version=_text(path, attrs, "dpmix_version"),
+    )
+    if release.kind == "none":
+        if release.private:
+            raise _bad(path, "private", "is true although the mechanism adds no noise")
+    elif len(release.scales) != len(columns):
+        raise _bad(path, "mechanism", f"has {len(release.scales)} scales for {len(columns)} columns")
+    if release.adjacency != "replacement":
+        raise _bad(path, "adjacency", "is not replacement, the only one known here")
+    if release.trust not in ("local", "global"):
+        raise _bad(path, "trust", "is neither local nor global")
+    return release
+
+
+def _bad(path: str | Path, name: str, problem: str) -> DataError:
+    return DataError(f"{path} is not a valid release file: {name} {problem}")
+
+
+def _number(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> float | None:
+    value = attrs.get(name)
+    if isinstance(value, str) or value is None or np.ndim(value) != 0:
+        raise _bad(path, name, "is missing or not a number")
+    number = float(value)
+    if math.isnan(number):
+        return None
+    if number < 0 or (name == "delta" and number >= 1):
+        raise _bad(path, name, f"is {number:g}, which is out of range")
+    return number
+
+
+def _text(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str:
+    value = attrs.get(name)
+    if not isinstance(value, str) or not value:
+        raise _bad(path, name, "is missing or not text")
+    return value
+
+
+def _flag(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> bool:
+    value = attrs.get(name)
+    if value is None or isinstance(value, str) or np.ndim(value) != 0 or value not in (0, 1):
+        raise _bad(path, name, "is missing or neither 0 nor 1")
+    return bool(value)
+
+
+def _mechanism(path: str | Path, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise _bad(path, "mechanism", "is not JSON") from error
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+        raise _bad(path, "mechanism", "does not name its kind")
+    if found["kind"] != "none":
+        scale = found.get("scale")
+        numbers = isinstance(scale, list) and all(
+            isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < math.inf for s in scale
+        )
+        if not numbers:
+            raise _bad(path, "mechanism", "does not list a positive noise scale per column")
+    return found
+
+
+def _values(path: str | Path, node: Node) -> tuple[np.ndarray[Any, np.dtype[np.float64]], tuple[str, ...]]:
+    values = node["values"]
+    if values.ndim != 2 or values.dtype.kind != "f" or 0 in values.shape:
+        raise _bad(path, "values", "is not a table of numbers with records and columns")
+    if not np.isfinite(values).all():
+        raise _bad(path, "values", "holds numbers that are not finite")
+    names = node.variables.get("column")
+    if names is None or names.data.dtype.kind != "U" or names.data.shape != (values.shape[1],):
+        raise _bad(path, "column", "does not name every column")
+    return np.ascontiguousarray(values, dtype=np.float64), tuple(str(name) for name in names.data)
