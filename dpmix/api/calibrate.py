@@ -1,0 +1,111 @@
+"""`dpmix.calibrate`: what a guarantee costs, or what a scale guarantees, from public quantities alone."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmix.errors import SpecError
+from dpmix.mechanisms import LocalAdditive, from_spec
+from dpmix.spec import RunSpec, load_spec
+
+
+def calibrate(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    overrides: Sequence[str] = (),
+    *,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Return the noise and the guarantee of a spec's mechanism; no data are read.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With a section ``mechanism`` and its public domain.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    quiet : bool
+        Do not say on standard error what a delta permits.
+
+    Returns
+    -------
+    dict
+        Those of ``epsilon``, ``delta``, ``rho``, ``scale`` and ``sensitivity`` that apply: the totals over a
+        record's columns as a release would record them; scale and sensitivity in the units of the data, as
+        lists where there are several columns.
+
+    Raises
+    ------
+    SpecError
+        When the spec is not one, or lacks what is needed.
+    PrivacyError
+        When the guarantee cannot be met.
+    """
+    checked = load_spec(spec, overrides)
+    mechanism = mechanism_of(checked)
+    total = mechanism.guarantee
+    found: dict[str, Any] = {"kind": mechanism.kind}
+    for name in ("epsilon", "delta", "rho"):
+        value = getattr(total, name)
+        if value is not None:
+            found[name] = value
+    for name in ("scale", "sensitivity"):
+        values = list(getattr(mechanism, name))
+        found[name] = values[0] if len(values) == 1 else values
+    n = checked.data.n if checked.data is not None else None
+    warning = delta_warning(total.delta, n)
+    if warning and not quiet:
+        print(f"dpmix: {warning}", file=sys.stderr)
+    return found
+
+
+def mechanism_of(spec: RunSpec, columns: int | None = None) -> LocalAdditive:
+    """Return the calibrated mechanism of a spec.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        Checked.
+    columns : int, optional
+        Number of columns; else that of the names in ``data`` or ``release``, or of the pairs of bounds.
+
+    Raises
+    ------
+    SpecError, PrivacyError
+        As `calibrate`.
+    """
+    if spec.mechanism is None:
+        raise SpecError("mechanism: missing; say which noise to add, such as {kind: laplace, epsilon: 1.0}")
+    if columns is None:
+        named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
+        columns = len(named[0]) if named else len(spec.mechanism.domain or ((),))
+    return from_spec(spec.mechanism, columns)
+
+
+def delta_warning(delta: float | None, n: int | None) -> str | None:
+    """Say what a delta of 1/n or more permits (methods, section 1); None where there is nothing to say.
+
+    Parameters
+    ----------
+    delta : float or None
+        Of the guarantee.
+    n : int or None
+        Number of records, where it is known.
+    """
+    if not delta:
+        return None
+    if n is None:
+        most = math.ceil(1 / delta) - 1
+        return (
+            f"note: with more than {most} records, delta = {delta:g} is 1/n or more and permits publishing "
+            "somebody's record verbatim"
+        )
+    if delta * n < 1:
+        return None
+    return (
+        f"warning: delta = {delta:g} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
+        "publishing somebody's record verbatim"
+    )

@@ -1,0 +1,166 @@
+"""`dpmix.privatize`: from confidential records to a release."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmix.api.calibrate import delta_warning, mechanism_of
+from dpmix.data import load_data
+from dpmix.errors import PrivacyError, UsageError
+from dpmix.mechanisms import LocalAdditive
+from dpmix.release import Release, guarantee_in_words
+from dpmix.spec import RunSpec, load_spec
+from dpmix.store.atomic import check_output
+from dpmix.store.release import write_release
+
+_LARGE = 20_000
+_NOISE = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
+
+
+def privatize(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    force: bool = False,
+    seed: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    quiet: bool = False,
+) -> Release:
+    """Apply the mechanism of a spec to its confidential data.
+
+    The noise of real data comes from the operating system and takes no seed. Simulated data and their noise
+    come from ``data.seed``, and the release says that it is simulated and not private.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With the sections ``data`` and ``mechanism``.
+    output : path, optional
+        Release file to write. Nothing is written when anything fails.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    force : bool
+        Whether to overwrite `output`.
+    seed : int, optional
+        In place of ``data.seed``, for simulated data only.
+    progress : callable, optional
+        Called with (numbers done, numbers in all); without it a bar is shown for large data on a terminal.
+    quiet : bool
+        Say nothing but warnings on standard error.
+
+    Returns
+    -------
+    Release
+        Everything that may leave the curator.
+
+    Raises
+    ------
+    SpecError
+        When the spec is not one, or lacks what is needed.
+    DataError
+        When the data are not a clean table of numbers with at least two records, or `output` cannot be
+        written.
+    PrivacyError
+        When the guarantee cannot be met, or a seed is given for real data.
+    UsageError
+        When `output` exists and `force` is not given, or is the confidential file itself.
+    """
+    checked = load_spec(spec, overrides)
+    if seed is not None:
+        checked = _seeded(checked, seed)
+    mechanism = mechanism_of(checked)
+    target = None if output is None else _target(checked, Path(output), force)
+    data = load_data(checked)
+    if len(data.columns) != len(mechanism.domain):
+        mechanism = mechanism_of(checked, len(data.columns))
+    total = data.values.size
+    with _bar(total, progress, quiet) as report:
+        if data.rng is not None:
+            release, clamped = mechanism.simulate(data.values, data.columns, data.rng)
+        else:
+            release, clamped = mechanism.privatize(data.values, data.columns, report)
+    if target is not None:
+        write_release(target, release, force=force)
+    _tell(in_words(mechanism, data.columns), quiet)
+    for name, count in zip(data.columns, clamped, strict=True):
+        if count:
+            _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
+    if data.simulated:
+        _tell("the data are simulated and their noise is seeded: this release is not private", quiet)
+    warning = delta_warning(release.delta, release.n)
+    if warning:
+        _tell(warning)
+    return release
+
+
+def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()) -> str:
+    """Say what `privatize` would do, without reading data or drawing noise.
+
+    Raises
+    ------
+    SpecError, PrivacyError
+        As `privatize`.
+    """
+    checked = load_spec(spec, overrides)
+    mechanism = mechanism_of(checked)
+    names = checked.data.columns if checked.data is not None and checked.data.columns is not None else None
+    return in_words(mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
+
+
+def in_words(mechanism: LocalAdditive, columns: Sequence[str]) -> str:
+    """Say which noise goes where and what that guarantees.
+
+    Parameters
+    ----------
+    mechanism : LocalAdditive
+        Calibrated.
+    columns : sequence of str
+        Names of its columns.
+    """
+    pairs = zip(mechanism.scale, columns, strict=True)
+    noise = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+    total = mechanism.guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+    return f"{_NOISE[mechanism.kind]} {noise}; {words}"
+
+
+def _target(spec: RunSpec, output: Path, force: bool) -> Path:
+    final = check_output(output, force=force)
+    if spec.data is not None and spec.data.path is not None and final == spec.data.path.resolve():
+        raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    return final
+
+
+def _seeded(spec: RunSpec, seed: int) -> RunSpec:
+    if spec.data is None or spec.data.simulate is None:
+        raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
+    return load_spec(spec, [f"data.seed={int(seed)}"])
+
+
+@contextlib.contextmanager
+def _bar(
+    total: int, progress: Callable[[int, int], None] | None, quiet: bool
+) -> Iterator[Callable[[int], None] | None]:
+    if progress is not None:
+        yield lambda done: progress(done, total)
+        return
+    if quiet or total < _LARGE or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("adding noise", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _tell(text: str, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

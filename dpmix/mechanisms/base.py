@@ -1,0 +1,198 @@
+"""What a mechanism is, and what the local additive ones share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.privacy.accounting import Guarantee, compose
+from dpmix.privacy.noise import AdditiveNoise, Kind
+from dpmix.release import Release
+
+Pairs = tuple[tuple[float, float], ...]
+Progress = Callable[[int], None]
+
+
+class Mechanism(Protocol):
+    """A way of releasing records: its parameters are public, and it knows its own guarantee."""
+
+    kind: ClassVar[str]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Total guarantee over the columns of a record."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; the numbers clamped per column, returned beside, are the curator's alone."""
+
+
+@dataclass(frozen=True)
+class LocalAdditive:
+    """Noise added to each number of each record by itself (methods, section 2).
+
+    A record's number y in column l is clamped to the public [lo_l, hi_l] and released as y + noise of scale
+    s_l. Replacing the record moves it by at most D_l = hi_l - lo_l, rounded up.
+
+    Parameters
+    ----------
+    domain : tuple of (lo, hi)
+        Public bounds, one pair per column.
+    scale : tuple of float
+        Noise scale per column, in its units.
+    calibration : str
+        How the scale was found.
+    requested : dict
+        What was asked for, such as ``{"epsilon": 5.0}``.
+    delta : float or None
+        The delta at which Gaussian noise is stated as (epsilon, delta).
+    """
+
+    kind: ClassVar[Kind]
+    domain: Pairs
+    scale: tuple[float, ...]
+    calibration: str
+    requested: dict[str, float] = field(default_factory=dict)
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that scales and bounds go together."""
+        if len(self.scale) != len(self.domain):
+            raise PrivacyError(f"{len(self.scale)} noise scales for {len(self.domain)} pairs of bounds")
+
+    @property
+    def sensitivity(self) -> tuple[float, ...]:
+        """Width of each column's domain, rounded up."""
+        return tuple(width(pair) for pair in self.domain)
+
+    @property
+    def noises(self) -> tuple[AdditiveNoise, ...]:
+        """The noise of each column."""
+        pairs = zip(self.scale, self.sensitivity, strict=True)
+        return tuple(AdditiveNoise(self.kind, s, d) for s, d in pairs)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Total guarantee over a record's columns, from the noise library's own privacy map."""
+        return compose([noise.event() for noise in self.noises], delta=self.delta)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        return {
+            "kind": self.kind,
+            "scale": list(self.scale),
+            "domain": [list(pair) for pair in self.domain],
+            "sensitivity": list(self.sensitivity),
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            "granularity": [2.0**noise.granularity for noise in self.noises],
+        }
+
+    def clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values moved into the domain, and how many of each column were outside.
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not finite float64 numbers of shape (n, d).
+        """
+        if values.ndim != 2 or values.shape[1] != len(self.domain) or values.dtype != np.float64:
+            raise PrivacyError(f"{self.kind} takes float64 values of {len(self.domain)} columns")
+        if not np.isfinite(values).all():
+            raise PrivacyError(f"{self.kind} takes finite values only")
+        low, high = np.array(self.domain, dtype=np.float64).T
+        outside = ((values < low) | (values > high)).sum(axis=0)
+        return np.clip(values, low, high), tuple(int(count) for count in outside)
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values with noise from the operating system's randomness.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, d)
+            Confidential.
+        columns : sequence of str
+            Their names.
+        progress : callable, optional
+            Called with the number of values done, of n times d.
+
+        Returns
+        -------
+        Release, tuple of int
+            The numbers of values clamped per column are the curator's to see, and not part of the release.
+        """
+        bounded, clamped = self.clamp(values)
+        released = np.empty_like(bounded)
+        n = bounded.shape[0]
+        for column, noise in enumerate(self.noises):
+            report = None if progress is None else _shifted(progress, column * n)
+            released[:, column] = noise.add(np.ascontiguousarray(bounded[:, column]), report)
+        return self._release(released, columns), clamped
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded floating-point noise; the release says it is not private."""
+        bounded, clamped = self.clamp(values)
+        released = np.column_stack(
+            [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
+        )
+        return self._release(released, columns, private=False, simulated=True), clamped
+
+    def _release(
+        self,
+        values: NDArray[np.float64],
+        columns: Sequence[str],
+        *,
+        private: bool = True,
+        simulated: bool = False,
+    ) -> Release:
+        total = self.guarantee
+        return Release(
+            values=values,
+            columns=tuple(columns),
+            mechanism=self.describe() | ({} if private else {"granularity": None}),
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=len(values),
+            adjacency=total.adjacency,
+            trust=total.trust,
+            private=private,
+            simulated=simulated,
+        )
+
+
+def width(pair: tuple[float, float]) -> float:
+    """Return hi - lo, rounded up.
+
+    Raises
+    ------
+    PrivacyError
+        When the bounds are not finite, or lo is not below hi.
+    """
+    low, high = pair
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+    exact = Fraction(high) - Fraction(low)
+    nearest = high - low
+    if not math.isfinite(nearest):
+        raise PrivacyError(f"the bounds [{low:g}, {high:g}] are too far apart")
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _shifted(progress: Progress, offset: int) -> Progress:
+    return lambda done: progress(offset + done)

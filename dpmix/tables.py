@@ -1,0 +1,209 @@
+"""Tables of numbers from csv, csv.gz, npy and h5 files, checked cell by cell.
+
+An error names the file, the column and the record, never a value: a message may be shown to others.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+
+Table = tuple[NDArray[np.float64], tuple[str, ...]]
+
+
+def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> Table:
+    """Read the named columns of a table.
+
+    Parameters
+    ----------
+    path : Path
+        A csv, csv.gz, npy or h5 file, told apart by its suffix.
+    columns : sequence of str or None
+        Their names. An npy file has none: there they name its columns in order. None takes all columns.
+    least : int
+        The smallest number of records that is accepted.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, d), and tuple of d names
+        All finite.
+
+    Raises
+    ------
+    DataError
+        In one sentence, for a missing, empty or damaged file, a missing column, ragged records, cells that
+        are empty, text, NaN or infinite, and too few records.
+    """
+    name = path.name.lower()
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    if path.is_dir():
+        raise DataError(f"{path} is a directory, not a table")
+    try:
+        if name.endswith(".npy"):
+            values, names = _from_npy(path, columns)
+        elif name.endswith(".h5"):
+            values, names = _from_h5(path, columns)
+        elif name.endswith((".csv", ".csv.gz")):
+            values, names = _from_csv(path, columns)
+        else:
+            raise DataError(f"{path} is none of csv, csv.gz, npy and h5")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or 'the file is damaged'}") from None
+    if len(values) < least:
+        records = "no records" if not len(values) else f"{len(values)} record{'s' * (len(values) > 1)}"
+        raise DataError(f"{path} has {records}; at least {least} are needed")
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"{path}: column {names[column]!r} has no finite number in record {row + 1} "
+            f"(and {int(bad.sum()) - 1} more); remove or impute missing values first"
+        )
+    return values, names
+
+
+def _missing(path: Path, name: str, known: Sequence[str]) -> DataError:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if not close:
+        close = [k for k in known if k.strip().lower() == name.strip().lower()][:1]
+    if close:
+        return DataError(f"{path} has no column {name!r}; did you mean {close[0]!r}?")
+    listed = ", ".join(repr(k) for k in known[:8]) + (", .." if len(known) > 8 else "")
+    return DataError(f"{path} has no column {name!r}; it has {listed or 'none'}")
+
+
+def _from_csv(path: Path, columns: Sequence[str] | None) -> Table:
+    try:
+        with _open_text(path) as stream:
+            return _parse_csv(path, csv.reader(stream, strict=True), columns)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(f"{path} is damaged or not a gzip file") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not a text file in UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{path} is not a well-formed CSV file: {error}") from None
+
+
+def _open_text(path: Path) -> IO[str]:
+    if path.name.lower().endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _parse_csv(path: Path, reader: Any, columns: Sequence[str] | None) -> Table:
+    header = [cell.strip() for cell in next(reader, [])]
+    if not any(header):
+        raise DataError(f"{path} is empty: it has no header")
+    wanted = list(header if columns is None else columns)
+    for name in wanted:
+        if header.count(name) > 1:
+            raise DataError(f"{path} has {header.count(name)} columns called {name!r}")
+        if name not in header:
+            if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
+                raise DataError(f"{path} has no column {name!r}: its columns are not separated by commas")
+            if any(_is_number(cell) for cell in header):  # a record in its place must not be shown
+                raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
+            raise _missing(path, name, header)
+    places = [header.index(name) for name in wanted]
+    rows: list[list[float]] = []
+    for record, line, cells in _records(reader):
+        if len(cells) != len(header):
+            where = f"record {record} (line {line}) has {len(cells)} cells"
+            raise DataError(f"{path}: {where}, but the header has {len(header)}")
+        row = [_cell(cells[place]) for place in places]
+        if None in row:
+            name, cell = wanted[row.index(None)], cells[places[row.index(None)]]
+            problem = "is empty" if not cell.strip() else "is not a number"
+            raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
+        rows.append(row)  # type: ignore[arg-type]  # no None is left
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(wanted)), tuple(wanted)
+
+
+def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield (record, line, cells); an empty line is a record unless nothing follows it."""
+    record, blanks = 0, []
+    for cells in reader:
+        if not cells:
+            blanks.append(reader.line_num)
+            continue
+        for line in blanks:
+            record += 1
+            yield record, line, [""]
+        blanks = []
+        record += 1
+        yield record, reader.line_num, cells
+
+
+def _cell(text: str) -> float | None:
+    """Return the number a cell holds, NaN for one that is not finite, None for no number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if "_" in text:  # Python's own digit separator
+        return None
+    return value
+
+
+def _is_number(text: str) -> bool:
+    value = _cell(text)
+    return value is not None and not math.isnan(value)
+
+
+def _from_npy(path: Path, columns: Sequence[str] | None) -> Table:
+    try:
+        with path.open("rb") as stream:
+            np.lib.format.read_magic(stream)
+            stream.seek(0)
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+    except (ValueError, EOFError, MemoryError, TypeError, SyntaxError, OverflowError):
+        raise DataError(f"{path} is not an npy file of numbers, or is damaged") from None
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{path} holds {array.dtype} values; numbers are needed")
+    if array.ndim not in (1, 2):
+        raise DataError(f"{path} has {array.ndim} dimensions; (n,) or (n, columns) is needed")
+    values = np.ascontiguousarray(array.reshape(len(array), -1 if array.size else 1), dtype=np.float64)
+    width = values.shape[1]
+    names = tuple(columns) if columns else tuple(f"column_{i + 1}" for i in range(width))
+    if len(names) != width:
+        raise DataError(f"{path} has {width} columns, but {len(names)} are named: npy columns go by order")
+    return values, names
+
+
+def _from_h5(path: Path, columns: Sequence[str] | None) -> Table:
+    from dpmix.store import h5
+
+    with h5.reading(path) as root:
+        if "release" in root and "values" in root.group("release"):
+            release = root.group("release")
+            known = [str(name) for name in release["column"][()]]
+            table = np.asarray(release["values"][()])
+            series = {name: table[:, i] for i, name in enumerate(known)} if table.ndim == 2 else {}
+        else:
+            known = list(root.names()[0])
+            series = {
+                name: root[name][()] for name in (known if columns is None else columns) if name in root
+            }
+    chosen = list(known if columns is None else columns)
+    for name in chosen:
+        if name not in series:
+            raise _missing(path, name, known)
+        if series[name].dtype.kind not in "iuf" or series[name].ndim != 1:
+            raise DataError(f"{path}: the dataset {name!r} is not one column of numbers")
+        if len(series[name]) != len(series[chosen[0]]):
+            raise DataError(f"{path}: the datasets {chosen[0]!r} and {name!r} have different lengths")
+    if not chosen:
+        raise DataError(f"{path} has no columns")
+    return np.column_stack([series[name].astype(np.float64) for name in chosen]), tuple(chosen)
