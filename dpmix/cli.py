@@ -173,22 +173,25 @@ def summarize(
         return
     import dpmix
 
-    summary = dpmix.summarize(
-        chains,
-        output,
-        overrides=tuple(set_ or ()),
-        report=report,
-        require_convergence=require_convergence,
-        force=force,
-    )
-    if as_json:
-        _emit(json.dumps(summary.to_json()))
-    elif not quiet:
-        from dpmix.summary.text import headline
+    from dpmix.api.summarize import NotConverged
 
-        _emit(headline(summary))
+    doubt: NotConverged | None = None
+    try:
+        summary = dpmix.summarize(
+            chains,
+            output,
+            overrides=tuple(set_ or ()),
+            report=report,
+            require_convergence=require_convergence,
+            force=force,
+        )
+    except NotConverged as error:  # everything is computed and written all the same
+        doubt, summary = error, error.summary
+    _emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
     for path in outputs:
         _say(f"wrote {path}", quiet)
+    if doubt is not None:
+        raise doubt
 
 
 @app.command()
@@ -199,7 +202,7 @@ def calibrate(
     checked = _load(spec, set_)
     import dpmix
 
-    _emit(json.dumps(dpmix.calibrate(checked), indent=2))
+    _emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
 
 
 @app.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -37,21 +36,22 @@ Category = Annotated[str | int | float, BeforeValidator(_category)]
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, one name or a list."""
 
-    columns: Names | None = Field(None, description="Names of the columns to take.")
+    columns: Names | None = Field(
+        None, description="Names of the columns to take; for an npy file, of its columns in order."
+    )
     column: Text | None = Field(
         None, description="Name of the one column to take, short for columns: [name]."
     )
 
-    def settle_columns(self, path: Path | None) -> None:
-        """Turn ``column`` into ``columns``, and check that a table with named columns has them named."""
+    @model_validator(mode="after")
+    def _settle_columns(self) -> ColumnsSection:
         if self.column is not None:
             if self.columns is not None:
                 raise refusal("column", "give either column or columns, not both")
             self.settle(column=None, columns=(self.column,))
-        if self.columns is None and path is not None and path.suffix.lower() != ".npy":
-            raise refusal("columns", f"missing; name the columns of {path.name} to take")
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             raise refusal("columns", "names a column twice")
+        return self
 
 
 class DataSpec(ColumnsSection):
@@ -79,7 +79,6 @@ class DataSpec(ColumnsSection):
 
     @model_validator(mode="after")
     def _check(self) -> DataSpec:
-        self.settle_columns(self.path)
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
         if self.simulate is None:
@@ -89,6 +88,8 @@ class DataSpec(ColumnsSection):
                 raise refusal("n", "is for data.simulate only; the number of records is that of the file")
             if self.path is None:
                 raise refusal("path", "missing; name the file of the data, or simulate them")
+            if self.columns is None and self.path.suffix.lower() != ".npy":
+                raise refusal("columns", f"missing; name the columns of {self.path.name} to take")
         elif self.n is None:
             raise refusal("n", "missing; say how many records to simulate")
         if self.domain is not None and self.categories is not None:
@@ -100,16 +101,11 @@ class DataSpec(ColumnsSection):
 
 
 class ReleaseSpec(ColumnsSection):
-    """Sanitized values that were not made by ``dpmix privatize``."""
+    """Sanitized values that were not made by ``dpmix privatize``; all columns, where none is named."""
 
     path: TablePath = Field(
         description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec."
     )
-
-    @model_validator(mode="after")
-    def _check(self) -> ReleaseSpec:
-        self.settle_columns(self.path)
-        return self
 
 
 def check_pairs(

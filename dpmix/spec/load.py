@@ -27,7 +27,8 @@ def load_spec(
     source : mapping, path or RunSpec
         Contents of a spec, the YAML file that holds them, or a spec that is checked already.
     overrides : sequence of str
-        Each ``section.key=value``, the value in YAML; they replace what the source says, in order.
+        Each ``section.key=value``, the value in YAML; they replace what the source says, in order. A value
+        of null takes the key out of the source.
 
     Returns
     -------
@@ -140,4 +141,6 @@ def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, 
             f"{'.'.join(keys)}: unknown section; {guess or 'known: ' + ', '.join(RunSpec.model_fields)}"
         )
     key, *rest = keys
+    if value is None and not rest and key in contents:
+        return {name: other for name, other in contents.items() if name != key}
     return {**contents, key: _replaced(contents.get(key), rest, value, (*above, key))}
