@@ -172,7 +172,6 @@ def summarize(
         _emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
         return
     import dpmix
-
     from dpmix.api.summarize import NotConverged
 
     doubt: NotConverged | None = None

@@ -71,7 +71,7 @@ class LaplaceMechanism(MechanismSection):
     """Laplace noise added to each value."""
 
     statements = (("epsilon",), ("rho",), ("scale",))
-    kind: Literal["laplace"]
+    kind: Literal["laplace"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
@@ -91,7 +91,7 @@ class GaussianMechanism(MechanismSection):
     """Gaussian noise added to each value."""
 
     statements = (("epsilon", "delta"), ("rho",), ("scale",))
-    kind: Literal["gaussian"]
+    kind: Literal["gaussian"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     delta: Delta = None
     rho: Rho = None
@@ -119,14 +119,14 @@ class GaussianMechanism(MechanismSection):
 class NoMechanism(MechanismSection):
     """No noise at all: the posterior given the data themselves, for comparison."""
 
-    kind: Literal["none"]
+    kind: Literal["none"] = Field(description="The mechanism.")
 
 
 class WaveletMechanism(MechanismSection):
     """Laplace noise added to the Haar wavelet coefficients of each record."""
 
     statements = (("epsilon",), ("rho",), ("scale",))
-    kind: Literal["wavelet"]
+    kind: Literal["wavelet"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
@@ -141,7 +141,7 @@ class BinomialMechanism(MechanismSection):
     """A binomial count whose probability moves with the record."""
 
     statements = (("epsilon",), ("weight",))
-    kind: Literal["binomial"]
+    kind: Literal["binomial"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     weight: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None, description="How far the probability moves, stated instead of epsilon."
@@ -153,7 +153,7 @@ class SmoothedHistogramMechanism(MechanismSection):
     """Draws from a histogram of the whole sample mixed with the uniform density."""
 
     statements = (("epsilon",), ("weight",))
-    kind: Literal["smoothed_histogram"]
+    kind: Literal["smoothed_histogram"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     weight: Annotated[Number, Field(gt=0, le=1)] | None = Field(
         None, description="Weight of the uniform density, stated instead of epsilon."
@@ -169,7 +169,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
 
     statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
-    kind: Literal["perturbed_histogram"]
+    kind: Literal["perturbed_histogram"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     delta: Delta = None
     rho: Rho = None
@@ -185,7 +185,7 @@ class NoisyCountsMechanism(MechanismSection):
     """Noisy counts of every feature's levels within every class."""
 
     statements = (("epsilon",), ("scale",))
-    kind: Literal["noisy_counts"]
+    kind: Literal["noisy_counts"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     scale: Scale = None
     levels: Annotated[tuple[Annotated[Integer, Field(ge=2, le=10_000)], ...], Listed, Field(min_length=1)] = (
@@ -202,7 +202,7 @@ class ClampedMomentsMechanism(MechanismSection):
     """Noisy second moments of clamped predictors and response."""
 
     statements = (("epsilon",), ("scale",))
-    kind: Literal["clamped_moments"]
+    kind: Literal["clamped_moments"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     scale: Scale = None
     bounds: Domain | None = Field(
@@ -220,7 +220,7 @@ class LogMomentsMechanism(MechanismSection):
     """Noisy means of the logarithms of censored compositions."""
 
     statements = (("epsilon",), ("epsilon1",), ("epsilon1", "epsilon2"))
-    kind: Literal["log_moments"]
+    kind: Literal["log_moments"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     epsilon1: Positive | None = Field(None, description="Part of epsilon for the means.")
     epsilon2: Positive | None = Field(None, description="Part of epsilon for choosing the threshold.")
@@ -254,7 +254,7 @@ class PosteriorMechanism(MechanismSection):
     """A conjugate posterior chosen privately among all that a database of this size could give."""
 
     statements = (("epsilon",), ("epsilon", "delta"))
-    kind: Literal["posterior"]
+    kind: Literal["posterior"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     delta: Delta = None
     prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] = Field(
