@@ -1,0 +1,126 @@
+"""`dpmix.summarize`: from chains files to a summary, its file and its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpmix.errors import ConvergenceError, UsageError
+from dpmix.report.page import render
+from dpmix.spec.load import load_spec
+from dpmix.spec.run import RunSpec
+from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.chains_reader import read_chains
+from dpmix.store.summary import write_summary
+from dpmix.summary.compute import summarize_chains
+from dpmix.summary.result import Summary
+
+PathLike = str | os.PathLike[str]
+
+
+class NotConverged(ConvergenceError):  # noqa: N818 - the base class says Error
+    """Convergence was required and is in doubt; everything has been computed and written all the same.
+
+    Attributes
+    ----------
+    summary : Summary
+        The finished summary.
+    """
+
+    def __init__(self, summary: Summary) -> None:
+        more = len(summary.failures) - 1
+        rest = f" (and {more} more {'warning' if more == 1 else 'warnings'})" if more else ""
+        super().__init__(f"{summary.failures[0]}{rest}")
+        self.summary = summary
+
+
+def summarize(
+    chain_paths: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    report: PathLike | None = None,
+    require_convergence: bool = False,
+    force: bool = False,
+) -> Summary:
+    """Merge chains files of one spec, and summarize their posterior.
+
+    The same files always give the same summary, whatever their order.
+
+    Parameters
+    ----------
+    chain_paths : path or sequence of path
+        Files of `dpmix fit`; several when chains were run by separate processes.
+    output : path, optional
+        Summary file to write (HDF5).
+    overrides : sequence of str
+        `summary.key=value` in place of what the spec inside the chains says.
+    report : path, optional
+        HTML page to write; it needs no other file.
+    require_convergence : bool
+        Whether doubtful convergence is an error.
+    force : bool
+        Whether existing outputs may be replaced.
+
+    Returns
+    -------
+    Summary
+        With `to_json()` and `to_text()`.
+
+    Raises
+    ------
+    UsageError
+        Without chains, with overrides of other sections than `summary`, or when an output exists.
+    SpecError
+        When an override is malformed.
+    DataError
+        When a file is no finished chains file, or files do not belong together.
+    NotConverged
+        A ConvergenceError, after all outputs are written, when `require_convergence` is given and R-hat, an
+        effective sample size, the number of chains or the acceptance gives reason to doubt.
+    """
+    for override in overrides:
+        if not override.lstrip().startswith("summary."):
+            key = override.partition("=")[0].strip()
+            raise UsageError(
+                f"--set {key}: the chains are made; summarize takes keys of summary, such as summary.level"
+            )
+    paths = [chain_paths] if isinstance(chain_paths, str | os.PathLike) else list(chain_paths)
+    targets = [Path(target) for target in (output, report) if target is not None]
+    for target in targets:
+        _check_target(target, paths, force=force)
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise UsageError(f"the summary and the report cannot both be {targets[0]}")
+    chains = read_chains([os.fspath(path) for path in paths])
+    options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
+    summary = summarize_chains(chains, options)
+    if output is not None:
+        attrs = {
+            "level": summary.level,
+            "guarantee": summary.provenance.guarantee,
+            "spec": summary.provenance.spec,
+            **{
+                name: chains.attrs[name]
+                for name in ("mechanism", "seed", "dpmix_version")
+                if name in chains.attrs
+            },
+            **{
+                name: chains.attrs[name]
+                for name in ("epsilon", "delta", "rho", "private", "simulated")
+                if name in chains.attrs
+            },
+        }
+        write_summary(Path(output), summary.to_json(), attrs, force=force)
+    if report is not None:
+        write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
+    if require_convergence and summary.failures:
+        raise NotConverged(summary)
+    return summary
+
+
+def _check_target(target: Path, sources: Sequence[PathLike], *, force: bool) -> None:
+    """Refuse before any work an output that exists, cannot be written, or would replace a chains file."""
+    if any(os.path.realpath(target) == os.path.realpath(source) for source in sources):
+        raise UsageError(f"{target} is one of the chains files; give the output another name")
+    check_output(target, force=force)

@@ -1,0 +1,207 @@
+"""The HTML report: one file with everything in it, no scripts, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from importlib import resources
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dpmix.report import plots
+from dpmix.summary.diagnostics import Scalar
+from dpmix.summary.remarks import ESS, RHAT
+from dpmix.summary.result import Summary
+from dpmix.summary.text import figure as number
+from dpmix.summary.text import rate
+
+
+def render(summary: Summary) -> str:
+    """Return the report as one HTML page.
+
+    Pictures are SVG in data URIs; all text that comes from a file is escaped. The same summary always gives
+    the same page.
+    """
+    css = resources.files("dpmix.report").joinpath("style.css").read_text(encoding="utf-8")
+    sections = [
+        _head(summary),
+        _density(summary),
+        _clusters(summary),
+        _diagnostics(summary),
+        _traces(summary),
+        _provenance(summary),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Posterior of a release - dpmix</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(sections)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _head(summary: Summary) -> str:
+    if summary.remarks:
+        title = "Warning" if len(summary.remarks) == 1 else f"{len(summary.remarks)} warnings"
+        items = "".join(f"<li>{escape(text)}</li>" for text in summary.warnings)
+        box = f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
+    else:
+        box = (
+            f'<div class="box" role="note"><p>No warnings: R-hat is at most {RHAT} and both effective sample '
+            f"sizes are at least {ESS:.0f} for every scalar.</p></div>"
+        )
+    return (
+        "<h1>What the release says about the data</h1>\n"
+        f'<p class="lead">{escape(summary.provenance.guarantee)}</p>\n{box}\n{_tiles(summary)}'
+    )
+
+
+def _tiles(summary: Summary) -> str:
+    counts = summary.n_clusters
+    mode = int(np.argmax(counts.probability))
+    tiles = [
+        (
+            "Most probable number of clusters",
+            str(counts.support[mode]),
+            f"probability {counts.probability[mode]:.2f}",
+        ),
+        (
+            "Hellinger distance from the prior",
+            f"{summary.density.hellinger_from_prior:.2f}",
+            "0 where the release says nothing",
+        ),
+        ("Largest R-hat", *_worst(summary, "rhat")),
+        ("Smallest bulk ESS", *_worst(summary, "ess_bulk")),
+        ("Smallest tail ESS", *_worst(summary, "ess_tail")),
+    ]
+    if summary.acceptance.mean is not None:
+        bound = summary.acceptance.bound
+        note = "no lower bound applies" if bound is None else f"at least e^-epsilon = {bound:.3g}"
+        tiles.append(("Mean acceptance rate", f"{summary.acceptance.mean:.3f}", note))
+    body = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
+        for name, value, note in tiles
+    )
+    return f'<dl class="tiles">{body}</dl>'
+
+
+def _worst(summary: Summary, key: str) -> tuple[str, str]:
+    """Return the most worrying value of a diagnostic, and the scalar it belongs to."""
+    found = {name: getattr(value, key) for name, value in summary.parameters.items()}
+    values = {name: float(value) for name, value in found.items() if value is not None}
+    if not values:
+        return "-", "not available"
+    if key == "rhat":
+        name = max(values, key=values.__getitem__)
+        return f"{values[name]:.3f}", name
+    name = min(values, key=values.__getitem__)
+    return f"{values[name]:,.0f}", name
+
+
+def _density(summary: Summary) -> str:
+    outside = plots.share_outside(summary)
+    beyond = (
+        f" {100 * outside:.0f}% of the released values lie outside this range." if outside >= 0.005 else ""
+    )
+    caption = (
+        f"Density of a record. The band holds {100 * summary.level:g}% of the posterior at each point by "
+        f"itself, from {summary.band_draws:,} draws of the random density; it does not hold the whole curve "
+        "with that probability. The histogram shows the released values, which carry the mechanism's noise: "
+        f"the posterior mean is what is left once that noise is accounted for.{beyond}"
+    )
+    if summary.provenance.mechanism.get("kind") == "none":
+        caption = caption.split(" The histogram")[0] + f" The histogram shows the data.{beyond}"
+    picture = _image(
+        plots.density_figure(summary), "Posterior mean density with its band over the prior density"
+    )
+    return f"<h2>Density</h2>\n<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _clusters(summary: Summary) -> str:
+    caption = (
+        "Posterior of the number of clusters that hold at least one of the records. Small clusters come and "
+        "go with the prior: it is the density that says where the data lie."
+    )
+    picture = _image(plots.clusters_figure(summary), "Posterior probabilities of the number of clusters")
+    return f"<h2>Number of clusters</h2>\n<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+
+
+def _diagnostics(summary: Summary) -> str:
+    first, *_, last = next(iter(summary.parameters.values())).quantiles
+    ends = [f"{100 * float(level):g}%" for level in (first, last)]
+    names = ("mean", "sd", *ends, "MCSE", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+    header = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "".join(
+        _row(name, value, summary.ess_per_second[name]) for name, value in summary.parameters.items()
+    )
+    notes = "".join(
+        f"<li>{escape(name)}: {escape(value.note)}</li>"
+        for name, value in summary.parameters.items()
+        if value.note
+    )
+    return (
+        "<h2>Scalars and their diagnostics</h2>\n"
+        f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>\n"
+        + (f'<ul class="note">{notes}</ul>\n' if notes else "")
+        + '<p class="note">None of these depends on how clusters are numbered. <b>mean</b> and '
+        "<b>sd</b> are those of a record under the random density, <b>density[y]</b> is that density at y. "
+        "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
+        "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
+        "standard error of the mean.</p>"
+    )
+
+
+def _row(name: str, value: Scalar, per_second: float | None) -> str:
+    quantiles = list(value.quantiles.values())
+    cells = [
+        *((number(x), False) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
+        (number(value.mcse, ".2g"), False),
+        (number(value.rhat, ".3f"), value.stuck_apart or (value.rhat or 0.0) > RHAT),
+        (number(value.ess_bulk, ",.0f"), value.ess_bulk is not None and value.ess_bulk < ESS),
+        (number(value.ess_tail, ",.0f"), value.ess_tail is not None and value.ess_tail < ESS),
+        (rate(per_second), False),
+    ]
+    body = "".join(f'<td class="bad">{text}</td>' if bad else f"<td>{text}</td>" for text, bad in cells)
+    return f'<tr><th scope="row">{escape(name)}</th>{body}</tr>'
+
+
+def _traces(summary: Summary) -> str:
+    key = "".join(
+        f'<li><span style="background:{colour}"></span>{escape(name)}</li>'
+        for colour, name in plots.chain_legend(summary)
+    )
+    pairs = "".join(
+        f"<figure>{_image(plots.trace_figure(summary, name), f'Trace of {name}')}</figure>"
+        f"<figure>{_image(plots.rank_figure(summary, name), f'Ranks of {name} by chain')}</figure>"
+        for name in summary.series
+    )
+    return (
+        f'<h2>Traces and ranks</h2>\n<ul class="key">{key}</ul>\n<div class="pairs">{pairs}</div>\n'
+        '<p class="note">Traces: each line joins the means of up to 150 stretches of one chain; the grey '
+        "shade is the range of all chains. Ranks: each chain's share of the ranks, from the smallest draws "
+        "(left) to the largest (right); chains that sample the same distribution stay near 1.</p>"
+    )
+
+
+def _provenance(summary: Summary) -> str:
+    facts = dict(summary.provenance.facts)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    mechanism = json.dumps(dict(summary.provenance.mechanism), indent=2, sort_keys=True)
+    return (
+        f'<h2>Provenance</h2>\n<table class="facts"><tbody>{rows}</tbody></table>\n'
+        f"<h3>Mechanism of the release</h3>\n<pre>{escape(mechanism)}</pre>\n"
+        f"<h3>Spec</h3>\n<pre>{escape(summary.provenance.spec)}</pre>"
+    )
+
+
+def _image(figure: Figure, alt: str) -> str:
+    data = base64.b64encode(plots.svg(figure)).decode("ascii")
+    width, height = figure.get_size_inches() * 96
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}" {size}>'

@@ -1,0 +1,259 @@
+"""Plots of a summary: density, number of clusters, traces and ranks.
+
+Colours are Okabe and Ito's, which colour-blind readers tell apart; lines differ in style as well.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from dpmix.errors import UsageError
+from dpmix.store.atomic import write_bytes
+from dpmix.summary.prior import Floats
+from dpmix.summary.result import Summary
+
+BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#E2E2E2", "#222222"
+CHAIN_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+_STYLES = ("-", "--", "-.", ":")
+_PATH = re.compile(rb' d="[^"]*"')
+_DIGITS = re.compile(rb"(\.\d\d)\d+")
+_STRETCHES = 150
+_RANK_BINS = 20
+_STYLE: Any = {  # matplotlib types the keys one by one
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpmix",
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.edgecolor": "#777777",
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "text.color": INK,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+def plot_density(
+    summary: Summary, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False
+) -> None:
+    """Write the density plot alone to a file.
+
+    Parameters
+    ----------
+    summary : Summary
+        What `dpmix.summarize` returns.
+    path : path
+        PNG (200 dots per inch) or SVG file, by its suffix.
+    title : str, optional
+        Title above the plot.
+    force : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    UsageError
+        For another suffix, or when the file exists and `force` is not given.
+    DataError
+        When the file cannot be written.
+    """
+    kind = Path(path).suffix.lower().lstrip(".")
+    if kind not in ("png", "svg"):
+        raise UsageError(f"{path} must end in .png or .svg")
+    write_bytes(Path(path), _picture(density_figure(summary, title), kind), force=force)
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as SVG, the same bytes for the same figure, coordinates to a hundredth of a point."""
+    drawn = _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), _picture(figure, "svg"))
+    return drawn.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+
+
+def density_figure(summary: Summary, title: str | None = None) -> Figure:
+    """Posterior mean density with its band, the prior predictive, and the released values as a histogram."""
+    density = summary.density
+    with _axes((7.2, 3.7)) as (figure, axes):
+        shown = _released_inside(summary)
+        top = max(density.upper.max(), density.prior.max())
+        if shown.size > 1:
+            bins = np.linspace(density.grid[0], density.grid[-1], 41)
+            heights = np.histogram(shown, bins)[0] / (summary.released.size * np.diff(bins))
+            top = max(top, heights.max())
+            axes.stairs(
+                heights, bins, fill=True, color=GREY, label="released values, noise included", zorder=1
+            )
+        band = f"{100 * summary.level:g}% pointwise band"
+        axes.fill_between(
+            density.grid, density.lower, density.upper, color=BLUE, alpha=0.25, lw=0, label=band, zorder=2
+        )
+        axes.plot(density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior", zorder=3)
+        axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label="posterior mean", zorder=4)
+        axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
+        axes.set_xlabel("value, in the data's units")
+        axes.set_ylabel("density")
+        handles, labels = axes.get_legend_handles_labels()
+        order = np.argsort(
+            [("posterior mean", band, "prior").index(x) if "released" not in x else 9 for x in labels]
+        )
+        figure.legend(
+            [handles[i] for i in order],
+            [labels[i] for i in order],
+            loc="outside upper left",
+            ncols=4,
+            handlelength=1.8,
+            columnspacing=1.4,
+        )
+        if title is not None:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def clusters_figure(summary: Summary) -> Figure:
+    """Posterior probabilities of the number of clusters."""
+    counts = summary.n_clusters
+    with _axes((7.2, 2.4)) as (figure, axes):
+        axes.bar(counts.support, counts.probability, width=0.8, color=BLUE)
+        axes.set_xlabel("number of clusters")
+        axes.set_ylabel("posterior probability")
+        axes.set_xlim(counts.support[0] - 0.9, max(counts.support[-1], counts.support[0] + 4) + 0.9)
+        axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
+        if counts.support.size <= 15:
+            axes.set_ylim(0.0, 1.14 * counts.probability.max())
+            for k, p in zip(counts.support, counts.probability, strict=True):
+                label = f"{p:.2f}" if p >= 0.005 else "<.01"
+                axes.annotate(label, (k, p), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+    return figure
+
+
+def trace_figure(summary: Summary, name: str) -> Figure:
+    """Draws of one scalar in order: a line a chain of means of stretches, over the range of all chains."""
+    series = summary.series[name]
+    draws = series.shape[1]
+    edges = np.unique(np.linspace(0, draws, min(draws, _STRETCHES) + 1).round().astype(int))
+    centres = 0.5 * (edges[:-1] + edges[1:] - 1)
+    with _small_axes() as axes:
+        if draws > _STRETCHES:
+            low = np.minimum.reduceat(series.min(axis=0), edges[:-1])
+            high = np.maximum.reduceat(series.max(axis=0), edges[:-1])
+            axes.fill_between(centres, low, high, color=GREY, lw=0, step="mid")
+        for row, values in enumerate(series):
+            means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+            colour = CHAIN_COLOURS[row % len(CHAIN_COLOURS)]
+            axes.plot(
+                centres, means, color=colour, ls=_STYLES[row // len(CHAIN_COLOURS) % len(_STYLES)], lw=1.0
+            )
+        axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
+        axes.set_title(f"{name}: trace", loc="left")
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    return _figure(axes)
+
+
+def rank_figure(summary: Summary, name: str) -> Figure:
+    """How the ranks of each chain's draws among all draws are spread: level lines when the chains agree."""
+    series = summary.series[name]
+    chains, draws = series.shape
+    bins = max(2, min(_RANK_BINS, draws // 5))
+    shares = np.stack([np.histogram(row, bins, (0, series.size))[0] for row in _ranks(series)]) * bins / draws
+    with _small_axes() as axes:
+        axes.axhline(1.0, color="#777777", lw=0.8, zorder=1)
+        edges = np.linspace(0.0, 1.0, bins + 1)
+        for row in range(chains):
+            axes.stairs(
+                shares[row],
+                edges,
+                baseline=None,
+                color=CHAIN_COLOURS[row % len(CHAIN_COLOURS)],
+                ls=_STYLES[row // len(CHAIN_COLOURS) % len(_STYLES)],
+                lw=1.3,
+            )
+        axes.set(xlim=(0.0, 1.0), ylim=(0.0, max(2.0, 1.05 * shares.max())))
+        axes.set_xlabel("rank among the draws of all chains")
+        axes.set_title(f"{name}: share of ranks, 1 if chains agree", loc="left")
+    return _figure(axes)
+
+
+def chain_legend(summary: Summary) -> list[tuple[str, str]]:
+    """Colour and name of each chain, as traces and ranks show them."""
+    return [
+        (CHAIN_COLOURS[row % len(CHAIN_COLOURS)], f"chain {number}")
+        for row, number in enumerate(summary.chain_ids.tolist())
+    ]
+
+
+def share_outside(summary: Summary) -> float:
+    """Share of the released values that lie outside the density's grid."""
+    size = summary.released.size
+    return 1.0 - _released_inside(summary).size / size if size else 0.0
+
+
+def _released_inside(summary: Summary) -> Floats:
+    released, grid = summary.released.ravel(), summary.density.grid
+    return np.asarray(released[(released >= grid[0]) & (released <= grid[-1])])
+
+
+def _ranks(series: Floats) -> Floats:
+    """Ranks 0.5, 1.5, .. among all draws; ties are broken at random, the same way every time."""
+    tie = np.random.default_rng(0).random(series.size)
+    ranks = np.empty(series.size)
+    ranks[np.lexsort((tie, series.ravel()))] = np.arange(series.size) + 0.5
+    return ranks.reshape(series.shape)
+
+
+@contextmanager
+def _axes(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+    with rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, figure.add_subplot()
+
+
+def _figure(axes: Axes) -> Figure:
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    return figure
+
+
+@contextmanager
+def _small_axes() -> Iterator[Axes]:
+    """Axes at a fixed place, so that a column of plots lines up (and is drawn in half the time)."""
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(4.7, 1.9))
+        FigureCanvasAgg(figure)
+        yield figure.add_axes((0.125, 0.235, 0.845, 0.625))
+
+
+def _picture(figure: Figure, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    with rc_context(_STYLE):
+        if kind == "svg":
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        else:
+            figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+    return buffer.getvalue()

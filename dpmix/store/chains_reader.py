@@ -1,0 +1,281 @@
+"""Reading chains files, and merging those of one spec whose chains were run by separate processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, UsageError
+from dpmix.store.differences import Fit, check_same
+from dpmix.store.h5 import Attribute, Group, reading
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive saved states of one chain.
+
+    Parameters
+    ----------
+    chain : int
+        Position of the chain in `Chains.ids`.
+    start : int
+        Number of the first state.
+    weights, means, variances : float64 arrays (states, components)
+        One draw of P given each state, NaN where a state has fewer components; data units.
+    """
+
+    chain: int
+    start: int
+    weights: Floats
+    means: Floats
+    variances: Floats
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Chains of one spec, in increasing order of ids; components stay on disk until `blocks` reads them.
+
+    Parameters
+    ----------
+    spec : mapping
+        The resolved spec.
+    ids : int64 array (C,)
+        Chain ids.
+    n_clusters : int64 array (C, D)
+        Occupied components.
+    concentration, acceptance, log_likelihood : float64 arrays (C, D)
+        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
+    seconds : float64 array (C,)
+        Wall time of sampling.
+    observed : float64 array (n,) or (n, columns)
+        The release.
+    constants : mapping
+        `base_mu0`, `base_lambda`, `base_a`, `base_b`, `discount`, `noise_scale`, `acceptance_bound`, ...
+    attrs : mapping
+        Root attributes of the first file.
+    versions : tuple of str
+        dpmix versions that wrote the files.
+    """
+
+    spec: Mapping[str, Any]
+    ids: Ints
+    n_clusters: Ints
+    concentration: Floats
+    acceptance: Floats
+    log_likelihood: Floats
+    seconds: Floats
+    observed: Floats
+    constants: Mapping[str, float]
+    attrs: Mapping[str, Attribute]
+    versions: tuple[str, ...]
+    _rows: tuple[tuple[Path, int], ...]
+
+    @property
+    def draws(self) -> int:
+        """Saved states of each chain."""
+        return int(self.n_clusters.shape[1])
+
+    @property
+    def mechanism(self) -> dict[str, Any]:
+        """The release's mechanism; its `kind` is "none" when no noise was added."""
+        return dict(json.loads(str(self.attrs["mechanism"])))
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Read the components, chain after chain, at most `size` states at a time.
+
+        Raises
+        ------
+        DataError
+            When a component is not finite where it should be, has a variance that is not positive, or the
+            weights of a state exceed 1.
+        """
+        for chain, (path, row) in enumerate(self._rows):
+            with reading(path) as root:
+                posterior = root.group("posterior")
+                for start in range(0, self.draws, size):
+                    stop = min(start + size, self.draws)
+                    width = max(1, int(self.n_clusters[chain, start:stop].max()))
+                    part = [
+                        np.asarray(posterior[name][row, start:stop, :width], dtype=np.float64)
+                        for name in ("weights", "mean", "variance")
+                    ]
+                    _check_components(path, start, self.n_clusters[chain, start:stop], *part)
+                    yield Block(chain, start, *part)
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    attrs: dict[str, Attribute]
+    spec: dict[str, Any]
+    ids: Ints
+    scalars: dict[str, Floats]
+    seconds: Floats
+    observed: Floats
+    constants: dict[str, float]
+
+
+def read_chains(paths: Sequence[str | Path]) -> Chains:
+    """Read one chains file, or several of one spec and release, as one set of chains.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Files that `dpmix fit` wrote.
+
+    Raises
+    ------
+    UsageError
+        When there are no paths.
+    DataError
+        When a file is no finished chains file, holds values that no sampler writes, or differs from the first
+        in spec, release, seed or number of draws (the first difference is named), or repeats a chain id.
+    """
+    if not paths:
+        raise UsageError("give at least one chains file to summarize")
+    files = [_read_file(Path(path)) for path in paths]
+    for other in files[1:]:
+        check_same(_fit(files[0]), _fit(other))
+    rows: dict[int, tuple[_File, int]] = {}
+    for file in files:
+        for row, chain_id in enumerate(file.ids.tolist()):
+            if chain_id in rows:
+                raise DataError(
+                    f"{file.path} repeats chain {chain_id}, which {rows[chain_id][0].path} holds already"
+                )
+            rows[chain_id] = (file, row)
+    order = sorted(rows)
+
+    def stacked(name: str) -> Floats:
+        return np.stack([rows[i][0].scalars[name][rows[i][1]] for i in order])
+
+    return Chains(
+        spec=files[0].spec,
+        ids=np.asarray(order, dtype=np.int64),
+        n_clusters=stacked("n_clusters").astype(np.int64),
+        concentration=stacked("concentration"),
+        acceptance=stacked("acceptance_rate"),
+        log_likelihood=stacked("log_likelihood"),
+        seconds=np.asarray([rows[i][0].seconds[rows[i][1]] for i in order]),
+        observed=files[0].observed,
+        constants=files[0].constants,
+        attrs=files[0].attrs,
+        versions=tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
+        _rows=tuple((rows[i][0].path, rows[i][1]) for i in order),
+    )
+
+
+def _fit(file: _File) -> Fit:
+    return Fit(
+        str(file.path), file.spec, file.attrs, file.constants, file.scalars["n_clusters"].shape[1], file.observed
+    )
+
+
+def _read_file(path: Path) -> _File:
+    with reading(path) as root:
+        attrs, groups = root.attrs, root.names()[1]
+        if "posterior" not in groups:
+            kind = "a release file" if "release" in groups else "another kind of file"
+            raise DataError(f"{path} is {kind}, not a chains file: give what `dpmix fit` wrote")
+        missing = [name for name in ("spec", "seed", "mechanism", "dpmix_version") if name not in attrs]
+        if missing:
+            raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
+        posterior, stats = root.group("posterior"), root.group("sample_stats")
+        spec = _mapping(path, str(attrs["spec"]))
+        ids = np.asarray(posterior["chain"][()], dtype=np.int64)
+        scalars = {name: _scalar(posterior, name) for name in ("n_clusters", "concentration")}
+        empty = np.full(scalars["n_clusters"].shape, np.nan)
+        for name in ("acceptance_rate", "log_likelihood"):
+            scalars[name] = _scalar(stats, name) if name in stats else empty
+        constant_data = root.group("constant_data")
+        constants = {
+            name: float(constant_data[name][()])
+            for name in constant_data.names()[0]
+            if constant_data[name].shape == ()
+        }
+        seconds = np.asarray(constant_data["seconds"][()], dtype=np.float64)
+        observed = np.asarray(root.group("observed_data")["z"][()], dtype=np.float64)
+    file = _File(path, attrs, spec, ids, scalars, seconds, observed, constants)
+    _check_values(file)
+    return file
+
+
+def _mapping(path: Path, text: str) -> dict[str, Any]:
+    with contextlib.suppress(yaml.YAMLError):
+        spec = yaml.safe_load(text)
+        if isinstance(spec, dict):
+            return spec
+    raise DataError(f"{path} holds no readable spec: its attribute 'spec' is not a YAML mapping")
+
+
+def _scalar(group: Group, name: str) -> Floats:
+    return np.asarray(group[name][()], dtype=np.float64)
+
+
+def _planned_draws(spec: Mapping[str, Any]) -> int:
+    """Number of draws that each chain of a spec saves when it is finished."""
+    sampler = spec.get("sampler") or {}
+    kept = int(sampler.get("iterations", 0)) - int(sampler.get("burn_in", 0))
+    return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
+
+
+def _check_values(file: _File) -> None:
+    path, clusters = file.path, file.scalars["n_clusters"]
+    if clusters.ndim != 2 or clusters.shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
+        raise DataError(
+            f"{path} is not a chains file of dpmix: n_clusters does not have dimensions (chain, draw)"
+        )
+    planned = _planned_draws(file.spec)
+    if clusters.size == 0 or clusters.shape[1] < planned:
+        raise DataError(
+            f"{path} is unfinished: it holds {clusters.shape[1] if clusters.size else 0} of {planned} draws per "
+            "chain; continue it with `dpmix fit --resume`"
+        )
+    if (clusters < 0).any():
+        chain, draw = np.argwhere(clusters < 0)[0]
+        raise DataError(
+            f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
+            "`dpmix fit --resume`"
+        )
+    concentration = file.scalars["concentration"]
+    if not (np.isfinite(concentration) & (concentration > 0)).all():
+        bad = concentration[~(np.isfinite(concentration) & (concentration > 0))][0]
+        raise DataError(f"{path} holds a concentration of {bad:g}; it must be positive and finite")
+    likelihood = file.scalars["log_likelihood"]
+    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
+        raise DataError(f"{path} holds a log_likelihood that is not finite; the chain cannot be trusted")
+    needed = {"base_mu0", "base_lambda", "base_a", "base_b", "discount"}
+    for name in sorted(needed):
+        if not np.isfinite(file.constants.get(name, np.nan)):
+            raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
+    if not np.isfinite(file.observed).all():
+        raise DataError(f"{path} holds released values that are not finite")
+
+
+def _check_components(
+    path: Path, start: int, n_clusters: Ints, weights: Floats, mean: Floats, variance: Floats
+) -> None:
+    expected = np.arange(weights.shape[1])[None, :] < n_clusters[:, None]
+    good = np.isfinite(weights) & np.isfinite(mean) & np.isfinite(variance) & (weights >= 0) & (variance > 0)
+    wrong = (expected & ~good) | (~expected & np.isfinite(weights))
+    if wrong.any():
+        state, component = np.argwhere(wrong)[0]
+        raise DataError(
+            f"{path} holds a bad component: draw {start + state}, component {component} of the posterior"
+        )
+    total = np.where(expected, weights, 0.0).sum(axis=1)
+    if (total > 1.0 + 1e-9).any():
+        raise DataError(
+            f"{path} holds weights that sum to {total.max():g} at draw {start + int(total.argmax())}"
+        )

@@ -1,0 +1,79 @@
+"""Summary files: the content of `Summary.to_json` as HDF5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmix.store.h5 import Attribute
+from dpmix.store.tree import Node, Variable, write_tree
+
+_FIGURES = ("mean", "sd", "rhat", "ess_bulk", "ess_tail", "mcse")
+
+
+def write_summary(
+    path: str | Path, content: Mapping[str, Any], attrs: Mapping[str, Attribute], *, force: bool = False
+) -> None:
+    """Write a summary.
+
+    Groups: `/parameters` (each figure over the dimension `parameter`, `quantiles` over `parameter` and
+    `quantile`, and `ess_per_second`), `/density` (over `grid`, and the scalar `hellinger_from_prior`),
+    `/n_clusters` (`probability` over `support`), `/acceptance` (scalars), `/warnings` (`text` over
+    `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    content : mapping
+        What `dpmix.summary.result.Summary.to_json` gives.
+    attrs : mapping
+        More attributes: level, spec, guarantee.
+    force : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `dpmix.store.h5.create`.
+    """
+    parameters, density, clusters = content["parameters"], content["density"], content["n_clusters"]
+    names = list(parameters)
+    levels = list(parameters[names[0]]["quantiles"])
+    table = {name: Variable(("parameter",), _column(parameters[p][name] for p in names)) for name in _FIGURES}
+    table["parameter"] = Variable(("parameter",), np.asarray(names))
+    table["quantile"] = Variable(("quantile",), np.asarray([float(level) for level in levels]))
+    table["quantiles"] = Variable(
+        ("parameter", "quantile"),
+        np.asarray([[parameters[p]["quantiles"][level] for level in levels] for p in names]),
+    )
+    table["ess_per_second"] = Variable(("parameter",), _column(content["ess_per_second"][p] for p in names))
+    table["note"] = Variable(("parameter",), np.asarray([parameters[p]["note"] or "" for p in names]))
+    curves = {
+        name: Variable(("grid",), np.asarray(density[name]))
+        for name in ("grid", "mean", "lower", "upper", "prior")
+    }
+    curves["hellinger_from_prior"] = Variable((), np.asarray(density["hellinger_from_prior"]))
+    groups = {
+        "parameters": Node(variables=table),
+        "density": Node(variables=curves),
+        "n_clusters": Node(
+            variables={
+                "support": Variable(("support",), np.asarray(clusters["support"], dtype=np.int64)),
+                "probability": Variable(("support",), np.asarray(clusters["probability"])),
+            }
+        ),
+        "acceptance": Node(
+            variables={k: Variable((), _column([v])[0]) for k, v in content["acceptance"].items()}
+        ),
+    }
+    if content["warnings"]:
+        groups["warnings"] = Node(variables={"text": Variable(("warning",), np.asarray(content["warnings"]))})
+    write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
+
+
+def _column(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,102 @@
+"""From chains to a summary."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from dpmix.spec.run import RunSpec
+from dpmix.spec.summary import SummarySpec
+from dpmix.store.chains_reader import Chains
+from dpmix.summary.density import choose_grid, posterior_density
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.guarantee import guarantee_in_words
+from dpmix.summary.prior import Floats
+from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.result import Acceptance, ClusterCounts, Provenance, Summary
+
+
+def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
+    """Compute everything that is reported of a mixture's posterior (methods, section 4, "Reported").
+
+    Parameters
+    ----------
+    chains : Chains
+        What `dpmix.store.chains_reader.read_chains` gives.
+    options : SummarySpec
+        Grid and level.
+
+    Raises
+    ------
+    DataError
+        When the chains are of another model than a normal mixture, hold bad components, or give no grid.
+    """
+    grid = choose_grid(chains, options.grid)
+    posterior = posterior_density(chains, grid, options.level)
+    series = _series(chains) | dict(posterior.series)
+    parameters = {name: describe(values, options.level) for name, values in series.items()}
+    support, counts = np.unique(chains.n_clusters, return_counts=True)
+    seconds = float(chains.seconds.sum())
+    per_second = {
+        name: None if value.ess_bulk is None or not seconds > 0.0 else value.ess_bulk / seconds
+        for name, value in parameters.items()
+    }
+    acceptance = _acceptance(chains)
+    remarks = convergence_remarks(parameters, acceptance, chains)
+    remarks += release_remarks(posterior.density.hellinger_from_prior, posterior.hellinger_bias, chains)
+    return Summary(
+        parameters=parameters,
+        density=posterior.density,
+        n_clusters=ClusterCounts(support, counts / counts.sum()),
+        acceptance=acceptance,
+        seconds=seconds,
+        ess_per_second=per_second,
+        remarks=tuple(remarks),
+        level=float(options.level),
+        series=series,
+        chain_ids=chains.ids,
+        released=chains.observed,
+        band_draws=posterior.band_draws,
+        provenance=_provenance(chains),
+    )
+
+
+def _series(chains: Chains) -> dict[str, Floats]:
+    series = {"n_clusters": chains.n_clusters.astype(np.float64)}
+    if isinstance((chains.spec.get("model") or {}).get("concentration"), dict):
+        series["concentration"] = chains.concentration
+    if np.isfinite(chains.log_likelihood).all():
+        series["log_likelihood"] = chains.log_likelihood
+    return series
+
+
+def _acceptance(chains: Chains) -> Acceptance:
+    rates = chains.acceptance[np.isfinite(chains.acceptance)]
+    bound = chains.constants.get("acceptance_bound", np.nan)
+    return Acceptance(
+        float(rates.mean()) if rates.size else None, float(bound) if np.isfinite(bound) else None
+    )
+
+
+def _provenance(chains: Chains) -> Provenance:
+    attrs, mechanism, n = chains.attrs, chains.mechanism, chains.observed.shape[0]
+    facts = {
+        "Released records": str(n),
+        "Chains": f"{len(chains.ids)} (ids {', '.join(map(str, chains.ids.tolist()))})",
+        "Saved draws per chain": str(chains.draws),
+        "Sampling time": f"{chains.seconds.sum():.1f} s over all chains",
+        "Seed of the chains": str(attrs["seed"]),
+        "dpmix": ", ".join(chains.versions),
+        "Chains written": str(attrs.get("created_at", "unknown")),
+    }
+    if "versions" in attrs:
+        facts["Libraries"] = ", ".join(
+            f"{name} {version}" for name, version in json.loads(str(attrs["versions"])).items()
+        )
+    return Provenance(
+        guarantee=guarantee_in_words(attrs, mechanism, n),
+        mechanism=mechanism,
+        spec=RunSpec.from_yaml(str(attrs["spec"])).for_analyst().to_yaml(),
+        facts=facts,
+    )

@@ -1,0 +1,75 @@
+"""What a release guarantees, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise"}
+
+
+def is_private(attrs: Mapping[str, Any]) -> bool:
+    """Whether the release behind the chains was made with noise that nobody can reproduce."""
+    return bool(int(attrs.get("private", 0)))
+
+
+def is_simulated(attrs: Mapping[str, Any]) -> bool:
+    """Whether the data behind the release were simulated."""
+    return bool(int(attrs.get("simulated", 0)))
+
+
+def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
+    """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    if epsilon is not None:
+        return f"epsilon = {epsilon:.4g}" + (f" and delta = {delta:.3g}" if delta else "")
+    return "" if rho is None else f"rho = {rho:.4g}"
+
+
+def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n: int) -> str:
+    """Say what was done to the data, and what that guarantees to whom.
+
+    Parameters
+    ----------
+    attrs : mapping
+        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`.
+    mechanism : mapping
+        The release's mechanism: `kind`, and its parameters.
+    n : int
+        Number of records.
+    """
+    kind = str(mechanism.get("kind", "none"))
+    if kind == "none":
+        return f"No noise was added: this is a fit to the {n} values themselves, and it is not private."
+    what = _NAMES.get(kind, f"The mechanism {kind}")
+    scale = _scale(mechanism)
+    done = f"{what}{scale} was added to each of {n} records on its own."
+    parts = []
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    if epsilon is not None and delta:
+        parts.append(f"({epsilon:.4g}, {delta:.3g})-differential privacy")
+    elif epsilon is not None:
+        parts.append(f"{epsilon:.4g}-differential privacy")
+    if rho is not None:
+        parts.append(f"{rho:.4g}-zero-concentrated differential privacy")
+    if not parts:
+        return f"{done} The release states no privacy guarantee."
+    level = " and ".join(parts)
+    if is_simulated(attrs) or not is_private(attrs):
+        why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
+        return f"{done} Such noise gives {level}, but {why}, so this release itself protects nobody."
+    return (
+        f"{done} The release satisfies {level} with respect to replacing any one record. "
+        "Everything computed from it, this summary included, keeps that guarantee."
+    )
+
+
+def _scale(mechanism: Mapping[str, Any]) -> str:
+    scale = mechanism.get("scale")
+    values = scale if isinstance(scale, list) else [] if scale is None else [scale]
+    return f" of scale {', '.join(f'{float(v):.4g}' for v in values)}" if values else ""
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(value)

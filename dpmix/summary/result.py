@@ -1,0 +1,162 @@
+"""The result of `summarize`: everything that is reported, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.summary.density import Density
+from dpmix.summary.diagnostics import Scalar
+from dpmix.summary.prior import Floats
+
+
+@dataclass(frozen=True)
+class ClusterCounts:
+    """Posterior of the number of clusters: `probability[i]` is that of `support[i]` clusters."""
+
+    support: NDArray[np.int64]
+    probability: Floats
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Mean acceptance rate, and the bound e^-epsilon below which it cannot fall; None where there is none."""
+
+    mean: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A warning in words; `convergence` says whether it is about the chains rather than about the release."""
+
+    text: str
+    convergence: bool
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the chains come from.
+
+    Parameters
+    ----------
+    guarantee : str
+        What the release guarantees, in words.
+    mechanism : mapping
+        The release's mechanism.
+    spec : str
+        The resolved spec as YAML, without the confidential side.
+    facts : mapping of str to str
+        Seed, versions, dates, chains and draws, for display.
+    """
+
+    guarantee: str
+    mechanism: Mapping[str, Any]
+    spec: str
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A posterior, summarized.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Scalar
+        `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a record under
+        the random density, and that density at three points. None depends on how components are numbered.
+    density : Density
+        The density of a record.
+    n_clusters : ClusterCounts
+        Posterior of the number of clusters.
+    acceptance : Acceptance
+        Of the proposals, for samplers that make any.
+    seconds : float
+        Wall time of sampling, summed over chains.
+    ess_per_second : mapping of str to float or None
+        Bulk effective sample size of all chains together per second of `seconds`.
+    remarks : tuple of Remark
+        Warnings.
+    level : float
+        Posterior probability of bands and intervals.
+    series : mapping of str to float64 array (chains, draws)
+        The draws behind `parameters`.
+    chain_ids : int64 array (chains,)
+        Ids of the chains.
+    released : float64 array
+        The release, noise included.
+    band_draws : int
+        Number of draws behind the bands.
+    provenance : Provenance
+        Where the chains come from.
+    """
+
+    parameters: Mapping[str, Scalar]
+    density: Density
+    n_clusters: ClusterCounts
+    acceptance: Acceptance
+    seconds: float
+    ess_per_second: Mapping[str, float | None]
+    remarks: tuple[Remark, ...]
+    level: float
+    series: Mapping[str, Floats] = field(repr=False)
+    chain_ids: NDArray[np.int64] = field(repr=False)
+    released: Floats = field(repr=False)
+    band_draws: int = field(repr=False)
+    provenance: Provenance = field(repr=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """All warnings, in words."""
+        return [remark.text for remark in self.remarks]
+
+    @property
+    def failures(self) -> list[str]:
+        """The warnings that are about convergence: what `--require-convergence` refuses."""
+        return [remark.text for remark in self.remarks if remark.convergence]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value)."""
+        d = self.density
+        return {
+            "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
+            "density": {
+                "grid": d.grid.tolist(),
+                "mean": d.mean.tolist(),
+                "lower": d.lower.tolist(),
+                "upper": d.upper.tolist(),
+                "prior": d.prior.tolist(),
+                "hellinger_from_prior": d.hellinger_from_prior,
+            },
+            "n_clusters": {
+                "support": self.n_clusters.support.tolist(),
+                "probability": self.n_clusters.probability.tolist(),
+            },
+            "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
+            "seconds": self.seconds,
+            "ess_per_second": dict(self.ess_per_second),
+            "warnings": self.warnings,
+        }
+
+    def to_text(self) -> str:
+        """Return the headline figures as text for a terminal."""
+        from dpmix.summary.text import headline
+
+        return headline(self)
+
+
+def _scalar(value: Scalar) -> dict[str, Any]:
+    return {
+        "mean": value.mean,
+        "sd": value.sd,
+        "quantiles": value.quantiles,
+        "rhat": value.rhat,
+        "ess_bulk": value.ess_bulk,
+        "ess_tail": value.ess_tail,
+        "mcse": value.mcse,
+        "note": value.note,
+    }

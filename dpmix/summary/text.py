@@ -1,0 +1,83 @@
+"""The headline figures of a summary as text for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from dpmix.summary.result import Summary
+
+WIDTH = 96
+_HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+
+
+def headline(summary: Summary) -> str:
+    """Return clusters, density, diagnostics, guarantee and warnings, in at most 96 columns."""
+    counts, density = summary.n_clusters, summary.density
+    mode = int(np.argmax(counts.probability))
+    percent = f"{100 * summary.level:g}%"
+    lines = [
+        f"Clusters: {counts.support[mode]} with probability {counts.probability[mode]:.2f}; "
+        f"between {counts.support[0]} and {counts.support[-1]} in all draws",
+        f"Density: highest at {density.grid[int(np.argmax(density.mean))]:.4g} "
+        f"({density.mean.max():.3g}, {percent} band {_band_at_peak(summary)}); "
+        f"Hellinger distance from the prior {density.hellinger_from_prior:.2f}",
+    ]
+    if summary.acceptance.mean is not None:
+        bound = summary.acceptance.bound
+        floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
+        lines.append(f"Acceptance: {summary.acceptance.mean:.3f}{floor}")
+    lines += ["", *_table(summary), "", *_wrapped(summary.provenance.guarantee)]
+    if summary.remarks:
+        lines += ["", "Warnings:"]
+        for text in summary.warnings:
+            lines += _wrapped(f"- {text}", indent="  ")
+    return "\n".join(lines)
+
+
+def figure(value: float | None, form: str = ".4g") -> str:
+    """Write a number, or a dash where there is none."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def rate(value: float | None) -> str:
+    """Write a rate: three digits, or all of a large number."""
+    return figure(value, ",.0f" if value is not None and value >= 100 else ".3g")
+
+
+def _band_at_peak(summary: Summary) -> str:
+    peak = int(np.argmax(summary.density.mean))
+    return f"{summary.density.lower[peak]:.3g} to {summary.density.upper[peak]:.3g}"
+
+
+def _table(summary: Summary) -> list[str]:
+    keys = list(next(iter(summary.parameters.values())).quantiles)
+    rows = [tuple(name.format(lower=_percent(keys[0]), upper=_percent(keys[-1])) for name in _HEADER)]
+    for name, value in summary.parameters.items():
+        quantiles = list(value.quantiles.values())
+        rows.append(
+            (
+                name,
+                *(figure(x) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
+                figure(value.rhat, ".3f"),
+                figure(value.ess_bulk, ".0f"),
+                figure(value.ess_tail, ".0f"),
+                rate(summary.ess_per_second[name]),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
+def _percent(level: str) -> str:
+    return f"{100 * float(level):g}%"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent)

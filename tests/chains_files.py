@@ -1,0 +1,137 @@
+"""Chains files with posteriors that are known exactly, written through the HDF5 layer, without a sampler."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from dpmix.store.h5 import create
+from dpmix.summary.prior import Floats, NormalInverseGamma
+
+BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)
+
+
+def a_spec(**changes: Any) -> dict[str, Any]:
+    """A small spec; `changes` are dotted keys with two underscores, such as sampler__chains=2."""
+    spec: dict[str, Any] = {
+        "mechanism": {"kind": "laplace", "epsilon": 5.0, "domain": [-10.0, 10.0]},
+        "model": {
+            "kind": "mixture",
+            "kernel": "normal",
+            "base": {"kind": "nig", "mu0": BASE.mu0, "lambda": BASE.lam, "a": BASE.a, "b": BASE.b},
+            "concentration": 1.0,
+            "discount": 0.0,
+        },
+        "sampler": {"kind": "neal8", "iterations": 2000, "burn_in": 1000, "chains": 2, "seed": 1},
+    }
+    for key, value in changes.items():
+        section, name = key.split("__")
+        spec.setdefault(section, {})[name] = value
+    return spec
+
+
+def states_without_data(draws: int) -> dict[str, Floats]:
+    """No records: no clusters, and P is a draw from its prior."""
+    return {
+        "n_clusters": np.zeros(draws),
+        "weights": np.full((draws, 1), np.nan),
+        "mean": np.full((draws, 1), np.nan),
+        "variance": np.full((draws, 1), np.nan),
+    }
+
+
+def states_of_mixture(
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    centres: tuple[float, ...] = (-5.0, 0.0, 5.0),
+    n: int = 200,
+    alpha: float = 1.0,
+    extra: float = 0.5,
+) -> dict[str, Floats]:
+    """Independent draws with one component near each centre, and a Poisson number of small others."""
+    most = len(centres) + 12
+    out = {name: np.full((draws, most), np.nan) for name in ("weights", "mean", "variance")}
+    clusters = np.empty(draws)
+    for draw in range(draws):
+        more = min(int(rng.poisson(extra)), 12)
+        k = len(centres) + more
+        sizes = np.concatenate([np.full(len(centres), (n - more) / len(centres)), np.ones(more)])
+        out["weights"][draw, :k] = rng.dirichlet([*sizes, alpha])[:k]
+        mean, variance = BASE.draw(rng, more)
+        out["mean"][draw, :k] = [*(c + 0.15 * rng.standard_normal() for c in centres), *mean]
+        out["variance"][draw, :k] = [*(1.0 / rng.gamma(60, 1 / 60, len(centres))), *variance]
+        clusters[draw] = k
+    return {"n_clusters": clusters, **out}
+
+
+def write_chains(
+    path: Path,
+    chains: list[dict[str, Floats]],
+    *,
+    spec: dict[str, Any] | None = None,
+    ids: list[int] | None = None,
+    base: NormalInverseGamma = BASE,
+    observed: Floats | None = None,
+    attrs: dict[str, Any] | None = None,
+    constants: dict[str, float] | None = None,
+) -> Path:
+    """Write one chains file; a chain may add concentration, log_likelihood, acceptance_rate to its states."""
+    draws = chains[0]["n_clusters"].size
+    spec = spec or a_spec(sampler__iterations=1000 + draws, sampler__chains=len(chains))
+    z = np.linspace(-12.0, 12.0, 200) if observed is None else observed
+    with create(path, force=True) as root:
+        root.set_attrs(
+            {
+                "spec": yaml.safe_dump(spec),
+                "seed": "20241107",
+                "dpmix_version": "0.1.0",
+                "created_at": "2026-01-02T03:04:05+00:00",
+                "versions": json.dumps({"numpy": "2.0", "numba": "0.60"}),
+                "mechanism": json.dumps({"kind": "laplace", "scale": [4.0], "domain": [[-10.0, 10.0]]}),
+                "epsilon": 5.0,
+                "delta": 0.0,
+                "rho": float("nan"),
+                "private": True,
+                "simulated": False,
+                **(attrs or {}),
+            }
+        )
+        posterior, stats = root.group("posterior"), root.group("sample_stats")
+        width = max(chain["weights"].shape[1] for chain in chains)
+        for group in (posterior, stats):
+            group.coordinate(
+                "chain", np.asarray(ids if ids is not None else range(len(chains)), dtype=np.int64)
+            )
+            group.coordinate("draw", draws)
+        posterior.coordinate("component", width)
+        posterior.dataset(
+            "n_clusters", np.stack([c["n_clusters"] for c in chains]).astype(np.int32), ("chain", "draw")
+        )
+        alpha = np.stack([c.get("concentration", np.ones(draws)) for c in chains])
+        posterior.dataset("concentration", alpha, ("chain", "draw"))
+        for name in ("weights", "mean", "variance"):
+            padded = np.full((len(chains), draws, width), np.nan)
+            for row, chain in enumerate(chains):
+                padded[row, :, : chain[name].shape[1]] = chain[name]
+            posterior.dataset(name, padded, ("chain", "draw", "component"))
+        for name in ("acceptance_rate", "log_likelihood"):
+            values = np.stack([c.get(name, np.full(draws, np.nan)) for c in chains])
+            stats.dataset(name, values, ("chain", "draw"))
+        data = root.group("observed_data")
+        data.coordinate("obs", z.size)
+        data.dataset("z", z, ("obs",))
+        constant = root.group("constant_data")
+        constant.coordinate(
+            "chain", np.asarray(ids if ids is not None else range(len(chains)), dtype=np.int64)
+        )
+        constant.dataset("seconds", np.full(len(chains), 2.0), ("chain",))
+        values = {"base_mu0": base.mu0, "base_lambda": base.lam, "base_a": base.a, "base_b": base.b}
+        values |= {"noise_scale": 4.0, "discount": 0.0, "acceptance_bound": float("nan"), **(constants or {})}
+        for name, value in values.items():
+            constant.dataset(name, value)
+    return path
