@@ -1,1 +1,1 @@
-"""Independent oracles in plain numpy, scipy and mpmath, from the mathematics alone: they import nothing of dpmix."""
+"""Independent oracles in numpy, scipy and mpmath, from the mathematics alone; they import no dpmix."""

@@ -34,7 +34,7 @@ def mp_log_g(channel: Channel, z: float, mean: float, var: float) -> mp.mpf:
 
 
 def mp_log_g_by_quadrature(channel: Channel, z: float, mean: float, var: float) -> mp.mpf:
-    """Log of the integral of q(z | y) N(y | mean, var) dy by quadrature: the definition itself, no formula."""
+    """Log of the integral of q(z | y) N(y | mean, var) dy by quadrature: the definition itself."""
     kind, scale = channel
     with mp.workdps(30):
         zz, m, sd, s = mp.mpf(z), mp.mpf(mean), mp.sqrt(mp.mpf(var)), mp.mpf(scale)

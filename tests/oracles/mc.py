@@ -1,9 +1,13 @@
-"""Monte Carlo standard errors by batch means, and comparison with exact values."""
+"""Monte Carlo standard errors by batch means, and comparison of a chain's draws with the exact posterior."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.oracles.partitions import BlockTable, Exact, prior_predictive_pdf
 
 Array = NDArray[np.float64]
 
@@ -24,3 +28,51 @@ def discrepancies(values: Array, exact: Array, batches: int = 200) -> Array:
     gap = mean - np.asarray(exact, float)
     still = np.where(np.abs(gap) < 1e-12, 0.0, np.inf)
     return np.where(error > 0, gap / np.where(error > 0, error, 1.0), still)
+
+
+def random_density(draws: dict[str, Any], table: BlockTable, discount: float) -> tuple[Array, Array]:
+    """First two moments of f_P at ``table.y`` given each draw's weights and theta, (draw, point).
+
+    The leftover weight w_0 is spread by PY(d, alpha + k d, G0), of which the moments are known.
+    """
+    weights, mean, var = (draws[name][:, :, None] for name in ("weights", "mean", "variance"))
+    kernel = np.exp(-0.5 * (table.y - mean) ** 2 / var) / np.sqrt(2 * np.pi * var)
+    kept = np.nansum(weights * kernel, axis=1)
+    left = 1.0 - np.nansum(draws["weights"], axis=1)[:, None]
+    new = (draws["concentration"] + draws["n_clusters"] * discount)[:, None]
+    prior = prior_predictive_pdf(table.base, table.y)
+    rest = prior**2 + (1 - discount) / (new + 1) * (table.f2[0] - prior**2)
+    return kept + left * prior, kept**2 + 2 * kept * left * prior + left**2 * rest
+
+
+def compare(
+    draws: dict[str, Any], table: BlockTable, exact: Exact, discount: float, batches: int = 200
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Gaps in standard errors: first P(k) and the posterior mean density, then everything else.
+
+    `draws` are arrays by name as a chain hands them out, allocations included.
+    """
+    n = len(table.z)
+    labels = np.asarray(draws["allocations"])
+    density, square = random_density(draws, table, discount)
+    rows = np.arange(len(labels))
+    pairs = [(0, 1), (1, 2), (0, n - 1), (n - 2, n - 1)]
+    cocluster = np.stack([labels[:, i] == labels[:, j] for i, j in pairs], axis=1)
+    ks = np.flatnonzero(exact.p_k > 1e-3)
+    primary = {
+        "P(k)": discrepancies(draws["n_clusters"][:, None] == ks, exact.p_k[ks], batches),
+        "density": discrepancies(density, exact.density, batches),
+    }
+    secondary = {
+        "cocluster": discrepancies(cocluster, np.array([exact.cocluster[p] for p in pairs]), batches),
+        "density^2": discrepancies(square, exact.density_sd**2 + exact.density**2, batches),
+        "mean": discrepancies(draws["mean"][rows, labels[:, 0]], np.array(exact.mean_of_first), batches),
+        "log variance": discrepancies(
+            np.log(draws["variance"][rows, labels[:, 0]]), np.array(exact.log_var_of_first), batches
+        ),
+        "concentration": discrepancies(draws["concentration"], np.array(exact.concentration), batches),
+    }
+    if "log_likelihood" in draws:
+        truth = np.array(exact.log_likelihood)
+        secondary["log likelihood"] = discrepancies(draws["log_likelihood"], truth, batches)
+    return primary, secondary
