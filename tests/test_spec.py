@@ -151,6 +151,16 @@ def test_overrides_apply_in_order_and_create_sections() -> None:
     assert (spec.mechanism.kind, spec.sampler.seed) == ("gaussian", None)
 
 
+def test_what_follows_from_other_keys_follows_overrides_too() -> None:
+    source = full_spec()
+    del source["sampler"]["burn_in"]
+    del source["mechanism"]["domain"]
+    spec = load_spec(load_spec(source), ["sampler.iterations=100", "data.domain=[0, 2]"])
+    assert spec.mechanism is not None
+    assert (spec.sampler.burn_in, spec.mechanism.domain) == (50, ((0.0, 2.0),))
+    assert load_spec(load_spec(full_spec()), ["sampler.iterations=10001"]).sampler.burn_in == 10000
+
+
 WRONG = [
     ("sampler.burn_in=30000", "sampler.burn_in: 30000 must be less than sampler.iterations (20000)"),
     ("sampler.iterations=0", "sampler.iterations: 0 must be at least 1"),
@@ -423,6 +433,7 @@ def test_what_is_no_spec_at_all(source: Any, expected: str) -> None:
 
 def test_a_checked_spec_does_not_change() -> None:
     spec = load_spec(full_spec())
+    sampler: Any = spec.sampler
     with pytest.raises(ValueError, match="frozen"):
-        spec.sampler.chains = 7  # type: ignore[misc]
+        sampler.chains = 7
     assert load_spec(spec) is spec

@@ -47,7 +47,7 @@ def load_spec(
     if isinstance(source, RunSpec):
         if not overrides:
             return source
-        contents, folder = source.to_dict(), source.source_dir
+        contents, folder = source.given(), source.source_dir
     elif isinstance(source, Mapping):
         contents, folder = source, Path()
     elif isinstance(source, (str, os.PathLike)):

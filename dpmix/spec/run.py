@@ -85,6 +85,15 @@ class RunSpec(Section):
         """Return the resolved spec, all defaults filled in, as plain lists, dicts, numbers and text."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    def given(self) -> dict[str, Any]:
+        """Return the resolved spec without what follows from other keys, so that those may be overridden."""
+        contents = self.to_dict()
+        for section, key in (("sampler", "burn_in"), ("mechanism", "domain")):
+            part = getattr(self, section)
+            if part is not None and key not in part.model_fields_set:
+                contents[section].pop(key, None)
+        return contents
+
     def to_yaml(self) -> str:
         """Return the resolved spec as YAML that :func:`dpmix.spec.load_spec` reads back to an equal spec."""
         from dpmix.spec.yamltext import dump_yaml

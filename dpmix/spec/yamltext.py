@@ -14,9 +14,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from dpmix.errors import SpecError
 
-MAX_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 200_000
 MAX_DEPTH: Final = 40
-MAX_NODES: Final = 200_000
+MAX_NODES: Final = 100_000
 
 _BOOL: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _INT: Final = re.compile(r"^[-+]?(?:[0-9][0-9_]*|0o[0-7]+|0x[0-9a-fA-F]+)$")
