@@ -60,7 +60,7 @@ def states_of_mixture(
     for draw in range(draws):
         more = min(int(rng.poisson(extra)), 12)
         k = len(centres) + more
-        sizes = np.concatenate([np.full(len(centres), (n - more) / len(centres)), np.ones(more)])
+        sizes = np.concatenate([np.full(len(centres), (n - more) / max(len(centres), 1)), np.ones(more)])
         out["weights"][draw, :k] = rng.dirichlet([*sizes, alpha])[:k]
         mean, variance = BASE.draw(rng, more)
         out["mean"][draw, :k] = [*(c + 0.15 * rng.standard_normal() for c in centres), *mean]

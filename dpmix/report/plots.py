@@ -18,6 +18,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
@@ -102,29 +103,25 @@ def density_figure(summary: Summary, title: str | None = None) -> Figure:
     with _axes((7.2, 3.7)) as (figure, axes):
         shown = _released_inside(summary)
         top = max(density.upper.max(), density.prior.max())
+        histogram: list[StepPatch] = []
         if shown.size > 1:
             bins = np.linspace(density.grid[0], density.grid[-1], 41)
             heights = np.histogram(shown, bins)[0] / (summary.released.size * np.diff(bins))
             top = max(top, heights.max())
-            axes.stairs(
-                heights, bins, fill=True, color=GREY, label="released values, noise included", zorder=1
-            )
-        band = f"{100 * summary.level:g}% pointwise band"
-        axes.fill_between(
-            density.grid, density.lower, density.upper, color=BLUE, alpha=0.25, lw=0, label=band, zorder=2
+            noisy = summary.provenance.mechanism.get("kind") != "none"
+            label = "released values, noise included" if noisy else "data"
+            histogram = [axes.stairs(heights, bins, fill=True, color=GREY, label=label)]
+        label = f"{100 * summary.level:g}% pointwise band"
+        band = axes.fill_between(
+            density.grid, density.lower, density.upper, color=BLUE, alpha=0.25, lw=0, label=label
         )
-        axes.plot(density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior", zorder=3)
-        axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label="posterior mean", zorder=4)
+        (prior,) = axes.plot(density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
+        (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label="posterior mean")
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         axes.set_xlabel("value, in the data's units")
         axes.set_ylabel("density")
-        handles, labels = axes.get_legend_handles_labels()
-        order = np.argsort(
-            [("posterior mean", band, "prior").index(x) if "released" not in x else 9 for x in labels]
-        )
         figure.legend(
-            [handles[i] for i in order],
-            [labels[i] for i in order],
+            handles=[mean, band, prior, *histogram],
             loc="outside upper left",
             ncols=4,
             handlelength=1.8,

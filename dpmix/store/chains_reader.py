@@ -177,9 +177,8 @@ def read_chains(paths: Sequence[str | Path]) -> Chains:
 
 
 def _fit(file: _File) -> Fit:
-    return Fit(
-        str(file.path), file.spec, file.attrs, file.constants, file.scalars["n_clusters"].shape[1], file.observed
-    )
+    draws = file.scalars["n_clusters"].shape[1]
+    return Fit(str(file.path), file.spec, file.attrs, file.constants, draws, file.observed)
 
 
 def _read_file(path: Path) -> _File:
@@ -224,7 +223,7 @@ def _scalar(group: Group, name: str) -> Floats:
 
 
 def _planned_draws(spec: Mapping[str, Any]) -> int:
-    """Number of draws that each chain of a spec saves when it is finished."""
+    """Count the draws that each chain of a spec saves when it is finished."""
     sampler = spec.get("sampler") or {}
     kept = int(sampler.get("iterations", 0)) - int(sampler.get("burn_in", 0))
     return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
@@ -239,8 +238,8 @@ def _check_values(file: _File) -> None:
     planned = _planned_draws(file.spec)
     if clusters.size == 0 or clusters.shape[1] < planned:
         raise DataError(
-            f"{path} is unfinished: it holds {clusters.shape[1] if clusters.size else 0} of {planned} draws per "
-            "chain; continue it with `dpmix fit --resume`"
+            f"{path} is unfinished: it holds {clusters.shape[1] if clusters.size else 0} of {planned} draws "
+            "per chain; continue it with `dpmix fit --resume`"
         )
     if (clusters < 0).any():
         chain, draw = np.argwhere(clusters < 0)[0]

@@ -48,9 +48,9 @@ def check_same(first: Fit, other: Fit) -> None:
     DataError
         Naming the first thing in which they differ, with both values.
     """
-    mechanisms = [json.loads(str(fit.attrs["mechanism"])) for fit in (first, other)]
+    mine, theirs = (json.loads(str(fit.attrs["mechanism"])) for fit in (first, other))
     checks = list(_differences(first.spec, other.spec))
-    checks += _differences(*mechanisms, ("mechanism",))
+    checks += _differences(mine, theirs, ("mechanism",))
     checks += [(name, first.attrs.get(name), other.attrs.get(name)) for name in ("seed", *_GUARANTEE)]
     checks += [(name, first.constants.get(name), other.constants.get(name)) for name in first.constants]
     checks.append(("draws per chain", first.draws, other.draws))

@@ -40,7 +40,7 @@ def convergence_remarks(
     stuck = [name for name, scalar in parameters.items() if scalar.stuck_apart]
     if stuck:
         texts.append(
-            f"The chains are stuck apart, each at a value of its own, in {_listed(stuck)}: do not use them."
+            f"The chains are stuck, each at a value of its own, in {_listed(stuck)}: do not use them."
         )
     high = _where(parameters, lambda s: s.rhat, lambda value: value > RHAT, ".3f")
     if high:
