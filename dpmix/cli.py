@@ -7,7 +7,6 @@ them, so that ``dpmix --help`` and a mistake in a spec answer at once.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
+from dpmix.errors import DataError, UsageError
+from dpmix.exits import run
 
 app = typer.Typer(
     name="dpmix",
@@ -282,76 +282,9 @@ def _say(text: str, quiet: bool) -> None:
         print(f"dpmix: {text}", file=sys.stderr)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command, and turn every error into one short message.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        What follows ``dpmix`` on the command line.
-
-    Returns
-    -------
-    int
-        The exit code: 0 done, 2 bad usage or spec, 3 bad data or file, 4 privacy request that cannot be met,
-        5 sampler failed or not converged (or an internal error), 130 interrupted.
-    """
-    debug = "--debug" in arguments
-    try:
-        code = app(args=list(arguments), prog_name="dpmix", standalone_mode=False)
-        if code == 130:
-            print("dpmix: interrupted", file=sys.stderr)
-        return code if isinstance(code, int) else 0
-    except KeyboardInterrupt:
-        print("dpmix: interrupted", file=sys.stderr)
-        return 130
-    except SystemExit as stop:
-        return _closed_pipe() if stop.code == 1 else int(stop.code or 0)
-    except BrokenPipeError:
-        return _closed_pipe()
-    except Exception as error:
-        if debug:
-            import traceback
-
-            traceback.print_exc()
-        code, lines = explain(error)
-        for line in lines:
-            mark = "" if isinstance(error, Interrupted) else "error: "
-            print(f"dpmix: {mark}{line}", file=sys.stderr)
-        return code
-
-
-def explain(error: Exception) -> tuple[int, list[str]]:
-    """Return the exit code of an error, and what to tell the user, without a traceback."""
-    if isinstance(error, DpmixError):
-        return error.exit_code, str(error).splitlines()
-    if hasattr(error, "format_message"):  # a usage error of the command line's parser
-        return _usage(error)
-    if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
-        return 3, [f"{name}{error.strerror or error}"]
-    if isinstance(error, MemoryError):
-        return 5, ["out of memory; a smaller run or fewer stored values would need less"]
-    detail = " ".join(str(error).split())[:200]
-    return 5, [f"internal error: {type(error).__name__}: {detail} (run with --debug for the traceback)"]
-
-
-def _usage(error: Any) -> tuple[int, list[str]]:
-    message = " ".join(str(error.format_message()).split())
-    context = getattr(error, "ctx", None)
-    command = getattr(context, "command_path", "dpmix")
-    return 2, [f"{message.rstrip('.')} (see {command} --help)"]
-
-
-def _closed_pipe() -> int:
-    """Stop quietly when whoever reads the output has read enough."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
 def main() -> None:
     """Run the command line of this process."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(app, sys.argv[1:]))

@@ -6,6 +6,11 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from dpmix.errors import DpmixError
+from dpmix.spec import load_spec
+
 ROOT = Path(__file__).parent.parent
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml"))
 
@@ -39,3 +44,14 @@ _FULL: dict[str, Any] = {
 def full_spec() -> dict[str, Any]:
     """Return a spec with every available section and key."""
     return copy.deepcopy(_FULL)
+
+
+def message(*overrides: str, source: Any = None) -> str:
+    """Return the one line that a wrong spec is refused with."""
+    with pytest.raises(DpmixError) as caught:
+        load_spec(full_spec() if source is None else source, overrides)
+    text = str(caught.value)
+    assert "pydantic" not in text
+    assert "http" not in text
+    assert len(text.splitlines()) == 1, text
+    return text

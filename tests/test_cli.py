@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dpmix
-from dpmix import cli, errors
+from dpmix import cli, errors, exits
 from dpmix.spec.starters import starters
 from tests.specs import ROOT
 
@@ -68,7 +68,7 @@ def spec(tmp_path: Path) -> Path:
 
 def outcome(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Run a command in this process; return its exit code, standard output and standard error."""
-    code = cli.run([str(argument) for argument in arguments])
+    code = exits.run(cli.app, [str(argument) for argument in arguments])
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -346,7 +346,7 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
 def test_nothing_heavy_is_imported_for_help_and_specs(arguments: list[str]) -> None:
     heavy = ["numpy", "numba", "scipy", "h5py", "matplotlib", "opendp", "arviz_stats", "rich"]
     code = (
-        "import sys; from dpmix import cli; cli.run(sys.argv[1:]); "
+        "import sys; from dpmix import cli, exits; exits.run(cli.app, sys.argv[1:]); "
         f"sys.stderr.write('loaded: ' + ' '.join(m for m in {heavy!r} if m in sys.modules))"
     )
     done = subprocess.run(

@@ -1,0 +1,96 @@
+"""What the interface has and this version cannot run: checked like the rest, and refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpmix.errors import SpecError
+from dpmix.spec import available, load_spec
+from dpmix.spec.available import KINDS, NOT_YET
+from tests.specs import message
+
+UNAVAILABLE: dict[str, dict[str, Any]] = {
+    "wavelet": {"epsilon": 1, "levels": 4, "calibration": "paper"},
+    "binomial": {"epsilon": 1, "trials": 8},
+    "smoothed_histogram": {"epsilon": 1, "bins": 8, "draws": 10, "n": 100},
+    "perturbed_histogram": {"epsilon": 1, "bins": 8, "n": 100, "noise": "geometric"},
+    "noisy_counts": {"epsilon": 1, "levels": [3, 3], "classes": 2, "n": 100},
+    "clamped_moments": {"epsilon": 1, "bounds": [[-1, 1], [-2, 2]], "n": 100},
+    "log_moments": {"epsilon1": 1, "epsilon2": 1, "thresholds": [0.1, 0.01], "n": 100, "split": 0.5},
+    "posterior": {"epsilon": 1, "delta": 1e-8, "prior": [1, 1], "method": "hellinger", "sensitivity": 1},
+}
+
+
+@pytest.mark.parametrize("kind", UNAVAILABLE)
+def test_unavailable_mechanisms_are_checked_and_then_refused_by_name(kind: str) -> None:
+    refused = f"mechanism.kind: {kind} is not available in this version of dpmix; "
+    refused += "available: laplace, gaussian, none"
+    contents = {"mechanism": {"kind": kind, **UNAVAILABLE[kind]}}
+    assert message(source=contents) == refused
+    contents["mechanism"]["epsilons"] = 1
+    with pytest.raises(SpecError) as caught:
+        load_spec(contents)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == refused
+    assert lines[1].startswith("mechanism.epsilons: unknown key")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"kind": "discrete", "concentration": 1.0, "base": [0.5, 0.5]},
+        {"kind": "multinomial", "prior": [1, 1]},
+        {"kind": "naive_bayes", "prior": 2.0},
+        {"kind": "linear_regression", "prior_sd": 2.0, "x_mean": [0], "x_cov": [[1]]},
+        {"kind": "dirichlet", "prior": {"shape": 1, "rate": 0.1}},
+        {"kind": "dirichlet", "prior": "p3"},
+        {"kind": "custom", "file": "my_model.py", "anything": 1},
+        {"kernel": "beta", "base": {"a_shape": 2, "a_rate": 2, "b_shape": 2, "b_rate": 2}},
+        {"kernel": "multivariate_normal", "base": {"mu0": [0], "lambda": 1, "nu": 3, "Psi": [[1]]}},
+        {"base": {"kind": "truncated_nig", "mu0": 0, "lambda": 1, "a": 2, "b": 2}},
+    ],
+    ids=lambda model: "-".join(str(value) for value in list(model.values())[:1]),
+)
+def test_unavailable_models_are_refused_by_name(model: dict[str, Any]) -> None:
+    assert " is not available in this version of dpmix" in message(source={"model": model})
+
+
+@pytest.mark.parametrize(
+    "synthesis",
+    [
+        {
+            "kind": "pitman_yor",
+            "discount": 0.0,
+            "concentration": 1.0,
+            "records": "auto",
+            "epsilon": 1,
+            "delta": 0.01,
+        },
+        {"kind": "dirichlet_multinomial", "records": 10},
+        {"kind": "perturbed_histogram", "bins": 4},
+        {"kind": "smoothed_histogram", "bins": 4},
+    ],
+    ids=lambda synthesis: synthesis["kind"],
+)
+def test_synthesis_is_refused_by_name(synthesis: dict[str, Any]) -> None:
+    kind = synthesis["kind"]
+    assert message(source={"synthesis": synthesis}) == (
+        f"synthesis.kind: {kind} is not available in this version of dpmix"
+    )
+    assert "must be auto or a whole number" in str(
+        pytest.raises(SpecError, load_spec, {"synthesis": {**synthesis, "records": "all"}}).value
+    )
+
+
+def test_categories_are_refused() -> None:
+    data = {"path": "x.csv", "column": "x", "categories": ["a", "b"]}
+    assert message(source={"data": data}) == "data.categories: not available in this version of dpmix"
+
+
+def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
+    assert len(set(NOT_YET)) == len(NOT_YET)
+    for key, kind in NOT_YET:
+        assert kind == "*" or kind in KINDS[key]
+    assert available("sampler.kind") == ("private_neal5", "private_slice", "blocked_gibbs", "neal8")
