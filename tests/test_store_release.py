@@ -1,0 +1,193 @@
+"""The release file: round trips, nothing beyond the contract, plain words for files that are none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import h5netcdf
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from dpmix.errors import DataError, UsageError
+from dpmix.release import Release
+from dpmix.store.release import read_release, write_release
+
+MECHANISM = {
+    "kind": "laplace",
+    "scale": [1.0, 0.25],
+    "domain": [[1.0, 6.0], [0.0, 1.0]],
+    "calibration": "exact",
+}
+NAMES = {
+    "mechanism",
+    "epsilon",
+    "delta",
+    "rho",
+    "adjacency",
+    "trust",
+    "n",
+    "private",
+    "dpmix_version",
+    "created_at",
+}
+
+
+def release(**changes: Any) -> Release:
+    made = Release(
+        values=np.array([[1.5, -0.0], [2.5e-300, 1e300], [math.pi, 7.0]]),
+        columns=("éruptions", "w"),
+        mechanism=MECHANISM,
+        epsilon=9.0,
+        delta=0.0,
+        rho=None,
+        n=3,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"epsilon": None, "delta": None, "rho": 2.5, "simulated": True, "private": False},
+        {"mechanism": {"kind": "none"}, "epsilon": math.inf, "private": False},
+        {"trust": "global", "columns": ("a" * 300, "b")},
+    ],
+)
+def test_what_is_written_is_read(tmp_path: Path, changes: dict[str, Any]) -> None:
+    made = release(**changes)
+    write_release(tmp_path / "release.h5", made)
+    found = read_release(tmp_path / "release.h5")
+    for field in dataclasses.fields(Release):
+        if field.name == "values":
+            assert found.values.tobytes() == made.values.tobytes()
+        else:
+            assert getattr(found, field.name) == getattr(made, field.name), field.name
+
+
+def test_the_layout_is_the_contract_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "release.h5"
+    write_release(path, release())
+    with h5py.File(path) as file:
+        assert set(file) == {"release"}
+        assert set(file["release"]) == {"values", "record", "column"}
+        for place in (file, file["release"]):
+            assert set(place.attrs) == NAMES | {"simulated"}
+        np.testing.assert_array_equal(file["release/record"], [0, 1, 2])
+
+
+def test_other_readers_open_it_without_a_warning(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its own refactoring on import
+        import arviz
+    path = tmp_path / "release.h5"
+    write_release(path, release())
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        values = tree["release"]["values"].sel(column="w")
+        np.testing.assert_array_equal(values, [-0.0, 1e300, 7.0])
+        assert tree.attrs["epsilon"] == tree["release"].attrs["epsilon"] == 9.0
+        assert math.isnan(tree.attrs["rho"])
+    with h5netcdf.File(path, "r") as file:
+        assert file["release"]["values"].dimensions == ("record", "column")
+    arviz.from_netcdf(path).close()
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
+    path = tmp_path / "release.h5"
+    write_release(path, release())
+    with pytest.raises(UsageError, match="exists already"):
+        write_release(path, release(epsilon=1.0))
+    assert read_release(path).epsilon == 9.0
+    write_release(path, release(epsilon=1.0), force=True)
+    assert read_release(path).epsilon == 1.0
+    assert os.listdir(tmp_path) == ["release.h5"]
+
+
+def test_a_mechanism_that_json_cannot_hold_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        write_release(tmp_path / "release.h5", release(mechanism={"kind": "laplace", "scale": [math.nan]}))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("epsilon", None, "epsilon is missing"),
+        ("epsilon", "five", "epsilon is missing or not a number"),
+        ("epsilon", np.array([1.0, 2.0]), "epsilon is missing or not a number"),
+        ("epsilon", -1.0, "out of range"),
+        ("delta", 1.0, "out of range"),
+        ("rho", -math.inf, "out of range"),
+        ("n", 4, "n is not the number of records, 3"),
+        ("n", None, "n is not the number of records"),
+        ("private", 2, "neither 0 nor 1"),
+        ("private", None, "neither 0 nor 1"),
+        ("simulated", None, "neither 0 nor 1"),
+        ("trust", "blind", "neither local nor global"),
+        ("adjacency", "addition", "not replacement"),
+        ("dpmix_version", None, "dpmix_version is missing"),
+        ("created_at", 7, "not text"),
+        ("mechanism", None, "mechanism is missing"),
+        ("mechanism", "{", "not JSON"),
+        ("mechanism", "[]", "does not name its kind"),
+        ("mechanism", '{"kind": "laplace"}', "positive noise scale per column"),
+        ("mechanism", '{"kind": "laplace", "scale": [1.0, -1.0]}', "positive noise scale per column"),
+        ("mechanism", '{"kind": "laplace", "scale": [1.0, true]}', "positive noise scale per column"),
+        ("mechanism", '{"kind": "laplace", "scale": [1.0, NaN]}', "positive noise scale per column"),
+        ("mechanism", '{"kind": "laplace", "scale": [1.0]}', "1 scales for 2 columns"),
+        ("mechanism", '{"kind": "none"}', "adds no noise"),
+    ],
+)
+def test_attributes_are_checked(tmp_path: Path, name: str, value: Any, message: str) -> None:
+    path = tmp_path / "release.h5"
+    write_release(path, release())
+    with h5py.File(path, "r+") as file:
+        del file["release"].attrs[name]
+        if value is not None:
+            file["release"].attrs[name] = value
+    with pytest.raises(DataError, match=message) as caught:
+        read_release(path)
+    assert "release.h5" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.array([[1.0, np.nan]] * 3), "not finite"),
+        (np.array([[1.0, np.inf]] * 3), "not finite"),
+        (np.array([1.0, 2.0, 3.0]), "not a table"),
+        (np.array([[1, 2]] * 3), "not a table"),
+        (np.zeros((0, 2)), "not a table"),
+        (np.zeros((3, 3)), "name every column"),
+        (np.zeros((4, 2)), "number of records"),
+    ],
+)
+def test_values_are_checked(tmp_path: Path, values: np.ndarray, message: str) -> None:
+    path = tmp_path / "release.h5"
+    write_release(path, release())
+    with h5py.File(path, "r+") as file:
+        del file["release/values"]
+        written = file["release"].create_dataset("values", data=values)
+        for axis, size in enumerate(values.shape):
+            scale = file["release"].create_dataset(f"axis{axis}", data=np.arange(size))
+            scale.make_scale(f"axis{axis}")
+            written.dims[axis].attach_scale(scale)
+    with pytest.raises(DataError, match=message):
+        read_release(path)
+
+
+def test_other_files_are_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = 1.0
+    (tmp_path / "text.h5").write_text("z\n1\n")
+    for name in ("other.h5", "text.h5", "missing.h5"):
+        with pytest.raises(DataError, match=name):
+            read_release(tmp_path / name)
