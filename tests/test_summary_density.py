@@ -264,6 +264,16 @@ def test_posterior_mean_of_a_file_is_the_mean_of_its_mixtures(tmp_path):
     assert list(result.series) == ["mean", "sd", "density[-6]", "density[0]", "density[6]"]
 
 
+def test_chains_and_stretches_do_not_share_random_numbers(tmp_path):
+    """Chains in the same states still get draws of their own for the mass that no cluster holds."""
+    chain = states_without_data(2100)
+    spec = a_spec(sampler__iterations=3100)
+    path = write_chains(tmp_path / "c.h5", [chain, chain], spec=spec)
+    mean = posterior_density(read_chains([path]), POINTS, 0.9).series["mean"]
+    assert (mean[0] != mean[1]).all()
+    assert np.unique(mean).size == mean.size
+
+
 def test_bands_of_a_file_without_data_are_the_priors(tmp_path):
     """Without records P is a draw of its prior: the band at a point is that of prior draws made here."""
     draws = 4000

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmix.errors import ConvergenceError, UsageError
-from dpmix.report.page import render
 from dpmix.spec.load import load_spec
 from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
@@ -113,6 +112,8 @@ def summarize(
         }
         write_summary(Path(output), summary.to_json(), attrs, force=force)
     if report is not None:
+        from dpmix.report.page import render  # late: matplotlib takes its time
+
         write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
     if require_convergence and summary.failures:
         raise NotConverged(summary)

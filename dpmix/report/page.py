@@ -101,22 +101,25 @@ def _worst(summary: Summary, key: str) -> tuple[str, str]:
 
 
 def _density(summary: Summary) -> str:
-    outside = plots.share_outside(summary)
-    beyond = (
-        f" {100 * outside:.0f}% of the released values lie outside this range." if outside >= 0.005 else ""
-    )
     caption = (
         f"Density of a record. The band holds {100 * summary.level:g}% of the posterior at each point by "
         f"itself, from {summary.band_draws:,} draws of the random density; it does not hold the whole curve "
-        "with that probability. The histogram shows the released values, which carry the mechanism's noise: "
-        f"the posterior mean is what is left once that noise is accounted for.{beyond}"
+        "with that probability. "
     )
     if summary.provenance.mechanism.get("kind") == "none":
-        caption = caption.split(" The histogram")[0] + f" The histogram shows the data.{beyond}"
-    picture = _image(
-        plots.density_figure(summary), "Posterior mean density with its band over the prior density"
-    )
-    return f"<h2>Density</h2>\n<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+        values = "data"
+        caption += "The histogram shows the data."
+    else:
+        values = "released values"
+        caption += (
+            "The histogram shows the released values, which carry the mechanism's noise: the posterior mean "
+            "is what is left once that noise is accounted for."
+        )
+    outside = plots.share_outside(summary)
+    if outside >= 0.005:
+        caption += f" {100 * outside:.0f}% of the {values} lie outside this range."
+    alt = "Posterior mean density with its band, and the prior density"
+    return f"<h2>Density</h2>\n{_captioned(plots.density_figure(summary), alt, caption)}"
 
 
 def _clusters(summary: Summary) -> str:
@@ -124,8 +127,8 @@ def _clusters(summary: Summary) -> str:
         "Posterior of the number of clusters that hold at least one of the records. Small clusters come and "
         "go with the prior: it is the density that says where the data lie."
     )
-    picture = _image(plots.clusters_figure(summary), "Posterior probabilities of the number of clusters")
-    return f"<h2>Number of clusters</h2>\n<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+    alt = "Posterior probabilities of the number of clusters"
+    return f"<h2>Number of clusters</h2>\n{_captioned(plots.clusters_figure(summary), alt, caption)}"
 
 
 def _diagnostics(summary: Summary) -> str:
@@ -159,7 +162,10 @@ def _row(name: str, value: Scalar, per_second: float | None) -> str:
     cells = [
         *((number(x), False) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
         (number(value.mcse, ".2g"), False),
-        (number(value.rhat, ".3f"), value.stuck_apart or (value.rhat or 0.0) > RHAT),
+        (
+            "&infin;" if value.stuck_apart else number(value.rhat, ".3f"),
+            value.stuck_apart or (value.rhat or 0.0) > RHAT,
+        ),
         (number(value.ess_bulk, ",.0f"), value.ess_bulk is not None and value.ess_bulk < ESS),
         (number(value.ess_tail, ",.0f"), value.ess_tail is not None and value.ess_tail < ESS),
         (rate(per_second), False),
@@ -198,6 +204,11 @@ def _provenance(summary: Summary) -> str:
         f"<h3>Mechanism of the release</h3>\n<pre>{escape(mechanism)}</pre>\n"
         f"<h3>Spec</h3>\n<pre>{escape(summary.provenance.spec)}</pre>"
     )
+
+
+def _captioned(figure: Figure, alt: str, caption: str) -> str:
+    picture = f'<div class="wide">{_image(figure, alt)}</div>'
+    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _image(figure: Figure, alt: str) -> str:

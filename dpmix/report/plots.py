@@ -126,9 +126,10 @@ def density_figure(summary: Summary, title: str | None = None) -> Figure:
             ncols=4,
             handlelength=1.8,
             columnspacing=1.4,
+            title=title,
+            title_fontsize=11,
+            alignment="left",
         )
-        if title is not None:
-            figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -168,7 +169,7 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             )
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
         axes.set_title(f"{name}: trace", loc="left")
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
     return _figure(axes)
 
 
