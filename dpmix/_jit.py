@@ -1,0 +1,121 @@
+"""The one place that compiles: numba's options, the on-disk cache, and dispatch on NamedTuples."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core.errors import TypingError
+from numba.extending import overload
+
+__all__ = ["dispatch", "njit"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _source_digest() -> str:
+    """Digest of every source file of the package: a changed kernel must not meet a stale sampler.
+
+    numba checks a cached function against its own file only, so the cache directory carries this digest.
+    """
+    root = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_directory() -> str | None:
+    """Return the first writable place for compiled code, or None when there is none."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    places = [os.environ.get("DPMIX_CACHE_DIR"), numba.config.CACHE_DIR, os.path.join(base, "dpmix")]
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    places.append(os.path.join(tempfile.gettempdir(), f"dpmix-cache-{user}"))
+    for place in filter(None, places):
+        directory = Path(place) / _source_digest()
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            continue
+        if os.access(directory, os.W_OK) and (not hasattr(os, "getuid") or directory.stat().st_uid == user):
+            return str(directory)
+    return None
+
+
+_CACHE = _cache_directory()
+
+
+@contextlib.contextmanager
+def _cache_location() -> Iterator[None]:
+    """Point numba at our cache directory while one of our functions is decorated, and only then."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _CACHE or before
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def njit(function: Function) -> Function:
+    """Compile without the interpreter lock and without division checks, cached on disk.
+
+    No ``fastmath``: it breaks tests for infinities and NaN.
+    """
+    with _cache_location():
+        compiled = numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]  # numba has no types
+
+
+def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function whose implementation is chosen by the NamedTuple classes of its first `on` arguments.
+
+    The choice is made at compile time inside jitted code and by a dictionary look-up outside. Register an
+    implementation with ``@function.register``; the classes are read from its annotations.
+
+    Raises
+    ------
+    TypeError
+        When called for classes that nothing was registered for (``TypingError`` inside jitted code).
+    """
+
+    def decorate(stub: Callable[..., Any]) -> Any:
+        impls: dict[tuple[type | None, ...], Callable[..., Any]] = {}
+
+        def find(classes: tuple[type | None, ...]) -> Callable[..., Any] | None:
+            return impls.get(classes)
+
+        @functools.wraps(stub)
+        def call(*args: Any) -> Any:
+            impl = find(tuple(type(arg) for arg in args[:on]))
+            if impl is None:
+                names = ", ".join(type(arg).__name__ for arg in args[:on])
+                raise TypeError(f"{stub.__name__}() is not defined for {names}")
+            return impl(*args)
+
+        def resolve(*args: Any) -> Any:
+            impl = find(tuple(getattr(arg, "instance_class", None) for arg in args[:on]))
+            if impl is None:
+                raise TypingError(f"{stub.__name__}() is not defined for {args[:on]}")
+            return lambda *args: impl(*args)
+
+        overload(call, strict=False)(resolve)
+
+        def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
+            """Register `impl` for `classes`, by default those its annotations name; `compiled` or plain Python."""
+            named = classes or tuple(inspect.get_annotations(impl, eval_str=True).values())[:on]
+            impls[named] = njit(impl) if compiled else impl
+            return impl
+
+        call.register = register  # type: ignore[attr-defined]
+        return call
+
+    return decorate

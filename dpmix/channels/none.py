@@ -1,0 +1,61 @@
+"""No channel: the records themselves, for the non-private posterior and for latent values held in the state."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpmix._jit import njit
+from dpmix.channels.base import draw_latent, fill_marginal, hides, log_marginal, noise_variance
+from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.special import exp
+
+__all__ = ["NoNoise", "fill_normal", "log_normal"]
+
+
+class NoNoise(NamedTuple):
+    """z = y. The field is there because a NamedTuple without one cannot be compiled."""
+
+    scale: float = 0.0
+
+
+@njit
+def log_normal(z, mean, variance):
+    """Return log N(z | mean, variance)."""
+    gap = z - mean
+    return -0.5 * (gap * gap / variance + math.log(2.0 * math.pi * variance))
+
+
+@njit
+def fill_normal(mean, variance, z, start, stop, out):
+    """Set ``out[i - start]`` to N(z[i] | mean, variance)."""
+    inverse = 1.0 / math.sqrt(variance)
+    height = inverse / math.sqrt(2.0 * math.pi)
+    for i in range(start, stop):
+        t = (z[i] - mean) * inverse
+        out[i - start] = height * exp(-0.5 * t * t)
+
+
+@log_marginal.register
+def _log_marginal(channel: NoNoise, kernel: NormalNIG, z, theta, h):
+    return log_normal(z, theta[MEAN, h], theta[VARIANCE, h])
+
+
+@fill_marginal.register
+def _fill_marginal(channel: NoNoise, kernel: NormalNIG, theta, h, z, start, stop, out):
+    fill_normal(theta[MEAN, h], theta[VARIANCE, h], z, start, stop, out)
+
+
+@draw_latent.register
+def _draw_latent(channel: NoNoise, kernel: NormalNIG, rng, z, theta, h):
+    return z
+
+
+@noise_variance.register
+def _noise_variance(channel: NoNoise):
+    return 0.0
+
+
+@hides.register
+def _hides(channel: NoNoise):
+    return False

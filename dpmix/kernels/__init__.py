@@ -1,0 +1,18 @@
+"""Mixture kernels with their base measures, one file a kernel.
+
+A kernel is a NamedTuple of its base measure's hyperparameters. Component h has parameters ``theta[:, h]`` and
+running sums ``stats[:, h]`` of its members' latent values; both arrays are (rows, capacity).
+"""
+
+from dpmix.kernels.base import (
+    draw_posterior,
+    draw_prior,
+    draw_record,
+    log_prior,
+    parameter_names,
+    propose,
+    tally,
+)
+from dpmix.kernels.normal import NormalNIG
+
+__all__ = ["NormalNIG", "draw_posterior", "draw_prior", "draw_record", "log_prior", "parameter_names", "propose", "tally"]

@@ -1,0 +1,106 @@
+"""Normal kernel with a normal-inverse-gamma base measure; theta = (mean, variance)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpmix._jit import njit
+from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally
+
+__all__ = ["MEAN", "VARIANCE", "NormalNIG", "posterior"]
+
+MEAN, VARIANCE = 0, 1
+
+
+class NormalNIG(NamedTuple):
+    """sigma2 ~ InverseGamma(a, b), mu | sigma2 ~ N(mu0, sigma2 / lam) (methods, section 0)."""
+
+    mu0: float
+    lam: float
+    a: float
+    b: float
+
+    @property
+    def PARAMETERS(self) -> tuple[str, str]:  # noqa: N802  # a constant of the class; NamedTuples hold no others
+        """Names of the rows of theta."""
+        return ("mean", "variance")
+
+
+@njit
+def posterior(kernel, count, first, second, reference):
+    """Return (mu_n, lambda_n, a_n, b_n) given sums of (y - reference) and its square over `count` values."""
+    if count <= 0:
+        return kernel.mu0, kernel.lam, kernel.a, kernel.b
+    shift = first / count
+    mean = reference + shift
+    scatter = max(second - first * shift, 0.0)
+    lam = kernel.lam + count
+    mu = (kernel.lam * kernel.mu0 + count * mean) / lam
+    gap = mean - kernel.mu0
+    return mu, lam, kernel.a + 0.5 * count, kernel.b + 0.5 * scatter + 0.5 * kernel.lam * count / lam * gap * gap
+
+
+@njit
+def _draw(rng, mu, lam, a, b, theta, h):
+    variance = b / rng.standard_gamma(a)
+    theta[VARIANCE, h] = variance
+    theta[MEAN, h] = mu + math.sqrt(variance / lam) * rng.standard_normal()
+
+
+@draw_prior.register
+def _draw_prior(kernel: NormalNIG, rng, theta, h):
+    _draw(rng, kernel.mu0, kernel.lam, kernel.a, kernel.b, theta, h)
+
+
+@draw_posterior.register
+def _draw_posterior(kernel: NormalNIG, rng, count, stats, h, theta):
+    mu, lam, a, b = posterior(kernel, count, stats[0, h], stats[1, h], theta[MEAN, h])
+    _draw(rng, mu, lam, a, b, theta, h)
+
+
+@tally.register
+def _tally(kernel: NormalNIG, theta, h, y, stats):
+    gap = y - theta[MEAN, h]
+    stats[0, h] += gap
+    stats[1, h] += gap * gap
+
+
+@draw_record.register
+def _draw_record(kernel: NormalNIG, rng, theta, h):
+    return theta[MEAN, h] + math.sqrt(theta[VARIANCE, h]) * rng.standard_normal()
+
+
+@log_prior.register
+def _log_prior(kernel: NormalNIG, theta, h):
+    """Coordinates (mu, log sigma2): sigma2's Jacobian turns a + 3/2 into a + 1/2."""
+    variance = theta[VARIANCE, h]
+    gap = theta[MEAN, h] - kernel.mu0
+    return -(kernel.a + 0.5) * math.log(variance) - (kernel.b + 0.5 * kernel.lam * gap * gap) / variance
+
+
+@njit
+def _steps(kernel, variance, count, spread):
+    """Return the approximate posterior sds of mu and log sigma2 given `count` values with noise on top."""
+    seen = variance + spread
+    share = variance / seen
+    return (
+        1.0 / math.sqrt(count / seen + kernel.lam / variance),
+        1.0 / math.sqrt(0.5 * count * share * share + kernel.a),
+    )
+
+
+@propose.register
+def _propose(kernel: NormalNIG, rng, theta, h, count, spread, proposal):
+    factor = 1.7 * math.exp(1.4 * (rng.random() - 0.5))
+    mean_step, log_step = _steps(kernel, theta[VARIANCE, h], count, spread)
+    e = rng.standard_normal()
+    f = rng.standard_normal()
+    proposal[MEAN, h] = theta[MEAN, h] + factor * mean_step * e
+    proposal[VARIANCE, h] = theta[VARIANCE, h] * math.exp(factor * log_step * f)
+    mean_back, log_back = _steps(kernel, proposal[VARIANCE, h], count, spread)
+    e_back = e * mean_step / mean_back
+    f_back = f * log_step / log_back
+    ratio = math.log(mean_step * log_step / (mean_back * log_back))
+    ratio += 0.5 * (e * e + f * f - e_back * e_back - f_back * f_back)
+    return ratio + log_prior(kernel, proposal, h) - log_prior(kernel, theta, h)

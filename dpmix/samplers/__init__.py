@@ -1,0 +1,5 @@
+"""Samplers of mixtures given a release, one file an algorithm, written once over (channel, kernel, mixing)."""
+
+from dpmix.samplers.chain import Algorithm, Chain, Draws
+
+__all__ = ["Algorithm", "Chain", "Draws"]

@@ -1,0 +1,365 @@
+"""A chain in memory: builds the state, makes room as it grows, hands out draws. It knows nothing of files."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix._jit import njit
+from dpmix.channels import draw_latent, hides
+from dpmix.kernels import draw_posterior, parameter_names, tally
+from dpmix.mixing import PitmanYor, initial_concentration
+from dpmix.samplers import base
+from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
+from dpmix.samplers.blocked import BlockedGibbs
+from dpmix.samplers.blocks import Serial, Threads, block_count
+from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
+from dpmix.samplers.neal5 import PrivateNeal5, estimate
+from dpmix.samplers.neal8 import Neal8
+from dpmix.samplers.slice import PrivateSlice
+from dpmix.samplers.state import (
+    ACCEPTED,
+    BLOCK,
+    CONCENTRATION,
+    GROW,
+    OCCUPIED,
+    PROPOSED,
+    Output,
+    State,
+    blank_state,
+    grown,
+)
+
+__all__ = ["Algorithm", "Chain", "Draws"]
+
+_KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where", "ints", "floats")
+
+
+class Algorithm(NamedTuple):
+    """What the spec's `sampler` section says of the algorithm: kind, auxiliary m, truncation H, latent."""
+
+    kind: str
+    auxiliary: int = 1
+    truncation: int = 100
+    latent: str = "exact"
+
+
+class Draws(NamedTuple):
+    """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
+
+    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P, F),
+    allocations (T, n), or (0, n) where they are not kept.
+    """
+
+    n_clusters: NDArray[np.int32]
+    concentration: NDArray[np.float64]
+    acceptance_rate: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+    first: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    allocations: NDArray[np.signedinteger]
+
+    def padded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `values` (F,) as (T, largest number of components), filled up with NaN."""
+        sizes = np.diff(self.first)
+        width = int(sizes.max(initial=0))
+        table = np.full((len(sizes), width), np.nan)
+        table[np.arange(width) < sizes[:, None]] = values
+        return table
+
+
+@njit
+def _start(state, channel, kernel, rng, m):
+    """Draw parameters and latent values given labels, as if the release were the records."""
+    state.stats[:] = 0.0
+    for i in range(len(state.labels)):
+        tally(kernel, state.theta, state.labels[i], state.z[i], state.stats)
+    for j in range(state.ints[OCCUPIED]):
+        h = state.order[j]
+        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta)
+    for i in range(len(state.labels)):
+        for a in range(i * m, (i + 1) * m):
+            state.latent[a] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
+
+
+@njit
+def _estimates(state, channel, m):
+    """Set the estimates of private Neal 5 from the latent values."""
+    for i in range(len(state.labels)):
+        state.estimate[i] = estimate(channel, state.z[i], state.latent[i * m : (i + 1) * m])
+
+
+class Chain:
+    """One chain of a sampler for a mixture given a release.
+
+    Parameters
+    ----------
+    z : (n,) array of float
+        The released values, kept by reference.
+    channel, kernel, mixing : NamedTuples of `dpmix.channels`, `dpmix.kernels` and `dpmix.mixing`
+    algorithm : Algorithm
+    rng : Generator
+        The chain's own generator.
+    pool : Executor, optional
+        Threads for large n; the draws are the same without.
+
+    Raises
+    ------
+    ValueError
+        For a sampler that needs noise when there is none.
+    """
+
+    def __init__(
+        self,
+        z: NDArray[np.float64],
+        channel: Any,
+        kernel: Any,
+        mixing: PitmanYor,
+        algorithm: Algorithm,
+        rng: Generator,
+        pool: Executor | None = None,
+    ) -> None:
+        self.z = z
+        self.channel = channel
+        self.kernel = kernel
+        self.mixing = mixing
+        self.rng = rng
+        latent: Any = MetropolisLatent() if algorithm.latent == "metropolis" else ExactLatent()
+        slots = 2 * (BLOCK + algorithm.auxiliary)
+        self._held = 0
+        self._algorithm: Any
+        if algorithm.kind == "neal8":
+            self._algorithm = Neal8(algorithm.auxiliary)
+        elif algorithm.kind == "private_slice":
+            self._algorithm = PrivateSlice(latent)
+            self._held = latent.held
+        elif algorithm.kind == "blocked_gibbs":
+            self._algorithm = BlockedGibbs(algorithm.truncation, latent)
+            self._held = latent.held
+            slots = algorithm.truncation
+        elif algorithm.kind == "private_neal5":
+            self._algorithm = PrivateNeal5(algorithm.auxiliary)
+            self._held = algorithm.auxiliary
+        else:
+            raise ValueError(f"unknown sampler {algorithm.kind!r}")
+        if self._held and not hides(channel):
+            raise ValueError(f"{algorithm.kind} with latent values needs noise")
+        blocks = block_count(len(z))
+        self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
+        self._state = blank_state(z, len(parameter_names(kernel)), slots, self._held)
+        self._allocations = False
+        self._plan = np.array([0, 1, 0, 0, 0])
+        self._output = self._new_output(16, 256)
+        groups = int(rng.integers(1, min(10, len(z), slots) + 1))
+        cuts = np.sort(rng.choice(z, groups - 1))
+        labels = np.unique(np.searchsorted(cuts, z), return_inverse=True)[1]
+        self._place(labels.astype(np.int32), initial_concentration(mixing))
+        _start(self._state, channel, kernel, rng, self._held)
+        self._refresh()
+
+    def _place(self, labels: NDArray[np.int32], concentration: float) -> None:
+        state = self._state
+        k = int(labels.max()) + 1
+        while k > len(state.counts):
+            self._grow()
+            state = self._state
+        state.labels[:] = labels
+        state.counts[:] = np.bincount(labels, minlength=len(state.counts))
+        state.order[:] = np.arange(len(state.counts))
+        state.where[:] = np.arange(len(state.counts))
+        state.ints[:] = 0
+        state.ints[OCCUPIED] = k
+        state.floats[:] = 0.0
+        state.floats[CONCENTRATION] = concentration
+
+    def _refresh(self) -> None:
+        if isinstance(self._algorithm, PrivateNeal5):
+            _estimates(self._state, self.channel, self._held)
+
+    def _grow(self) -> None:
+        self._state = grown(self._state, 2 * len(self._state.counts))
+
+    def _new_output(self, draws: int, components: int) -> Output:
+        n = len(self.z)
+        label = np.int16 if n <= np.iinfo(np.int16).max else np.int32
+        return Output(
+            n_clusters=np.zeros(draws, dtype=np.int32),
+            concentration=np.zeros(draws),
+            acceptance_rate=np.zeros(draws),
+            log_likelihood=np.zeros(draws),
+            first=np.zeros(draws + 1, dtype=np.int64),
+            weights=np.zeros(components),
+            theta=np.zeros((len(self._state.theta), components)),
+            allocations=np.zeros((draws if self._allocations else 0, n), dtype=label),
+        )
+
+    def _enlarge_output(self) -> None:
+        old, saved = self._output, int(self._plan[SAVED])
+        draws, components = len(old.n_clusters), len(old.weights)
+        draws = 2 * draws if saved == draws else draws
+        components = 2 * components if 2 * int(old.first[saved]) > components else components
+        components = max(components, int(old.first[saved]) + len(self._state.counts))
+        new = self._new_output(draws, components)
+        for part, source in zip(new, old, strict=True):
+            size = min(part.shape[-1], source.shape[-1])
+            if part.ndim == 1:
+                part[:size] = source[:size]
+            elif part is new.theta:
+                part[:, :size] = source
+            else:
+                part[: len(source)] = source
+        self._output = new
+
+    def keep(self, thin: int, skip: int, allocations: bool) -> None:
+        """Count sweeps from here; save every `thin`-th state after the first `skip`, with allocations or not."""
+        self._plan[:] = (0, thin, skip, 0, 0)
+        self._allocations = allocations
+        self._output = self._new_output(16, 256)
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps since `keep`."""
+        return int(self._plan[STEP])
+
+    def proceed(self, until: int) -> None:
+        """Sweep until `until` sweeps have been done since `keep`."""
+        loop = base.run if isinstance(self._executor, Serial) else base.run_plain
+        while True:
+            status = loop(
+                self._algorithm,
+                self._executor,
+                self._state,
+                self.channel,
+                self.kernel,
+                self.mixing,
+                self.rng,
+                self._output,
+                self._plan,
+                until,
+            )
+            if status == GROW:
+                self._grow()
+            elif status == FULL:
+                self._enlarge_output()
+            else:
+                return
+
+    def take(self) -> Draws:
+        """Return the draws saved since the last call, and forget them."""
+        saved = int(self._plan[SAVED])
+        output = self._output
+        used = int(output.first[saved])
+        draws = Draws(
+            *(part[:saved].copy() for part in output[:4]),
+            output.first[: saved + 1].copy(),
+            output.weights[:used].copy(),
+            output.theta[:, :used].copy(),
+            output.allocations[:saved].copy(),
+        )
+        self._plan[SAVED] = 0
+        return draws
+
+    @property
+    def saved_bytes(self) -> int:
+        """Memory of the draws that `take` would return."""
+        saved = int(self._plan[SAVED])
+        width = self.z.size * self._output.allocations.itemsize if self._allocations else 0
+        return saved * (40 + width) + 24 * int(self._output.first[saved])
+
+    def advance(self, sweeps: int) -> None:
+        """Do `sweeps` sweeps and keep nothing."""
+        self.keep(thin=1, skip=sweeps, allocations=False)
+        self.proceed(sweeps)
+
+    def run(self, draws: int, thin: int = 1, allocations: bool = False) -> dict[str, NDArray[Any]]:
+        """Do ``draws * thin`` sweeps and return `draws` states, as arrays over (draw, component) or (draw,)."""
+        self.keep(thin=thin, skip=0, allocations=allocations)
+        self.proceed(draws * thin)
+        kept = self.take()
+        result: dict[str, NDArray[Any]] = {
+            "n_clusters": kept.n_clusters,
+            "concentration": kept.concentration,
+            "acceptance_rate": kept.acceptance_rate,
+            "log_likelihood": kept.log_likelihood,
+            "weights": kept.padded(kept.weights),
+        }
+        for name, row in zip(parameter_names(self.kernel), kept.theta, strict=True):
+            result[name] = kept.padded(row)
+        if allocations:
+            result["allocations"] = kept.allocations
+        return result
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of occupied components."""
+        return int(self._state.ints[OCCUPIED])
+
+    @property
+    def allocations(self) -> NDArray[np.int32]:
+        """Component of each record, 0..n_clusters - 1, shape (n,)."""
+        return self._state.where[self._state.labels]  # type: ignore[no-any-return]  # a NamedTuple of Any
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Parameters of the occupied components, shape (P, n_clusters)."""
+        return self._state.theta[:, self._state.order[: self.n_clusters]]  # type: ignore[no-any-return]
+
+    @property
+    def concentration(self) -> float:
+        """Concentration of the mixing process."""
+        return float(self._state.floats[CONCENTRATION])
+
+    @property
+    def latent(self) -> NDArray[np.float64] | None:
+        """Latent values that the state holds, shape (n, m), or None where they are integrated out."""
+        return self._state.latent.reshape(len(self.z), self._held).copy() if self._held else None
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Share of proposals accepted since the last saved draw; NaN without proposals."""
+        proposed = float(self._state.floats[PROPOSED])
+        return float(self._state.floats[ACCEPTED]) / proposed if proposed else float("nan")
+
+    def set_state(
+        self,
+        allocations: NDArray[np.integer],
+        theta: NDArray[np.float64],
+        concentration: float,
+        latent: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m) where held."""
+        self._place(np.asarray(allocations, dtype=np.int32), concentration)
+        self._state.theta[:, : theta.shape[1]] = theta
+        if latent is not None:
+            self._state.latent[:] = np.ravel(latent)
+        self._refresh()
+
+    def _generators(self) -> list[Generator]:
+        return [self.rng, *(self._executor.rngs if isinstance(self._executor, Threads) else [])]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what a later `restore` needs to go on with the same draws; draws not taken are not part of it."""
+        kept = {name: getattr(self._state, name).copy() for name in _KEPT}
+        return {
+            **kept,
+            "plan": self._plan[[STEP, THIN, SKIP, PENDING]],
+            "generators": [rng.bit_generator.state for rng in self._generators()],
+        }
+
+    def restore(self, snapshot: dict[str, Any], allocations: bool) -> None:
+        """Go on from a `snapshot`, with or without keeping allocations."""
+        slots = len(snapshot["counts"])
+        blank = blank_state(self.z, len(self._state.theta), slots, self._held)
+        kept = {name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT}
+        self._state: State = blank._replace(**kept)
+        self._allocations = allocations
+        self._output = self._new_output(16, 256)
+        self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]
+        self._plan[SAVED] = 0
+        for rng, state in zip(self._generators(), snapshot["generators"], strict=True):
+            rng.bit_generator.state = state

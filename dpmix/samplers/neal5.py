@@ -1,0 +1,130 @@
+"""Private Neal 5: Metropolis steps with an unbiased estimate of the marginal density.
+
+Beraha, Favaro and Rao (2024), Algorithm 1: each record proposes a component from the predictive weights of all
+others and m auxiliary values from it; the estimate is the mean of q(z | .) over them. The state's target is
+prod_i (1/m) sum_j q(z_i | Y_ij) prod_j f(Y_ij | theta_{c_i}), so parameters are drawn given all m values of their
+members. A component is proposed by picking another record at random and taking its component with probability
+(n_h - d) / n_h, else picking again: O(1) a record whatever the number of components.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.channels import noise_density
+from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
+from dpmix.mixing import draw_concentration
+from dpmix.samplers.base import sweep
+from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.state import (
+    ACCEPTED,
+    CONCENTRATION,
+    DONE,
+    GROW,
+    OCCUPIED,
+    POSITION,
+    PROPOSED,
+    sort_by_size,
+    swap,
+)
+
+__all__ = ["PrivateNeal5", "estimate"]
+
+
+class PrivateNeal5(NamedTuple):
+    """`auxiliary`: the number m of auxiliary values a record."""
+
+    auxiliary: int
+
+
+@njit
+def estimate(channel, z, values):
+    """Return the mean of q(z | y) over `values` (m,)."""
+    total = 0.0
+    for y in values:
+        total += noise_density(channel, z, y)
+    return total / len(values)
+
+
+@njit
+def _propose_component(state, mixing, rng, i):
+    """Return a slot from the predictive weights given all records but i; the first empty one stands for new."""
+    n = len(state.labels)
+    own = state.labels[i]
+    k = state.ints[OCCUPIED]
+    occupied = k - 1 if state.counts[own] == 1 else k
+    alpha = state.floats[CONCENTRATION]
+    if rng.random() * (alpha + n - 1.0) < alpha + occupied * mixing.discount:
+        return state.order[k]
+    while True:
+        r = int(rng.random() * (n - 1))
+        h = state.labels[r if r < i else r + 1]
+        size = state.counts[h] - 1 if h == own else state.counts[h]
+        if mixing.discount == 0.0 or rng.random() * size < size - mixing.discount:
+            return h
+
+
+@njit
+def _scan(state, channel, kernel, mixing, rng, m):
+    """Offer a new component to every record; GROW when slots run out, to go on from there."""
+    n = len(state.labels)
+    values = np.empty(m)
+    while state.ints[POSITION] < n:
+        k = state.ints[OCCUPIED]
+        if k == len(state.order):
+            return GROW
+        i = state.ints[POSITION]
+        state.ints[POSITION] = i + 1
+        own = state.labels[i]
+        h = _propose_component(state, mixing, rng, i)
+        if h == state.order[k]:
+            draw_prior(kernel, rng, state.theta, h)
+            state.counts[h] = 0
+        for a in range(m):
+            values[a] = draw_record(kernel, rng, state.theta, h)
+        density = estimate(channel, state.z[i], values)
+        state.floats[PROPOSED] += 1.0
+        if rng.random() * state.estimate[i] < density:
+            state.floats[ACCEPTED] += 1.0
+            state.estimate[i] = density
+            state.latent[i * m : (i + 1) * m] = values
+            if h != own:
+                if state.counts[h] == 0:
+                    state.ints[OCCUPIED] += 1
+                state.labels[i] = h
+                state.counts[h] += 1
+                state.counts[own] -= 1
+                if state.counts[own] == 0:
+                    state.ints[OCCUPIED] -= 1
+                    swap(state, state.where[own], state.ints[OCCUPIED])
+    state.ints[POSITION] = 0
+    return DONE
+
+
+@njit
+def _draw_parameters(state, kernel, rng, m):
+    """Draw the parameters of every component given all auxiliary values of its members."""
+    state.stats[:] = 0.0
+    for i in range(len(state.labels)):
+        for a in range(i * m, (i + 1) * m):
+            tally(kernel, state.theta, state.labels[i], state.latent[a], state.stats)
+    for j in range(state.ints[OCCUPIED]):
+        h = state.order[j]
+        draw_posterior(kernel, rng, state.counts[h] * m, state.stats, h, state.theta)
+
+
+def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
+    if _scan(state, channel, kernel, mixing, rng, algorithm.auxiliary) == GROW:
+        return GROW
+    _draw_parameters(state, kernel, rng, algorithm.auxiliary)
+    sort_by_size(state)
+    k = state.ints[OCCUPIED]
+    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, state.floats[CONCENTRATION], len(state.labels), k)
+    return DONE
+
+
+sweep.register(_sweep, PrivateNeal5, Serial)
+sweep.register(_sweep, PrivateNeal5, Threads, compiled=False)

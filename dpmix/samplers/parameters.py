@@ -1,0 +1,180 @@
+"""Updates of the components' parameters given the allocations.
+
+Small components, and all of them where nothing is hidden, take their parameters given exact draws of their
+members' latent values, by conjugacy. The others move by random-walk Metropolis steps on the product of the exact
+marginal densities, with the latent values integrated out: under strong noise these tie the parameters to
+themselves, and a step needs no more than one density a record.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix._jit import dispatch, njit
+from dpmix.channels import draw_latent, fill_marginal, hides, log_marginal, noise_variance
+from dpmix.kernels import draw_posterior, propose, tally
+from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.state import BLOCK, OCCUPIED, TILE, TINY
+
+__all__ = ["sum_logs", "update_parameters"]
+
+STEPS = 3  # Metropolis steps a sweep and component
+SMALL = 8  # components of at most so many records are imputed
+
+
+@njit
+def _group_range(start, stop, state, x):
+    """Sort the values of each tile of records start..stop by component, into state.grouped."""
+    k = state.ints[OCCUPIED]
+    place = np.empty(k, dtype=np.int64)
+    for low in range(start, stop, TILE):
+        high = min(low + TILE, stop)
+        first = state.tiles[low // TILE]
+        place[:] = 0
+        for i in range(low, high):
+            place[state.where[state.labels[i]]] += 1
+        at = low
+        for j in range(k):
+            first[j] = at
+            at += place[j]
+            place[j] = first[j]
+        first[k] = at
+        for i in range(low, high):
+            j = state.where[state.labels[i]]
+            state.grouped[place[j]] = x[i]
+            place[j] += 1
+
+
+@dispatch()
+def _group(executor, state, x):
+    """Group all records."""
+
+
+@_group.register
+def _group_serial(executor: Serial, state, x):
+    _group_range(0, len(state.labels), state, x)
+
+
+def _group_threads(executor, state, x):
+    executor.map(lambda block, start, stop, rng: _group_range(start, stop, state, x))
+
+
+_group.register(_group_threads, Threads, compiled=False)
+
+
+@njit
+def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
+    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` holds BLOCK values."""
+    total = 0.0
+    for low in range(start, stop, BLOCK):
+        high = min(low + BLOCK, stop)
+        fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
+        product = 1.0
+        for b in range(high - low):
+            value = scratch[b]
+            if value < TINY:
+                total += log_marginal(channel, kernel, x[low + b], theta, h)
+            else:
+                product *= value
+                if product < 1e-20 or product > 1e20:
+                    total += math.log(product)
+                    product = 1.0
+        total += math.log(product)
+    return total
+
+
+@njit
+def _sum_range(start, stop, state, channel, kernel, theta, large, sums):
+    scratch = np.empty(BLOCK)
+    for low in range(start, stop, TILE):
+        first = state.tiles[low // TILE]
+        for j in range(large):
+            sums[j] += sum_logs(channel, kernel, theta, state.order[j], state.grouped, first[j], first[j + 1], scratch)
+
+
+@dispatch()
+def _sum(executor, state, channel, kernel, theta, large):
+    """Return the log-likelihoods of the `large` first components at `theta`, shape (large,)."""
+
+
+@_sum.register
+def _sum_serial(executor: Serial, state, channel, kernel, theta, large):
+    sums = np.zeros(large)
+    _sum_range(0, len(state.labels), state, channel, kernel, theta, large, sums)
+    return sums
+
+
+def _sum_threads(executor, state, channel, kernel, theta, large):
+    def block(number, start, stop, rng):
+        sums = np.zeros(large)
+        _sum_range(start, stop, state, channel, kernel, theta, large, sums)
+        return sums
+
+    return np.sum(executor.map(block), axis=0)
+
+
+_sum.register(_sum_threads, Threads, compiled=False)
+
+
+@njit
+def _impute(state, channel, kernel, rng, first):
+    """Draw the parameters of components first.. given exact draws of their members' latent values."""
+    k = state.ints[OCCUPIED]
+    for j in range(first, k):
+        state.stats[:, state.order[j]] = 0.0
+    for tile in range(len(state.tiles)):
+        bounds = state.tiles[tile]
+        for j in range(first, k):
+            h = state.order[j]
+            for i in range(bounds[j], bounds[j + 1]):
+                y = draw_latent(channel, kernel, rng, state.grouped[i], state.theta, h)
+                tally(kernel, state.theta, h, y, state.stats)
+    for j in range(first, k):
+        h = state.order[j]
+        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta)
+
+
+@njit
+def _propose(state, channel, kernel, rng, large, change):
+    """Propose parameters for the `large` first components; `change` receives the log ratio but the likelihoods."""
+    spread = noise_variance(channel)
+    for j in range(large):
+        h = state.order[j]
+        change[j] = propose(kernel, rng, state.theta, h, state.counts[h], spread, state.proposal)
+
+
+@njit
+def _accept(state, rng, large, change, before, after):
+    """Accept or reject each proposal; `before` keeps the log-likelihoods of what stands."""
+    for j in range(large):
+        if -rng.standard_exponential() < change[j] + after[j] - before[j]:
+            h = state.order[j]
+            state.theta[:, h] = state.proposal[:, h]
+            before[j] = after[j]
+
+
+def _update(executor, state, x, channel, kernel, rng):
+    _group(executor, state, x)
+    large = 0
+    if hides(channel):
+        while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > SMALL:
+            large += 1
+    _impute(state, channel, kernel, rng, large)
+    if large > 0:
+        before = _sum(executor, state, channel, kernel, state.theta, large)
+        change = np.empty(large)
+        for _ in range(STEPS):
+            _propose(state, channel, kernel, rng, large, change)
+            after = _sum(executor, state, channel, kernel, state.proposal, large)
+            _accept(state, rng, large, change, before, after)
+
+
+@dispatch()
+def update_parameters(executor, state, x, channel, kernel, rng):
+    """Move the parameters of all occupied components, largest first, given allocations and the values `x`."""
+
+
+update_parameters.register(_update, Serial)
+update_parameters.register(_update, Threads, compiled=False)

@@ -1,0 +1,202 @@
+"""The state of a chain, shared by all samplers of mixtures, and the record kept of it.
+
+Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is its inverse, so that a component
+is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty auxiliary components
+in the slots right after; the slice its unoccupied sticks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.channels import log_marginal
+from dpmix.mixing import draw_measure
+
+__all__ = [
+    "ACCEPTED",
+    "BLOCK",
+    "CONCENTRATION",
+    "DONE",
+    "FRESH",
+    "GROW",
+    "LEFT",
+    "LOWEST",
+    "OCCUPIED",
+    "PHASE",
+    "POSITION",
+    "PROPOSED",
+    "TILE",
+    "TINY",
+    "WAITING",
+    "Output",
+    "State",
+    "blank_state",
+    "grown",
+    "list_occupied",
+    "log_likelihood",
+    "record",
+    "sort_by_size",
+    "swap",
+]
+
+BLOCK = 128  # records whose marginal densities are computed at a time: they fit the first-level cache
+TILE = 4096  # records that are grouped by component at a time
+TINY = 1e-280  # densities below this are computed again in logarithms
+DONE, GROW = 0, 1  # what a sweep returns; GROW asks for more slots and is called again at the same place
+
+OCCUPIED, POSITION, PHASE, WAITING = 0, 1, 2, 3  # state.ints
+CONCENTRATION, ACCEPTED, PROPOSED, LEFT, LOWEST, FRESH = 0, 1, 2, 3, 4, 5  # state.floats
+
+
+class State(NamedTuple):
+    """Arrays of one chain: n records, S slots, P parameters a component, m latent values a record, T tiles.
+
+    Kept from sweep to sweep: z (n,), latent (n m,) values of Y (m = 0 where they are integrated out), estimate
+    (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
+    where (S,), ints, floats (scalars by the names above).
+    Scratch: level (n,) sticks open to each record, weights (S,), xi (S,), stats (P, S), density (S, BLOCK), grouped (n,)
+    values sorted by component within tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
+    """
+
+    z: Any
+    latent: Any
+    estimate: Any
+    labels: Any
+    counts: Any
+    theta: Any
+    order: Any
+    where: Any
+    ints: Any
+    floats: Any
+    level: Any
+    weights: Any
+    xi: Any
+    stats: Any
+    density: Any
+    grouped: Any
+    tiles: Any
+    proposal: Any
+
+
+class Output(NamedTuple):
+    """Where saved draws go; the components of all draws stand one after the other.
+
+    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights (F,) and
+    theta (P, F), allocations (T, n) or (0, n).
+    """
+
+    n_clusters: Any
+    concentration: Any
+    acceptance_rate: Any
+    log_likelihood: Any
+    first: Any
+    weights: Any
+    theta: Any
+    allocations: Any
+
+
+def blank_state(z: Any, parameters: int, slots: int, latent: int) -> State:
+    """Return a state with no occupied component."""
+    n = len(z)
+    return State(
+        z=z,
+        latent=np.zeros(n * latent),
+        estimate=np.zeros(n if latent else 0),
+        labels=np.zeros(n, dtype=np.int32),
+        counts=np.zeros(slots, dtype=np.int64),
+        theta=np.ones((parameters, slots)),
+        order=np.arange(slots, dtype=np.int32),
+        where=np.arange(slots, dtype=np.int32),
+        ints=np.zeros(4, dtype=np.int64),
+        floats=np.zeros(6),
+        level=np.zeros(n, dtype=np.int32),
+        weights=np.zeros(slots),
+        xi=np.zeros(slots),
+        stats=np.zeros((parameters, slots)),
+        density=np.zeros((slots, BLOCK)),
+        grouped=np.zeros(n),
+        tiles=np.zeros(((n + TILE - 1) // TILE, slots + 1), dtype=np.int32),
+        proposal=np.ones((parameters, slots)),
+    )
+
+
+def grown(state: State, slots: int) -> State:
+    """Return the same state with more slots; what does not depend on their number is shared."""
+    old = len(state.counts)
+    more = blank_state(state.z[:0], len(state.theta), slots, 0)
+    for name in ("counts", "order", "where", "weights", "xi"):
+        getattr(more, name)[:old] = getattr(state, name)
+    for name in ("theta", "stats"):
+        getattr(more, name)[:, :old] = getattr(state, name)
+    tiles = np.zeros((len(state.tiles), slots + 1), dtype=np.int32)
+    same = ("z", "latent", "estimate", "labels", "ints", "floats", "level", "grouped")
+    return more._replace(tiles=tiles, **{name: getattr(state, name) for name in same})
+
+
+@njit
+def swap(state, a, b):
+    """Exchange the positions a and b of the list of slots."""
+    first, second = state.order[a], state.order[b]
+    state.order[a], state.order[b] = second, first
+    state.where[second], state.where[first] = a, b
+
+
+@njit
+def list_occupied(state, last):
+    """Move the occupied ones among the first `last` positions of the list of slots to its front."""
+    k = 0
+    for j in range(last):
+        if state.counts[state.order[j]] > 0:
+            swap(state, j, k)
+            k += 1
+    state.ints[OCCUPIED] = k
+
+
+@njit
+def sort_by_size(state):
+    """List the occupied components from the largest to the smallest: searches among them end sooner."""
+    for j in range(1, state.ints[OCCUPIED]):
+        i = j
+        while i > 0 and state.counts[state.order[i - 1]] < state.counts[state.order[i]]:
+            swap(state, i - 1, i)
+            i -= 1
+
+
+@njit
+def log_likelihood(state, channel, kernel):
+    """Return sum_i log g(z_i | theta of its component)."""
+    total = 0.0
+    for i in range(len(state.labels)):
+        total += log_marginal(channel, kernel, state.z[i], state.theta, state.labels[i])
+    return total
+
+
+@njit
+def record(state, channel, kernel, mixing, rng, output, t):
+    """Save the state as draw t, with one draw of P given it. Return False where `output` is too small."""
+    k = state.ints[OCCUPIED]
+    start = output.first[t]
+    if start + k > len(output.weights):
+        return False
+    output.first[t + 1] = start + k
+    output.n_clusters[t] = k
+    alpha = state.floats[CONCENTRATION]
+    output.concentration[t] = alpha
+    proposed = state.floats[PROPOSED]
+    output.acceptance_rate[t] = state.floats[ACCEPTED] / proposed if proposed > 0.0 else math.nan
+    output.log_likelihood[t] = log_likelihood(state, channel, kernel)
+    counts = np.empty(k)
+    for j in range(k):
+        h = state.order[j]
+        counts[j] = state.counts[h]
+        for p in range(len(state.theta)):
+            output.theta[p, start + j] = state.theta[p, h]
+    draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
+    if len(output.allocations) > 0:
+        for i in range(len(state.labels)):
+            output.allocations[t, i] = state.where[state.labels[i]]
+    return True

@@ -1,0 +1,71 @@
+"""Exponential and scaled complementary error function, written so that loops over them vectorise.
+
+The library versions are called one value at a time; these are short branch-free expressions that the
+compiler turns into vector instructions inside a loop. Both are tested against SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.special import erfcx as _scipy_erfcx
+
+from dpmix._jit import njit
+
+__all__ = ["erfcx", "exp"]
+
+_LOG2_E = 1.0 / math.log(2.0)
+_LN2_HIGH = 6.93147180369123816490e-01  # 32 leading bits of log 2, so that k * _LN2_HIGH is exact
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
+
+
+@njit
+def exp(x: float) -> float:
+    """Exponential of `x`, relative error below 5e-16 on [-708, 709]; held at the ends outside.
+
+    Reduction by multiples of log 2, then the Taylor polynomial of degree 12 in Estrin's order.
+    """
+    x = min(max(x, -708.0), 709.0)
+    shifted = x * _LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    low = ((1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))) + r4 * (
+        (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
+    )
+    high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
+    high += r4 * (1.0 / 479001600.0)
+    power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+    return (low + (r4 * r4) * high) * power  # type: ignore[no-any-return]
+
+
+def _erfcx_coefficients(degree: int) -> list[float]:
+    """Power-series coefficients in u = 2t - 1 of erfcx(x)/t, where t = 4/(4 + x) maps [0, inf) to (0, 1]."""
+    u = np.cos(np.pi * (2 * np.arange(degree + 1) + 1) / (2 * (degree + 1)))
+    t = (u + 1) / 2
+    series = chebyshev.chebfit(u, _scipy_erfcx(4.0 / t - 4.0) / t, degree)
+    return [float(value) for value in chebyshev.cheb2poly(series)]
+
+
+(_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13, _C14, _C15, _C16, _C17, _C18) = (
+    _erfcx_coefficients(18)
+)
+
+
+@njit
+def erfcx(x: float) -> float:
+    """Scaled complementary error function exp(x^2) erfc(x) for x >= 0, relative error below 5e-14."""
+    t = 4.0 / (4.0 + x)
+    u = 2.0 * t - 1.0
+    u2 = u * u
+    u4 = u2 * u2
+    a = (_C0 + u * _C1) + u2 * (_C2 + u * _C3)
+    b = (_C4 + u * _C5) + u2 * (_C6 + u * _C7)
+    c = (_C8 + u * _C9) + u2 * (_C10 + u * _C11)
+    d = (_C12 + u * _C13) + u2 * (_C14 + u * _C15)
+    e = (_C16 + u * _C17) + u2 * _C18
+    return t * ((a + u4 * b) + (u4 * u4) * ((c + u4 * d) + (u4 * u4) * e))
