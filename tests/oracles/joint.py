@@ -120,11 +120,15 @@ def exact_restarts(
     rounds: int = 6,
     sweeps: int = 2,
     latent: int = 0,
+    settle: int = 0,
+    restate: bool = False,
 ) -> dict[str, Array]:
     """Statistics of `restarts` independent draws, each moved by rounds of sweeps and redrawn releases.
 
     `latent` is the number of latent values a record that the sampler keeps in its state. The last round ends
-    with the sweeps, so that the statistics see z together with a state that the sampler drew given it.
+    with the sweeps, so that the statistics see z together with a state that the sampler drew given it. `settle`
+    sweeps come before all else, for samplers whose state holds more than can be set: they must then be enough
+    to reach the posterior given z. With `restate` a chain that keeps functions of z is told its state anew.
     """
     z = np.zeros(n)
     chain = make(z)
@@ -134,11 +138,14 @@ def exact_restarts(
         y = draw_latent(rng, labels, theta, max(latent, 1))
         chain.z[:] = draw_release(rng, model.channel, y)
         chain.set_state(labels, theta, alpha, y if latent else None)
+        chain.advance(settle)
         for turn in range(rounds):
             if turn:
                 labels, theta = chain.allocations, chain.theta
                 y = np.asarray(chain.latent) if latent else draw_latent(rng, labels, theta, 1)
                 chain.z[:] = draw_release(rng, model.channel, y)
+                if restate:
+                    chain.set_state(labels, theta, chain.concentration, y if latent else None)
             chain.advance(sweeps)
         rows.append(statistics(model, chain.z, chain.allocations, chain.theta, chain.concentration))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -88,9 +88,18 @@ class BlockTable:
     ``log_m`` log marginal likelihood; ``f1``, ``f2`` posterior means of f(y | theta) and of its square at
     each `y`; ``loglik`` posterior mean of sum_i log g(z_i | theta) over the block; ``mean``, ``log_var``
     posterior means of mu and log var.
+    `blocks` asks for these blocks alone instead, in this order: for more records than can be enumerated.
     """
 
-    def __init__(self, z: Array, channel: Channel, base: Base, y: Array, resolution: float = 1.0) -> None:
+    def __init__(
+        self,
+        z: Array,
+        channel: Channel,
+        base: Base,
+        y: Array,
+        resolution: float = 1.0,
+        blocks: list[list[int]] | None = None,
+    ) -> None:
         mu0, lam, a, b = base
         self.z, self.channel, self.base, self.y = np.asarray(z, float), channel, base, np.asarray(y, float)
         n = len(self.z)
@@ -110,12 +119,13 @@ class BlockTable:
         columns = np.concatenate(
             [density, density**2, np.stack([mu.ravel(), np.broadcast_to(t[:, None], mu.shape).ravel()])]
         )
-        m, size = len(self.y), 1 << n
+        if blocks is None:
+            blocks = [[i for i in range(n) if mask >> i & 1] for mask in range(1 << n)]
+        m, size = len(self.y), len(blocks)
         self.log_m, self.loglik = np.empty(size), np.empty(size)
         self.mean, self.log_var = np.empty(size), np.empty(size)
         self.f1, self.f2 = np.empty((size, m)), np.empty((size, m))
-        for mask in range(size):
-            members = [i for i in range(n) if mask >> i & 1]
+        for mask, members in enumerate(blocks):
             log_lik = records[members].sum(axis=0)
             log_w = log_lik + log_prior.ravel()
             top = log_w.max()
