@@ -65,6 +65,12 @@ def check_same(first: Fit, other: Fit) -> None:
         )
 
 
+def first_difference(mine: Any, theirs: Any) -> tuple[str, Any, Any] | None:
+    """Return the first leaf in which two nested mappings differ, as (dotted key, mine, theirs)."""
+    found = next(_differences(mine, theirs), None)
+    return None if found is None else (found[0], _show(found[1]), _show(found[2]))
+
+
 def _differences(mine: Any, theirs: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, Any]]:
     """Leaves in which two specs differ, in the order of the first."""
     if key in _WHERE_FROM:
