@@ -1,0 +1,77 @@
+"""The same source run by the interpreter (NUMBA_DISABLE_JIT=1) gives the same draws as when compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import samplers
+from tests.oracles.joint import Model
+
+BASE = (0.0, 0.2, 3.0, 2.0)
+CHANNELS = {"laplace": ("laplace", 0.9), "gaussian": ("gaussian", 0.9), "none": ("none", 0.0)}
+# records, draws, discount, concentration; more records than fit one block of the samplers' scratch arrays
+RUNS: dict[str, tuple[int, int, float, float | tuple[float, float]]] = {
+    "dirichlet": (14, 12, 0.0, 1.0),
+    "pitman-yor": (14, 12, 0.3, (2.0, 1.0)),
+    "dirichlet-gamma": (14, 12, 0.0, (2.0, 1.0)),
+    "blocks": (300, 2, 0.0, 1.0),
+}
+CASES = [
+    (sampler, channel, run)
+    for sampler in samplers.SAMPLERS
+    for channel in CHANNELS
+    for run in RUNS
+    if channel != "none" or sampler not in samplers.NOISY
+]
+
+
+def draw(sampler: str, channel: str, run: str) -> dict[str, np.ndarray]:
+    """Run a short chain."""
+    n, draws, discount, alpha = RUNS[run]
+    z = 3.0 * np.random.default_rng(5).standard_normal(n)
+    model = Model(CHANNELS[channel], BASE, discount, alpha)
+    rng = np.random.default_rng([9, CASES.index((sampler, channel, run))])
+    chain = samplers.chain(sampler, model, z, rng, truncation=40)
+    return chain.run(draws, thin=2, allocations=True)
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+    """All chains of this file, from a process in which numba compiles nothing."""
+    target = tmp_path_factory.mktemp("jit") / "draws.npz"
+    subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.test_jit_disabled", str(target)],
+        check=True,
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
+    with np.load(target) as stored:
+        return dict(stored)
+
+
+@pytest.mark.parametrize(("sampler", "channel", "run"), CASES)
+def test_compiled_draws_equal_interpreted(
+    sampler: str, channel: str, run: str, interpreted: dict[str, np.ndarray]
+) -> None:
+    compiled = draw(sampler, channel, run)
+    assert set(compiled) >= {"n_clusters", "concentration", "weights", "mean", "variance", "log_likelihood"}
+    for name, values in compiled.items():
+        other = interpreted[f"{sampler}/{channel}/{run}/{name}"]
+        if values.dtype.kind in "iu":
+            np.testing.assert_array_equal(values, other, err_msg=name)
+        else:
+            np.testing.assert_allclose(values, other, rtol=1e-9, atol=1e-300, err_msg=name)
+
+
+if __name__ == "__main__":
+    import numba
+
+    assert numba.config.DISABLE_JIT
+    found = {f"{'/'.join(case)}/{name}": values for case in CASES for name, values in draw(*case).items()}
+    np.savez(sys.argv[1], **found)
