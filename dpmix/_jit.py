@@ -10,13 +10,15 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.errors import TypingError
 from numba.extending import overload
 
 __all__ = ["dispatch", "njit"]
+
+config: Any = numba.config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,7 +39,7 @@ def _source_digest() -> str:
 def _cache_directory() -> str | None:
     """Return the first writable place for compiled code, or None when there is none."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    places = [os.environ.get("DPMIX_CACHE_DIR"), numba.config.CACHE_DIR, os.path.join(base, "dpmix")]
+    places = [os.environ.get("DPMIX_CACHE_DIR"), config.CACHE_DIR, os.path.join(base, "dpmix")]
     user = os.getuid() if hasattr(os, "getuid") else "user"
     places.append(os.path.join(tempfile.gettempdir(), f"dpmix-cache-{user}"))
     for place in filter(None, places):
@@ -57,12 +59,12 @@ _CACHE = _cache_directory()
 @contextlib.contextmanager
 def _cache_location() -> Iterator[None]:
     """Point numba at our cache directory while one of our functions is decorated, and only then."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE or before
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _CACHE or before
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def njit(function: Function) -> Function:
@@ -71,8 +73,7 @@ def njit(function: Function) -> Function:
     No ``fastmath``: it breaks tests for infinities and NaN.
     """
     with _cache_location():
-        compiled = numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy")(function)
-    return compiled  # type: ignore[no-any-return]  # numba has no types
+        return cast(Function, numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy")(function))
 
 
 def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
@@ -110,7 +111,7 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
         overload(call, strict=False)(resolve)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
-            """Register `impl` for `classes`, by default those its annotations name; `compiled` or plain Python."""
+            """Register `impl` for `classes`, by default those its annotations name."""
             named = classes or tuple(inspect.get_annotations(impl, eval_str=True).values())[:on]
             impls[named] = njit(impl) if compiled else impl
             return impl

@@ -61,7 +61,8 @@ def draw_measure(rng, alpha, discount, counts, k, weights):
 def _log_density(log_alpha, mixing, n, k, counts):
     """Return log p(log alpha | partition of n records in k blocks), up to a constant.
 
-    Where `counts` is not empty: given the numbers of records at the sticks of a truncated measure, integrated out.
+    Where `counts` is not empty: given the numbers of records at the sticks of a truncated measure,
+    integrated out.
     """
     d = mixing.discount
     alpha = math.exp(log_alpha)
@@ -122,7 +123,7 @@ def draw_concentration(rng, mixing, alpha, n, k):
 
 @njit
 def draw_concentration_truncated(rng, mixing, alpha, n, counts):
-    """Move the concentration given the records at each stick of a truncated measure, where it has a Gamma prior."""
+    """Move the concentration, where it has a Gamma prior, given the records at each truncated stick."""
     if mixing.shape <= 0.0:
         return alpha
     return _slice(rng, mixing, alpha, n, 0, counts)

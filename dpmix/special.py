@@ -40,7 +40,7 @@ def exp(x: float) -> float:
     high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
     high += r4 * (1.0 / 479001600.0)
     power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-    return (low + (r4 * r4) * high) * power  # type: ignore[no-any-return]
+    return (low + (r4 * r4) * high) * power
 
 
 def _erfcx_coefficients(degree: int) -> list[float]:

@@ -1,8 +1,8 @@
 """Laplace noise seen from the release, with a normal kernel (methods, section 4).
 
-With t = |z - mu| / sd and r = sd / s, the marginal is the sum of two tilted normal tails,
-``g = exp(-t^2/2) (erfcx((r - t)/sqrt 2) + erfcx((r + t)/sqrt 2)) / (4 s)``: y on the near side of z (towards mu,
-the first term) and beyond it. For t > r, ``erfcx(-x) = 2 exp(x^2) - erfcx(x)`` avoids the overflow.
+With t = |z - mu| / sd and r = sd / s, the marginal is the sum of two tilted normal tails, ``g = exp(-t^2/2)
+(erfcx((r - t)/sqrt 2) + erfcx((r + t)/sqrt 2)) / (4 s)``: y on the near side of z (towards mu, the first
+term) and beyond it. For t > r, ``erfcx(-x) = 2 exp(x^2) - erfcx(x)`` avoids the overflow.
 """
 
 from __future__ import annotations

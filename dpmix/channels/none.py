@@ -1,4 +1,4 @@
-"""No channel: the records themselves, for the non-private posterior and for latent values held in the state."""
+"""No channel: the records themselves, for the non-private posterior and for latent values held."""
 
 from __future__ import annotations
 

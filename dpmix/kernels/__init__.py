@@ -15,4 +15,13 @@ from dpmix.kernels.base import (
 )
 from dpmix.kernels.normal import NormalNIG
 
-__all__ = ["NormalNIG", "draw_posterior", "draw_prior", "draw_record", "log_prior", "parameter_names", "propose", "tally"]
+__all__ = [
+    "NormalNIG",
+    "draw_posterior",
+    "draw_prior",
+    "draw_record",
+    "log_prior",
+    "parameter_names",
+    "propose",
+    "tally",
+]

@@ -11,7 +11,7 @@ __all__ = ["draw_posterior", "draw_prior", "draw_record", "log_prior", "paramete
 
 def parameter_names(kernel: Any) -> tuple[str, ...]:
     """Return the names of the rows of theta, as they appear in a chains file."""
-    return tuple(kernel.PARAMETERS)
+    return tuple(kernel.parameters)
 
 
 @dispatch()
@@ -36,7 +36,10 @@ def draw_record(kernel, rng, theta, h):
 
 @dispatch()
 def log_prior(kernel, theta, h):
-    """Return the log density of the base measure at theta[:, h], in the coordinates of `propose`, up to a constant."""
+    """Return the log density of the base measure at theta[:, h], up to a constant.
+
+    In the coordinates that `propose` walks in.
+    """
 
 
 @dispatch()

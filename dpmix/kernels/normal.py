@@ -22,7 +22,7 @@ class NormalNIG(NamedTuple):
     b: float
 
     @property
-    def PARAMETERS(self) -> tuple[str, str]:  # noqa: N802  # a constant of the class; NamedTuples hold no others
+    def parameters(self) -> tuple[str, str]:
         """Names of the rows of theta."""
         return ("mean", "variance")
 
@@ -38,7 +38,12 @@ def posterior(kernel, count, first, second, reference):
     lam = kernel.lam + count
     mu = (kernel.lam * kernel.mu0 + count * mean) / lam
     gap = mean - kernel.mu0
-    return mu, lam, kernel.a + 0.5 * count, kernel.b + 0.5 * scatter + 0.5 * kernel.lam * count / lam * gap * gap
+    return (
+        mu,
+        lam,
+        kernel.a + 0.5 * count,
+        kernel.b + 0.5 * scatter + 0.5 * kernel.lam * count / lam * gap * gap,
+    )
 
 
 @njit

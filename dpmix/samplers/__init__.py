@@ -1,4 +1,4 @@
-"""Samplers of mixtures given a release, one file an algorithm, written once over (channel, kernel, mixing)."""
+"""Samplers of mixtures given a release: one file an algorithm, over (channel, kernel, mixing)."""
 
 from dpmix.samplers.chain import Algorithm, Chain, Draws
 

@@ -8,14 +8,14 @@ from dpmix.samplers.state import ACCEPTED, DONE, PROPOSED, record
 __all__ = ["FULL", "STEP", "run", "sweep"]
 
 FULL = 2  # what `run` returns when the output has no room for a draw
-# plan, an integer array: sweeps done, sweeps between saved draws, sweeps before the first, draws saved in the output,
-# whether the last sweep has still to be saved
+# plan, an integer array: sweeps done, sweeps between saved draws, sweeps before the first, draws saved in
+# the output, whether the last sweep has still to be saved
 STEP, THIN, SKIP, SAVED, PENDING = 0, 1, 2, 3, 4
 
 
 @dispatch(on=2)
 def sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    """Move the state by one sweep that leaves the posterior invariant. Return DONE, or GROW to be called again."""
+    """Move the state by one sweep that leaves the posterior invariant; DONE, or GROW to be called again."""
 
 
 @njit

@@ -1,8 +1,8 @@
 """How a sweep goes through the records: in one piece within compiled code, or in blocks on threads.
 
-A block has its own generator, and blocks depend on n alone, so that the draws do not depend on the number of
-threads. A sweep is one function for both: compiled whole when it runs `Serial`, plain Python over compiled phases
-when it runs on `Threads`, where the phases are long enough for that to cost nothing.
+A block has its own generator, and blocks depend on n alone, so that the draws do not depend on the number
+of threads. A sweep is one function for both: compiled whole when it runs `Serial`, plain Python over
+compiled phases when it runs on `Threads`, where the phases are long enough for that to cost nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.random import Generator
 
 from dpmix.samplers.state import TILE

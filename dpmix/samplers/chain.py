@@ -51,8 +51,8 @@ class Algorithm(NamedTuple):
 class Draws(NamedTuple):
     """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
 
-    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P, F),
-    allocations (T, n), or (0, n) where they are not kept.
+    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P,
+    F), allocations (T, n), or (0, n) where they are not kept.
     """
 
     n_clusters: NDArray[np.int32]
@@ -151,7 +151,7 @@ class Chain:
             raise ValueError(f"{algorithm.kind} with latent values needs noise")
         blocks = block_count(len(z))
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
-        self._state = blank_state(z, len(parameter_names(kernel)), slots, self._held)
+        self._state: State = blank_state(z, len(parameter_names(kernel)), slots, self._held)
         self._allocations = False
         self._plan = np.array([0, 1, 0, 0, 0])
         self._output = self._new_output(16, 256)
@@ -216,7 +216,7 @@ class Chain:
         self._output = new
 
     def keep(self, thin: int, skip: int, allocations: bool) -> None:
-        """Count sweeps from here; save every `thin`-th state after the first `skip`, with allocations or not."""
+        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
         self._plan[:] = (0, thin, skip, 0, 0)
         self._allocations = allocations
         self._output = self._new_output(16, 256)
@@ -255,7 +255,10 @@ class Chain:
         output = self._output
         used = int(output.first[saved])
         draws = Draws(
-            *(part[:saved].copy() for part in output[:4]),
+            output.n_clusters[:saved].copy(),
+            output.concentration[:saved].copy(),
+            output.acceptance_rate[:saved].copy(),
+            output.log_likelihood[:saved].copy(),
             output.first[: saved + 1].copy(),
             output.weights[:used].copy(),
             output.theta[:, :used].copy(),
@@ -277,7 +280,7 @@ class Chain:
         self.proceed(sweeps)
 
     def run(self, draws: int, thin: int = 1, allocations: bool = False) -> dict[str, NDArray[Any]]:
-        """Do ``draws * thin`` sweeps and return `draws` states, as arrays over (draw, component) or (draw,)."""
+        """Do ``draws * thin`` sweeps; return `draws` states, arrays over (draw, component) or (draw,)."""
         self.keep(thin=thin, skip=0, allocations=allocations)
         self.proceed(draws * thin)
         kept = self.take()
@@ -332,7 +335,7 @@ class Chain:
         concentration: float,
         latent: NDArray[np.float64] | None = None,
     ) -> None:
-        """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m) where held."""
+        """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m)."""
         self._place(np.asarray(allocations, dtype=np.int32), concentration)
         self._state.theta[:, : theta.shape[1]] = theta
         if latent is not None:
@@ -343,7 +346,7 @@ class Chain:
         return [self.rng, *(self._executor.rngs if isinstance(self._executor, Threads) else [])]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what a later `restore` needs to go on with the same draws; draws not taken are not part of it."""
+        """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
         kept = {name: getattr(self._state, name).copy() for name in _KEPT}
         return {
             **kept,
@@ -355,8 +358,10 @@ class Chain:
         """Go on from a `snapshot`, with or without keeping allocations."""
         slots = len(snapshot["counts"])
         blank = blank_state(self.z, len(self._state.theta), slots, self._held)
-        kept = {name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT}
-        self._state: State = blank._replace(**kept)
+        kept = {
+            name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
+        }
+        self._state = blank._replace(**kept)
         self._allocations = allocations
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]

@@ -1,8 +1,8 @@
 """What the conditional samplers share: given the random measure, records are independent of each other.
 
-Stick j stands at position j of a list of slots. Record i may go to its first ``level[i]`` sticks, with weight
-``weights[j]`` times the density of its value; the value is the released one, with the latent one integrated out,
-or a latent value that the state holds.
+Stick j stands at position j of a list of slots. Record i may go to its first ``level[i]`` sticks, with
+weight ``weights[j]`` times the density of its value; the value is the released one, with the latent one
+integrated out, or a latent value that the state holds.
 """
 
 from __future__ import annotations

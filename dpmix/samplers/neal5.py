@@ -1,10 +1,11 @@
 """Private Neal 5: Metropolis steps with an unbiased estimate of the marginal density.
 
-Beraha, Favaro and Rao (2024), Algorithm 1: each record proposes a component from the predictive weights of all
-others and m auxiliary values from it; the estimate is the mean of q(z | .) over them. The state's target is
-prod_i (1/m) sum_j q(z_i | Y_ij) prod_j f(Y_ij | theta_{c_i}), so parameters are drawn given all m values of their
-members. A component is proposed by picking another record at random and taking its component with probability
-(n_h - d) / n_h, else picking again: O(1) a record whatever the number of components.
+Beraha, Favaro and Rao (2024), Algorithm 1: each record proposes a component from the predictive weights of
+all others and m auxiliary values from it; the estimate is the mean of q(z | .) over them. The state's
+target is prod_i (1/m) sum_j q(z_i | Y_ij) prod_j f(Y_ij | theta_{c_i}), so parameters are drawn given all m
+values of their members. A component is proposed by picking another record at random and taking its
+component with probability (n_h - d) / n_h, else picking again: O(1) a record whatever the number of
+components.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def estimate(channel, z, values):
 
 @njit
 def _propose_component(state, mixing, rng, i):
-    """Return a slot from the predictive weights given all records but i; the first empty one stands for new."""
+    """Return a slot from the predictive weights given all records but i; the first empty one is new."""
     n = len(state.labels)
     own = state.labels[i]
     k = state.ints[OCCUPIED]
@@ -122,7 +123,9 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     _draw_parameters(state, kernel, rng, algorithm.auxiliary)
     sort_by_size(state)
     k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, state.floats[CONCENTRATION], len(state.labels), k)
+    state.floats[CONCENTRATION] = draw_concentration(
+        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
+    )
     return DONE
 
 

@@ -1,10 +1,11 @@
 """Neal's algorithm 8 on the exact marginal kernel.
 
-Neal (2000), with the auxiliary components reused between records (Favaro and Teh 2013): the m empty components
-are part of the state, independent draws from the base measure. A record that leaves a component empty puts that
-component's parameters in the place of an auxiliary one chosen at random, which offers them to it again; a record
-that takes an auxiliary component turns it into an occupied one and a new auxiliary is drawn. Marginal densities
-of a block of records are computed component by component beforehand, for they depend on the parameters alone.
+Neal (2000), with the auxiliary components reused between records (Favaro and Teh 2013): the m empty
+components are part of the state, independent draws from the base measure. A record that leaves a component
+empty puts that component's parameters in the place of an auxiliary one chosen at random, which offers them
+to it again; a record that takes an auxiliary component turns it into an occupied one and a new auxiliary is
+drawn. Marginal densities of a block of records are computed component by component beforehand, for they
+depend on the parameters alone.
 """
 
 from __future__ import annotations
@@ -20,9 +21,20 @@ from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import BLOCK, CONCENTRATION, DONE, GROW, OCCUPIED, POSITION, TINY, sort_by_size, swap
+from dpmix.samplers.state import (
+    BLOCK,
+    CONCENTRATION,
+    DONE,
+    GROW,
+    OCCUPIED,
+    POSITION,
+    TINY,
+    sort_by_size,
+    swap,
+)
 
 __all__ = ["Neal8"]
+
 
 class Neal8(NamedTuple):
     """`auxiliary` empty components are offered to each record (m of Neal 8)."""
@@ -86,7 +98,9 @@ def _allocate(state, channel, kernel, mixing, rng, m, start, stop):
             fresh = order[k + m - 1]
             draw_prior(kernel, rng, state.theta, fresh)
             if i + 1 < stop:
-                fill_marginal(channel, kernel, state.theta, fresh, state.z, i + 1, stop, density[fresh, b + 1 :])
+                fill_marginal(
+                    channel, kernel, state.theta, fresh, state.z, i + 1, stop, density[fresh, b + 1 :]
+                )
             counts[h] = 0
         counts[h] += 1
         state.labels[i] = h
@@ -117,7 +131,9 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
         return GROW
     update_parameters(executor, state, state.z, channel, kernel, rng)
     k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, state.floats[CONCENTRATION], len(state.labels), k)
+    state.floats[CONCENTRATION] = draw_concentration(
+        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
+    )
     return DONE
 
 

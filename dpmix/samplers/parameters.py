@@ -1,9 +1,9 @@
 """Updates of the components' parameters given the allocations.
 
 Small components, and all of them where nothing is hidden, take their parameters given exact draws of their
-members' latent values, by conjugacy. The others move by random-walk Metropolis steps on the product of the exact
-marginal densities, with the latent values integrated out: under strong noise these tie the parameters to
-themselves, and a step needs no more than one density a record.
+members' latent values, by conjugacy. The others move by random-walk Metropolis steps on the product of the
+exact marginal densities, with the latent values integrated out: under strong noise these tie the parameters
+to themselves, and a step needs no more than one density a record.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def _sum_range(start, stop, state, channel, kernel, theta, large, sums):
     for low in range(start, stop, TILE):
         first = state.tiles[low // TILE]
         for j in range(large):
-            sums[j] += sum_logs(channel, kernel, theta, state.order[j], state.grouped, first[j], first[j + 1], scratch)
+            sums[j] += sum_logs(
+                channel, kernel, theta, state.order[j], state.grouped, first[j], first[j + 1], scratch
+            )
 
 
 @dispatch()
@@ -138,7 +140,7 @@ def _impute(state, channel, kernel, rng, first):
 
 @njit
 def _propose(state, channel, kernel, rng, large, change):
-    """Propose parameters for the `large` first components; `change` receives the log ratio but the likelihoods."""
+    """Propose parameters for the `large` first components; `change` gets the ratio but the likelihoods."""
     spread = noise_variance(channel)
     for j in range(large):
         h = state.order[j]

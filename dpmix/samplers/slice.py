@@ -1,13 +1,13 @@
 """Private slice sampler: the slice-efficient sampler of Kalli, Griffin and Walker (2011) for a release.
 
 Beraha, Favaro and Rao (2024), section 3.2. Each sweep draws the random measure given the partition alone:
-the occupied components take weights (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d), and w_0 is
-broken by v ~ Beta(1 - d, alpha + k d + d), .. (Pitman 1996). This forgets old sticks, slices and labels. All
-components, occupied and new, are then listed in size-biased order, the order of the stick-breaking prior, which
-depends on the measure alone; so no label can get stuck. The slices u_i ~ U(0, xi_{c_i}) take for xi_h the mass
-that the components before h left: at d = 0, alpha = 1 its mean is 2^(1-h), and whatever the weights are a
-component's weight over xi_h stays below one, so that none is starved. Past DEEP components xi_h halves each
-time, for the mass left falls only as a power of h when d > 0.
+the occupied components take weights (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d), and w_0
+is broken by v ~ Beta(1 - d, alpha + k d + d), .. (Pitman 1996). This forgets old sticks, slices and labels.
+All components, occupied and new, are then listed in size-biased order, the order of the stick-breaking
+prior, which depends on the measure alone; so no label can get stuck. The slices u_i ~ U(0, xi_{c_i}) take
+for xi_h the mass that the components before h left: at d = 0, alpha = 1 its mean is 2^(1-h), and whatever
+the weights are a component's weight over xi_h stays below one, so that none is starved. Past DEEP
+components xi_h halves each time, for the mass left falls only as a power of h when d > 0.
 """
 
 from __future__ import annotations
@@ -127,10 +127,10 @@ def _exchange(state, a, b):
 
 @njit
 def _list_components(state, kernel, mixing, rng):
-    """Place components in size-biased order until all occupied ones are placed and xi is below the lowest slice.
+    """Place components in size-biased order till all occupied ones stand and xi is below every slice.
 
-    Placed ones stand first, then the WAITING occupied ones, then free slots. Return False when these run out, to
-    go on from there.
+    Placed ones stand first, then the WAITING occupied ones, then free slots. Return False when these run
+    out, to go on from there.
     """
     while True:
         place = state.ints[POSITION]
@@ -191,7 +191,9 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     sort_by_size(state)
     update_latent_and_parameters(algorithm.latent, executor, state, channel, kernel, rng)
     k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, state.floats[CONCENTRATION], len(state.labels), k)
+    state.floats[CONCENTRATION] = draw_concentration(
+        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
+    )
     return DONE
 
 

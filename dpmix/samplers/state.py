@@ -1,8 +1,8 @@
 """The state of a chain, shared by all samplers of mixtures, and the record kept of it.
 
-Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is its inverse, so that a component
-is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty auxiliary components
-in the slots right after; the slice its unoccupied sticks.
+Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is its inverse, so that a
+component is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty
+auxiliary components in the slots right after; the slice its unoccupied sticks.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ CONCENTRATION, ACCEPTED, PROPOSED, LEFT, LOWEST, FRESH = 0, 1, 2, 3, 4, 5  # sta
 class State(NamedTuple):
     """Arrays of one chain: n records, S slots, P parameters a component, m latent values a record, T tiles.
 
-    Kept from sweep to sweep: z (n,), latent (n m,) values of Y (m = 0 where they are integrated out), estimate
-    (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
-    where (S,), ints, floats (scalars by the names above).
-    Scratch: level (n,) sticks open to each record, weights (S,), xi (S,), stats (P, S), density (S, BLOCK), grouped (n,)
-    values sorted by component within tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
+    Kept from sweep to sweep: z (n,), latent (n m,) values of Y (m = 0 where they are integrated out),
+    estimate (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
+    where (S,), ints, floats (scalars by the names above). Scratch: level (n,) sticks open to each record,
+    weights (S,), xi (S,), stats (P, S), density (S, BLOCK), grouped (n,) values sorted by component within
+    tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
     """
 
     z: Any
@@ -85,8 +85,8 @@ class State(NamedTuple):
 class Output(NamedTuple):
     """Where saved draws go; the components of all draws stand one after the other.
 
-    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights (F,) and
-    theta (P, F), allocations (T, n) or (0, n).
+    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
+    (F,) and theta (P, F), allocations (T, n) or (0, n).
     """
 
     n_clusters: Any
