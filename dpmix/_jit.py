@@ -20,19 +20,24 @@ __all__ = ["dispatch", "njit"]
 
 config: Any = numba.config
 
+_NEVER_COMPILED = frozenset(
+    ("api", "cli.py", "errors.py", "mechanisms", "privacy", "progress.py", "report", "spec", "store")
+)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _source_digest() -> str:
-    """Digest of every source file of the package: a changed kernel must not meet a stale sampler.
+    """Digest of the sources that may be compiled: a changed kernel must not meet a stale sampler.
 
     numba checks a cached function against its own file only, so the cache directory carries this digest.
     """
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
+        name = path.relative_to(root)
+        if name.parts[0] not in _NEVER_COMPILED:
+            digest.update(name.as_posix().encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
