@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dpmix._jit import dispatch, njit
-from dpmix.samplers.state import ACCEPTED, DONE, PROPOSED, record
+from dpmix.samplers.record import record
+from dpmix.samplers.state import ACCEPTED, DONE, PROPOSED
 
 __all__ = ["FULL", "STEP", "run", "sweep"]
 

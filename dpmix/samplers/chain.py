@@ -20,6 +20,7 @@ from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
 from dpmix.samplers.neal5 import PrivateNeal5, estimate
 from dpmix.samplers.neal8 import Neal8
+from dpmix.samplers.record import Output
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.state import (
     ACCEPTED,
@@ -28,7 +29,6 @@ from dpmix.samplers.state import (
     GROW,
     OCCUPIED,
     PROPOSED,
-    Output,
     State,
     blank_state,
     grown,

@@ -43,67 +43,81 @@ class Neal8(NamedTuple):
 
 
 @njit
-def _log_weights(channel, kernel, state, i, k, m, discount, new, weights):
-    """Set weights[:k + m] to the cumulative weights of record i, computed in logarithms. Return their sum."""
+def _log_weights(channel, kernel, state, i, places, mass, weights):
+    """Set weights[:places] to cumulative weights of record i, computed in logarithms. Return their sum."""
     top = -np.inf
-    for j in range(k + m):
+    for j in range(places):
         weights[j] = log_marginal(channel, kernel, state.z[i], state.theta, state.order[j])
         top = max(top, weights[j])
     total = 0.0
-    for j in range(k + m):
-        prior = state.counts[state.order[j]] - discount if j < k else new
-        total += prior * np.exp(weights[j] - top)
+    for j in range(places):
+        total += mass[j] * np.exp(weights[j] - top)
         weights[j] = total
     return total
 
 
 @njit
+def _exchange(state, mass, a, b, first, last):
+    """Exchange the components at positions a and b, with masses and densities of records first..last."""
+    if a != b:
+        swap(state, a, b)
+        mass[a], mass[b] = mass[b], mass[a]
+        for i in range(first, last):
+            state.density[a, i], state.density[b, i] = state.density[b, i], state.density[a, i]
+
+
+@njit
 def _allocate(state, channel, kernel, mixing, rng, m, start, stop):
-    """Draw the allocation of records start..stop given all others."""
+    """Draw the allocation of records start..stop given all others.
+
+    ``mass[j]`` is the predictive weight n_h - d of the component at position j, (alpha + k d) / m of an
+    auxiliary one; the densities of the block stand by position too.
+    """
     discount = mixing.discount
     alpha = state.floats[CONCENTRATION]
-    order, counts, density = state.order, state.counts, state.density
+    order, where, density = state.order, state.where, state.density
     k = state.ints[OCCUPIED]
     weights = np.empty(len(order))
+    mass = np.empty(len(order))
+    size = stop - start
     for j in range(k + m):
-        h = order[j]
-        fill_marginal(channel, kernel, state.theta, h, state.z, start, stop, density[h])
+        mass[j] = state.counts[order[j]] - discount if j < k else (alpha + k * discount) / m
+        fill_marginal(channel, kernel, state.theta, order[j], state.z, start, stop, density[j])
     for i in range(start, stop):
         b = i - start
-        own = state.labels[i]
-        counts[own] -= 1
-        if counts[own] == 0:
+        place = where[state.labels[i]]
+        mass[place] -= 1.0
+        if mass[place] < 0.5 - discount:
             k -= 1
-            swap(state, state.where[own], k)
-            swap(state, k + m, k + 1 + int(rng.random() * m))
-        new = (alpha + k * discount) / m
+            _exchange(state, mass, place, k, b, size)
+            _exchange(state, mass, k + m, k + 1 + int(rng.random() * m), b, size)
+            state.counts[order[k]] = 0
+            mass[k : k + m] = (alpha + k * discount) / m
         total = 0.0
-        for j in range(k):
-            h = order[j]
-            total += (counts[h] - discount) * density[h, b]
-            weights[j] = total
-        for j in range(k, k + m):
-            total += new * density[order[j], b]
+        for j in range(k + m):
+            total += mass[j] * density[j, b]
             weights[j] = total
         if not total > TINY:
-            total = _log_weights(channel, kernel, state, i, k, m, discount, new, weights)
+            total = _log_weights(channel, kernel, state, i, k + m, mass, weights)
         u = rng.random() * total
         chosen = 0
         while chosen < k + m - 1 and weights[chosen] <= u:
             chosen += 1
-        h = order[chosen]
         if chosen >= k:
-            swap(state, chosen, k)
+            _exchange(state, mass, chosen, k, b, size)
+            mass[k] = -discount
+            chosen = k
             k += 1
-            fresh = order[k + m - 1]
-            draw_prior(kernel, rng, state.theta, fresh)
+            mass[k : k + m] = (alpha + k * discount) / m
+            fresh = k + m - 1
+            draw_prior(kernel, rng, state.theta, order[fresh])
             if i + 1 < stop:
-                fill_marginal(
-                    channel, kernel, state.theta, fresh, state.z, i + 1, stop, density[fresh, b + 1 :]
-                )
-            counts[h] = 0
-        counts[h] += 1
-        state.labels[i] = h
+                row = density[fresh, b + 1 :]
+                fill_marginal(channel, kernel, state.theta, order[fresh], state.z, i + 1, stop, row)
+        mass[chosen] += 1.0
+        state.labels[i] = order[chosen]
+    for j in range(k):
+        state.counts[order[j]] = round(mass[j] + discount)
     state.ints[OCCUPIED] = k
 
 

@@ -8,43 +8,19 @@ to themselves, and a step needs no more than one density a record.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpmix._jit import dispatch, njit
-from dpmix.channels import draw_latent, fill_marginal, hides, log_marginal, noise_variance
+from dpmix.channels import draw_latent, hides, noise_variance
 from dpmix.kernels import draw_posterior, propose, tally
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.state import BLOCK, OCCUPIED, TILE, TINY
+from dpmix.samplers.grouping import group_records, sum_logs
+from dpmix.samplers.state import BLOCK, OCCUPIED, TILE
 
-__all__ = ["sum_logs", "update_parameters"]
+__all__ = ["update_parameters"]
 
 STEPS = 3  # Metropolis steps a sweep and component
 SMALL = 8  # components of at most so many records are imputed
-
-
-@njit
-def _group_range(start, stop, state, x):
-    """Sort the values of each tile of records start..stop by component, into state.grouped."""
-    k = state.ints[OCCUPIED]
-    place = np.empty(k, dtype=np.int64)
-    for low in range(start, stop, TILE):
-        high = min(low + TILE, stop)
-        first = state.tiles[low // TILE]
-        place[:] = 0
-        for i in range(low, high):
-            place[state.where[state.labels[i]]] += 1
-        at = low
-        for j in range(k):
-            first[j] = at
-            at += place[j]
-            place[j] = first[j]
-        first[k] = at
-        for i in range(low, high):
-            j = state.where[state.labels[i]]
-            state.grouped[place[j]] = x[i]
-            place[j] += 1
 
 
 @dispatch()
@@ -54,35 +30,14 @@ def _group(executor, state, x):
 
 @_group.register
 def _group_serial(executor: Serial, state, x):
-    _group_range(0, len(state.labels), state, x)
+    group_records(0, len(state.labels), state, x)
 
 
 def _group_threads(executor, state, x):
-    executor.map(lambda block, start, stop, rng: _group_range(start, stop, state, x))
+    executor.map(lambda block, start, stop, rng: group_records(start, stop, state, x))
 
 
 _group.register(_group_threads, Threads, compiled=False)
-
-
-@njit
-def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
-    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` holds BLOCK values."""
-    total = 0.0
-    for low in range(start, stop, BLOCK):
-        high = min(low + BLOCK, stop)
-        fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
-        product = 1.0
-        for b in range(high - low):
-            value = scratch[b]
-            if value < TINY:
-                total += log_marginal(channel, kernel, x[low + b], theta, h)
-            else:
-                product *= value
-                if product < 1e-20 or product > 1e20:
-                    total += math.log(product)
-                    product = 1.0
-        total += math.log(product)
-    return total
 
 
 @njit

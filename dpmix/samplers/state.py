@@ -1,4 +1,4 @@
-"""The state of a chain, shared by all samplers of mixtures, and the record kept of it.
+"""The state of a chain, shared by all samplers of mixtures.
 
 Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is its inverse, so that a
 component is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty
@@ -7,14 +7,11 @@ auxiliary components in the slots right after; the slice its unoccupied sticks.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.channels import log_marginal
-from dpmix.mixing import draw_measure
 
 __all__ = [
     "ACCEPTED",
@@ -32,13 +29,10 @@ __all__ = [
     "TILE",
     "TINY",
     "WAITING",
-    "Output",
     "State",
     "blank_state",
     "grown",
     "list_occupied",
-    "log_likelihood",
-    "record",
     "sort_by_size",
     "swap",
 ]
@@ -80,23 +74,6 @@ class State(NamedTuple):
     grouped: Any
     tiles: Any
     proposal: Any
-
-
-class Output(NamedTuple):
-    """Where saved draws go; the components of all draws stand one after the other.
-
-    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
-    (F,) and theta (P, F), allocations (T, n) or (0, n).
-    """
-
-    n_clusters: Any
-    concentration: Any
-    acceptance_rate: Any
-    log_likelihood: Any
-    first: Any
-    weights: Any
-    theta: Any
-    allocations: Any
 
 
 def blank_state(z: Any, parameters: int, slots: int, latent: int) -> State:
@@ -164,39 +141,3 @@ def sort_by_size(state):
         while i > 0 and state.counts[state.order[i - 1]] < state.counts[state.order[i]]:
             swap(state, i - 1, i)
             i -= 1
-
-
-@njit
-def log_likelihood(state, channel, kernel):
-    """Return sum_i log g(z_i | theta of its component)."""
-    total = 0.0
-    for i in range(len(state.labels)):
-        total += log_marginal(channel, kernel, state.z[i], state.theta, state.labels[i])
-    return total
-
-
-@njit
-def record(state, channel, kernel, mixing, rng, output, t):
-    """Save the state as draw t, with one draw of P given it. Return False where `output` is too small."""
-    k = state.ints[OCCUPIED]
-    start = output.first[t]
-    if start + k > len(output.weights):
-        return False
-    output.first[t + 1] = start + k
-    output.n_clusters[t] = k
-    alpha = state.floats[CONCENTRATION]
-    output.concentration[t] = alpha
-    proposed = state.floats[PROPOSED]
-    output.acceptance_rate[t] = state.floats[ACCEPTED] / proposed if proposed > 0.0 else math.nan
-    output.log_likelihood[t] = log_likelihood(state, channel, kernel)
-    counts = np.empty(k)
-    for j in range(k):
-        h = state.order[j]
-        counts[j] = state.counts[h]
-        for p in range(len(state.theta)):
-            output.theta[p, start + j] = state.theta[p, h]
-    draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
-    if len(output.allocations) > 0:
-        for i in range(len(state.labels)):
-            output.allocations[t, i] = state.where[state.labels[i]]
-    return True
