@@ -15,7 +15,7 @@ from tests import samplers
 from tests.oracles.joint import Model, exact_restarts, joint_p_values
 
 LEVEL = 2e-6
-RESTARTS, ROUNDS, SWEEPS = 800, 6, 2
+RESTARTS, ROUNDS, SWEEPS = 700, 6, 2
 BASE = (0.5, 0.3, 3.0, 2.0)
 CHANNELS = {"laplace": ("laplace", 1.2), "gaussian": ("gaussian", 1.2), "none": ("none", 0.0)}
 PRIORS: list[tuple[float, float | tuple[float, float]]] = [
@@ -33,6 +33,8 @@ CASES = [
     if (channel != "none" or sampler not in samplers.NOISY)
     # records by the dozen for the moves of large clusters, once a sampler and channel
     and (n == 5 or (discount, alpha) == (0.0, 1.0))
+    # what the channel has to do with the concentration is little: all priors under one channel only
+    and (channel == "laplace" or (discount, alpha) in (PRIORS[0], PRIORS[3]))
 ]
 
 
