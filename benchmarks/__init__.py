@@ -1,0 +1,1 @@
+"""Measurements of speed, mixing and memory, run by scripts/benchmark."""

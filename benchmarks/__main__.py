@@ -1,0 +1,103 @@
+"""Speed, mixing and memory of every sampler, in one run: scripts/benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cells import LARGE, SAMPLERS, Cell, select
+from benchmarks.table import machine, markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+FULL, QUICK = 15.0, 1.0  # seconds a cell
+
+
+def _work(cell: Cell, seconds: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.worker", json.dumps(cell.to_json()), str(seconds)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"benchmark: {cell.name} failed")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def _compiled(cell: Cell) -> tuple[str, str, bool, bool]:
+    """Cells of one key run the same compiled functions."""
+    algorithm = SAMPLERS[cell.sampler]
+    latent = algorithm.get("latent", "exact")
+    return algorithm["kind"], latent, cell.epsilon is None, cell.n == LARGE
+
+
+def _seconds(cell: Cell, options: argparse.Namespace) -> float:
+    seconds: float = options.seconds or (QUICK if options.quick else FULL)
+    return 2.0 * seconds if cell.n == 5_000 and not options.quick else seconds  # slow mixing: more draws
+
+
+def run(chosen: list[Cell], options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the cells one after the other, each compiled in a process before its own."""
+    before, results, compiled = machine(), [], set()
+    for number, cell in enumerate(chosen, 1):
+        start = time.perf_counter()
+        if _compiled(cell) not in compiled:
+            _work(cell, 0.0)
+            compiled.add(_compiled(cell))
+        result = _work(cell, _seconds(cell, options))
+        results.append(result)
+        ess = result.get("ess_per_second", {}).get("clusters")
+        print(
+            f"[{number}/{len(chosen)}] {cell.name}: {result['nanoseconds']:.0f} ns a record-update "
+            f"({result['over_floor']:.1f} x floor)"
+            + (f", ESS {ess:.3g}/s" if ess is not None else "")
+            + f", {result['peak_mb']:.0f} MB, cpu/wall {result['cpu_over_wall']:.2f}"
+            + f" [{time.perf_counter() - start:.0f} s]",
+            file=sys.stderr,
+            flush=True,
+        )
+    after = machine()
+    return {"machine": before, "load_after": after["load"], "quick": options.quick, "cells": results}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; tables go to standard output unless files are named."""
+    parser = argparse.ArgumentParser(prog="scripts/benchmark", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help=f"about {QUICK:g} s a cell, not {FULL:g}")
+    parser.add_argument("--seconds", type=float, help="seconds to spend on a cell")
+    parser.add_argument(
+        "--cells",
+        nargs="+",
+        default=[],
+        metavar="PART",
+        help="measure these alone: parts of names such as slice/eps5/n1000, or tiny",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all figures here; - for standard output")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables here; - for standard output")
+    options = parser.parse_args(arguments)
+    try:
+        chosen = select(options.cells)
+    except ValueError as error:
+        parser.error(str(error))
+    report = run(chosen, options)
+    command = "scripts/benchmark" + (" --quick" if options.quick else "")
+    texts = {
+        "json": json.dumps(report, indent=1) + "\n",
+        "markdown": markdown(report, f"{command} --markdown docs/benchmarks.md"),
+    }
+    if not options.json and not options.markdown:
+        options.markdown = "-"
+    for kind, text in texts.items():
+        target = getattr(options, kind)
+        if target == "-":
+            print(text, end="")
+        elif target:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            Path(target).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

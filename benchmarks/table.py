@@ -1,0 +1,199 @@
+"""The report of a benchmark as a page of tables."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cells import EPSILONS, LARGE, POINTS, SAMPLERS, Cell
+
+__all__ = ["growth", "machine", "markdown"]
+
+Result = dict[str, Any]
+
+NOTES = """\
+Written by `{command}` on {date}, on {cpu} ({cores} cores, {system}), Python {python}, {named}. The load
+average was {before} before and {after} after: a cpu/wall below 1 a thread means that others had the
+processor.
+
+Data: the three-Gaussian mixture of Beraha, Favaro and Rao (2024), section 4.1, on [-10, 10]; Dirichlet
+process with concentration 1, base measure NIG(0, 0.1, 3, 3). Each row is a process of its own; compiling
+is not timed. Two chains one after the other, one thread each; one chain and no effective sample size at n
+= {large}.
+
+*ns a record-update* is the time of a sweep that saves nothing, over n. *Components in play* is the mean
+number whose densities a record is offered. The *floor* is as many uniforms and library `exp` and `erfc`
+calls in a bare compiled loop, timed in the same process: per record 2 uniforms; per component 1 exp and 2
+erfc under Laplace noise, 1 exp without noise or with latent values in the state. It counts allocations
+alone: the update of the parameters, which evaluates the density of every record a few times more, and all
+bookkeeping come on top. *Times the floor* divides processor time by processor time.
+
+*ESS/s* is the bulk effective sample size of both chains together per second of one thread, saving of
+every sweep included. *Published* is the fastest published code in that cell, for the number of clusters:
+the C++ of Beraha, Favaro and Rao (2024) under noise, the best public C++ sampler of mixtures without.
+Where *smallest ESS* is below about 100, a row's ESS/s are rough.
+"""
+QUICK = "**A quick run**: about a second a row; effective sample sizes are rough.\n"
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine and the versions of what counts for speed."""
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
+    return {
+        "cpu": names[0].split(":")[1].strip() if names else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("dpmix", "numpy", "numba", "llvmlite", "arviz-stats")},
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def growth(results: list[Result]) -> float | None:
+    """Return p of the least-squares fit log(seconds a sweep) = c + p log n, or None from one size."""
+    points = [(math.log(r["n"]), -math.log(r["sweeps_per_second"])) for r in results]
+    mean_x = sum(x for x, _ in points) / max(len(points), 1)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * y for x, y in points) / spread if spread > 0.0 else None
+
+
+def _figure(value: float | None, digits: int = 2) -> str:
+    if value is None:
+        return "–"
+    if abs(value) >= 10.0**digits or value == 0.0:
+        return f"{value:,.0f}"
+    return f"{value:.{max(digits - 1 - math.floor(math.log10(abs(value))), 0)}f}"
+
+
+def _rows(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(head) + " |",
+        "|" + "|".join("---" if i < 1 else "---:" for i in range(len(head))) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+
+
+def _speed(results: list[Result]) -> list[str]:
+    head = [
+        "sampler",
+        "n",
+        "threads",
+        "ns a record-update",
+        "components in play",
+        "floor, ns",
+        "times the floor",
+    ]
+    head += ["ns with saving", "sweeps/s", "peak MB", "cpu/wall"]
+    rows = []
+    for r in results:
+        row = [
+            r["sampler"],
+            f"{r['n']:,}",
+            str(r["threads"]),
+            _figure(r["nanoseconds"], 3),
+            _figure(r["in_play"]),
+        ]
+        row += [_figure(r["floor"], 3), _figure(r["over_floor"]), _figure(r.get("saved_nanoseconds"), 3)]
+        row += [_figure(r["sweeps_per_second"], 3), _figure(r["peak_mb"], 3), f"{r['cpu_over_wall']:.2f}"]
+        rows.append(row)
+    return _rows(head, rows)
+
+
+def _mixing(results: list[Result]) -> list[str]:
+    head = ["sampler", "n", "clusters (mean)", "ESS/s clusters", "published", "times published"]
+    head += [f"ESS/s density at {point:g}" for point in POINTS] + ["smallest ESS", "largest R-hat"]
+    rows = []
+    for r in results:
+        if "ess" not in r:
+            continue
+        speed = r["ess_per_second"]
+        row = [r["sampler"], f"{r['n']:,}", _figure(r["clusters"]), _figure(speed["clusters"])]
+        row += [_figure(r["published"]), _figure(r["over_published"])]
+        row += [_figure(speed[f"density_{point:g}"]) for point in POINTS]
+        ess = [value for value in r["ess"].values() if value is not None]
+        rhat = [value for value in r["rhat"].values() if value is not None]
+        row += [_figure(min(ess, default=None)), f"{max(rhat):.3f}" if rhat else "–"]
+        rows.append(row)
+    return _rows(head, rows)
+
+
+def _title(epsilon: float | None) -> str:
+    return "No noise" if epsilon is None else f"Laplace noise, eps = {epsilon:g}"
+
+
+def _growth(results: list[Result]) -> list[str]:
+    rows = []
+    for name in SAMPLERS:
+        row = [name]
+        for epsilon in (*EPSILONS, None):
+            own = [
+                r for r in results if r["sampler"] == name and r["epsilon"] == epsilon and r["threads"] == 1
+            ]
+            exponent = growth(own)
+            sizes = f" (n to {max(r['n'] for r in own):,})" if own else ""
+            row.append("–" if exponent is None else f"{exponent:.2f}{sizes}")
+        rows.append(row)
+    return _rows(["sampler", *(_title(epsilon) for epsilon in (*EPSILONS, None))], rows)
+
+
+def _threads(results: list[Result]) -> list[str]:
+    alone = {Cell(r["sampler"], r["epsilon"], r["n"]).name: r for r in results if r["threads"] == 1}
+    lines = []
+    for r in results:
+        base = alone.get(Cell(r["sampler"], r["epsilon"], r["n"]).name)
+        if r["threads"] > 1 and base is not None:
+            gain = r["sweeps_per_second"] / base["sweeps_per_second"]
+            lines.append(
+                f"- {r['sampler']}, {_title(r['epsilon']).lower()}, n = {r['n']:,}: {r['threads']} threads "
+                f"do {gain:.2f} times the sweeps of one."
+            )
+    return ["## Threads within one chain", "", *lines, ""] if lines else []
+
+
+def _notes(command: str, report: dict[str, Any]) -> str:
+    where = report["machine"]
+    notes = NOTES.format(
+        command=command,
+        **where,
+        named=", ".join(f"{name} {value}" for name, value in where["versions"].items()),
+        before=where["load"][0],
+        after=report["load_after"][0],
+        large=f"{LARGE:,}",
+    )
+    return notes + ("\n" + QUICK if report["quick"] else "")
+
+
+def markdown(report: dict[str, Any], command: str) -> str:
+    """Write the page: machine, how to run again, two tables a mechanism (speed, mixing), growth with n."""
+    results = report["cells"]
+    noisy = [r for r in results if r["densities"] == "laplace"]
+    few = sorted(r["floor_few"] for r in noisy)
+    many = sorted(r["floor_many"] for r in noisy)
+    lines = ["# Benchmarks", "", _notes(command, report)]
+    if few:
+        lines += [
+            f"Floor under Laplace noise (medians): {few[len(few) // 2]:.0f} ns with one component, "
+            f"{many[len(many) // 2]:.0f} ns with 11.",
+            "",
+        ]
+    for epsilon in (*EPSILONS, None):
+        own = [r for r in results if r["epsilon"] == epsilon]
+        if own:
+            lines += [f"## {_title(epsilon)}", "", *_speed(own), "", *_mixing(own), ""]
+    lines += _threads(results)
+    lines += [
+        "## Growth with n",
+        "",
+        "Exponent p in seconds a sweep ~ n^p, one thread. Components in play grow with n too.",
+        "",
+        *_growth(results),
+        "",
+    ]
+    return "\n".join(lines)
