@@ -26,6 +26,7 @@ from dpmix.samplers.state import (
     ACCEPTED,
     BLOCK,
     CONCENTRATION,
+    CROWDED,
     GROW,
     OCCUPIED,
     PROPOSED,
@@ -151,7 +152,8 @@ class Chain:
             raise ValueError(f"{algorithm.kind} with latent values needs noise")
         blocks = block_count(len(z))
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
-        self._state: State = blank_state(z, len(parameter_names(kernel)), slots, self._held)
+        self._block = BLOCK if algorithm.kind == "neal8" else 0
+        self._state: State = blank_state(z, len(parameter_names(kernel)), slots, self._held, self._block)
         self._allocations = False
         self._plan = np.array([0, 1, 0, 0, 0])
         self._output = self._new_output(16, 256)
@@ -246,6 +248,10 @@ class Chain:
                 self._grow()
             elif status == FULL:
                 self._enlarge_output()
+            elif status == CROWDED:
+                raise RuntimeError(
+                    "the slices opened millions of components, as they may from discount 0.5 on; use neal8"
+                )
             else:
                 return
 
@@ -357,7 +363,7 @@ class Chain:
     def restore(self, snapshot: dict[str, Any], allocations: bool) -> None:
         """Go on from a `snapshot`, with or without keeping allocations."""
         slots = len(snapshot["counts"])
-        blank = blank_state(self.z, len(self._state.theta), slots, self._held)
+        blank = blank_state(self.z, len(self._state.theta), slots, self._held, self._block)
         kept = {
             name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
         }

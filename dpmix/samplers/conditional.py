@@ -33,6 +33,9 @@ class MetropolisLatent(NamedTuple):
     held: int = 1
 
 
+DEEP = 512  # records with more components open to them are taken one by one
+
+
 @njit
 def _log_choice(channel, kernel, state, x, slots, i, u):
     """Return the stick chosen for record i by `u`, with the weights computed in logarithms."""
@@ -56,7 +59,7 @@ def _allocate_range(start, stop, rng, state, x, slots, channel, kernel, counts):
     """Draw the components of records start..stop and count them in `counts` (S,)."""
     deepest = 0
     for i in range(start, stop):
-        deepest = max(deepest, state.level[i])
+        deepest = max(deepest, min(state.level[i], DEEP))
     cumulative = np.empty((deepest, BLOCK))
     value = np.empty(BLOCK)
     density = np.empty(BLOCK)
@@ -88,7 +91,7 @@ def _allocate_range(start, stop, rng, state, x, slots, channel, kernel, counts):
         for b in range(size):
             i = low + b
             u = rng.random()
-            if total[b] > TINY:
+            if total[b] > TINY and state.level[i] <= DEEP:
                 chosen = 0
                 last = state.level[i] - 1
                 while chosen < last and cumulative[chosen, b] <= u * total[b]:

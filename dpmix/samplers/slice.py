@@ -1,46 +1,46 @@
-"""Private slice sampler: the slice-efficient sampler of Kalli, Griffin and Walker (2011) for a release.
+"""Private slice sampler: slice-efficient sampling (Kalli, Griffin and Walker 2011) given a release.
 
-Beraha, Favaro and Rao (2024), section 3.2. Each sweep draws the random measure given the partition alone:
-the occupied components take weights (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d), and w_0
-is broken by v ~ Beta(1 - d, alpha + k d + d), .. (Pitman 1996). This forgets old sticks, slices and labels.
-All components, occupied and new, are then listed in size-biased order, the order of the stick-breaking
-prior, which depends on the measure alone; so no label can get stuck. The slices u_i ~ U(0, xi_{c_i}) take
-for xi_h the mass that the components before h left: at d = 0, alpha = 1 its mean is 2^(1-h), and whatever
-the weights are a component's weight over xi_h stays below one, so that none is starved. Past DEEP
-components xi_h halves each time, for the mass left falls only as a power of h when d > 0.
+Beraha, Favaro and Rao (2024), section 3.2. Each sweep draws the random measure given the partition alone, by
+its unnormalised weights: J_h ~ Gamma(n_h - d) for an occupied component; the others are the jumps of a
+generalised gamma process whose total is Gamma(alpha + k d) (Pitman and Yor 1997, Proposition 21; a gamma
+process at d = 0). This forgets old slices and has no labels, so none can get stuck, and the jumps above any
+level are few and drawn at once, where sticks would have to be broken until next to nothing is left. The
+slices are u_i ~ U(0, xi_{c_i}) with xi_h = min(J_h, 1): a record may go to the components with J_h > u_i,
+with weight J_h / xi_h times the density of its value, which leaves the large components open to it at all
+times. How many components are above the smallest weight has no finite mean from d = 0.5 on.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmix._jit import dispatch, njit
 from dpmix.kernels import draw_prior
-from dpmix.mixing import draw_concentration, draw_measure
+from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
 from dpmix.samplers.state import (
     CONCENTRATION,
+    CROWDED,
     DONE,
-    FRESH,
     GROW,
-    LEFT,
+    LARGE_JUMPS,
     LOWEST,
     OCCUPIED,
-    PHASE,
     POSITION,
-    WAITING,
+    SMALL_JUMPS,
     list_occupied,
     sort_by_size,
-    swap,
 )
 
 __all__ = ["PrivateSlice"]
 
-DEEP = 64  # components whose slices follow the mass left
+HEIGHT = 1.0  # weights above this do not raise the slices further
+MOST_JUMPS = 2**22  # more new components than this in one sweep are not tried
 
 
 class PrivateSlice(NamedTuple):
@@ -50,11 +50,18 @@ class PrivateSlice(NamedTuple):
 
 
 @njit
+def _draw_occupied(state, mixing, rng):
+    """Draw the unnormalised weights of the occupied components."""
+    for j in range(state.ints[OCCUPIED]):
+        state.weights[j] = rng.standard_gamma(state.counts[state.order[j]] - mixing.discount)
+
+
+@njit
 def _slices_range(start, stop, rng, state):
     """Draw u_i ~ U(0, xi_{c_i}) into state.grouped, which is free at this point; return the smallest."""
-    lowest = 1.0
+    lowest = HEIGHT
     for i in range(start, stop):
-        u = rng.random() * state.xi[state.where[state.labels[i]]]
+        u = rng.random() * min(state.weights[state.where[state.labels[i]]], HEIGHT)
         state.grouped[i] = u
         lowest = min(lowest, u)
     return lowest
@@ -78,122 +85,119 @@ _slices.register(_slices_threads, Threads, compiled=False)
 
 
 @njit
-def _levels_range(start, stop, state, sticks):
-    """Set level[i] to the number of components with xi_h > u_i, which stand first."""
+def _count_jumps(state, mixing, rng):
+    """Draw how many candidates there are for new components with weights above the lowest slice.
+
+    The intensity of jumps is r y^(-1-d) e^(-y): candidates below 1 come from r y^(-1-d), those above from
+    r e^(-y), and each is kept with the probability of the factor left out.
+    """
+    d = mixing.discount
+    rate = state.floats[CONCENTRATION]
+    if d > 0.0:
+        shape = rate / d + state.ints[OCCUPIED]
+        rate = rng.standard_gamma(shape) * d / math.gamma(1.0 - d)
+    low = max(state.floats[LOWEST], 1e-300)
+    mass = -math.log(low) if d == 0.0 else math.expm1(-d * math.log(low)) / d
+    state.ints[SMALL_JUMPS] = rng.poisson(rate * mass)
+    state.ints[LARGE_JUMPS] = rng.poisson(rate * math.exp(-1.0))
+
+
+@njit
+def _draw_jumps(state, kernel, mixing, rng):
+    """Draw the new components behind the occupied ones. Return the number of both."""
+    d = mixing.discount
+    low = max(state.floats[LOWEST], 1e-300)
+    place = state.ints[OCCUPIED]
+    small = state.ints[SMALL_JUMPS]
+    for candidate in range(small + state.ints[LARGE_JUMPS]):
+        u = rng.random()
+        if candidate < small:
+            jump = low**u if d == 0.0 else math.exp(-math.log1p(u * math.expm1(-d * math.log(low))) / d)
+            keep = math.exp(-jump)
+        else:
+            jump = 1.0 - math.log(1.0 - u)
+            keep = jump ** (-1.0 - d)
+        if rng.random() < keep:
+            state.weights[place] = jump
+            draw_prior(kernel, rng, state.theta, state.order[place])
+            place += 1
+    return place
+
+
+@njit
+def _sort_by_weight(state, places):
+    """List the components from the largest weight to the smallest."""
+    by_weight = np.argsort(-state.weights[:places])
+    order = state.order[:places].copy()
+    weights = state.weights[:places].copy()
+    for j in range(places):
+        state.order[j] = order[by_weight[j]]
+        state.where[state.order[j]] = j
+        state.weights[j] = weights[by_weight[j]]
+
+
+@njit
+def _levels_range(start, stop, state, places):
+    """Set level[i] to the number of components with J_h > u_i, which stand first."""
     for i in range(start, stop):
-        reach = state.where[state.labels[i]] + 1
         u = state.grouped[i]
-        while reach < sticks and state.xi[reach] > u:
-            reach += 1
-        state.level[i] = reach
+        low = state.where[state.labels[i]] + 1
+        high = places
+        while low < high:
+            middle = (low + high) // 2
+            if state.weights[middle] > u:
+                low = middle + 1
+            else:
+                high = middle
+        state.level[i] = low
 
 
 @dispatch()
-def _levels(executor, state, sticks):
+def _levels(executor, state, places):
     """Set the levels of all records."""
 
 
 @_levels.register
-def _levels_serial(executor: Serial, state, sticks):
-    _levels_range(0, len(state.labels), state, sticks)
+def _levels_serial(executor: Serial, state, places):
+    _levels_range(0, len(state.labels), state, places)
 
 
-def _levels_threads(executor, state, sticks):
-    executor.map(lambda block, start, stop, own: _levels_range(start, stop, state, sticks))
+def _levels_threads(executor, state, places):
+    executor.map(lambda block, start, stop, own: _levels_range(start, stop, state, places))
 
 
 _levels.register(_levels_threads, Threads, compiled=False)
 
 
 @njit
-def _draw_weights(state, mixing, rng):
-    """Draw the weights of the occupied components and what is left."""
-    k = state.ints[OCCUPIED]
-    counts = np.empty(k)
-    for j in range(k):
-        counts[j] = state.counts[state.order[j]]
-    alpha = state.floats[CONCENTRATION]
-    state.floats[LEFT] = draw_measure(rng, alpha, mixing.discount, counts, k, state.weights)
-    state.ints[WAITING] = k
-    state.floats[LOWEST] = 2.0
-
-
-@njit
-def _exchange(state, a, b):
-    """Exchange two components of the list and their weights."""
-    swap(state, a, b)
-    state.weights[a], state.weights[b] = state.weights[b], state.weights[a]
-
-
-@njit
-def _list_components(state, kernel, mixing, rng):
-    """Place components in size-biased order till all occupied ones stand and xi is below every slice.
-
-    Placed ones stand first, then the WAITING occupied ones, then free slots. Return False when these run
-    out, to go on from there.
-    """
-    while True:
-        place = state.ints[POSITION]
-        waiting = state.ints[WAITING]
-        left = state.floats[LEFT]
-        mass = left
-        for j in range(place, place + waiting):
-            mass += state.weights[j]
-        xi = mass if place < DEEP else 0.5 * state.xi[place - 1]
-        if waiting == 0 and xi <= state.floats[LOWEST]:
-            return True
-        if place + waiting == len(state.order):
-            return False
-        state.xi[place] = xi
-        u = rng.random() * mass
-        chosen = place
-        while chosen < place + waiting and u >= state.weights[chosen]:
-            u -= state.weights[chosen]
-            chosen += 1
-        _exchange(state, place, chosen)
-        if chosen == place + waiting:
-            v = rng.beta(1.0 - mixing.discount, state.floats[FRESH] + mixing.discount)
-            state.floats[FRESH] += mixing.discount
-            state.weights[place] = v * left
-            state.floats[LEFT] = left * (1.0 - v)
-            draw_prior(kernel, rng, state.theta, state.order[place])
-        else:
-            state.ints[WAITING] = waiting - 1
-        state.ints[POSITION] = place + 1
-
-
-@njit
-def _weigh(state, sticks):
+def _weigh(state, places):
     """Divide the weights by xi."""
-    for j in range(sticks):
-        state.weights[j] /= state.xi[j]
+    for j in range(places):
+        state.weights[j] = max(state.weights[j] / HEIGHT, 1.0)
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if state.ints[PHASE] == 0:
-        _draw_weights(state, mixing, rng)
-        state.floats[FRESH] = state.floats[CONCENTRATION] + state.ints[OCCUPIED] * mixing.discount
-        state.ints[PHASE] = 1
-    if state.ints[PHASE] == 1:
-        if not _list_components(state, kernel, mixing, rng):
-            return GROW
+    if state.ints[POSITION] == 0:
+        _draw_occupied(state, mixing, rng)
         state.floats[LOWEST] = _slices(executor, state, rng)
-        state.ints[PHASE] = 2
-    if not _list_components(state, kernel, mixing, rng):
+        _count_jumps(state, mixing, rng)
+        state.ints[POSITION] = 1
+    if state.ints[SMALL_JUMPS] > MOST_JUMPS:
+        return CROWDED
+    if state.ints[OCCUPIED] + state.ints[SMALL_JUMPS] + state.ints[LARGE_JUMPS] > len(state.order):
         return GROW
-    sticks = state.ints[POSITION]
     state.ints[POSITION] = 0
-    state.ints[PHASE] = 0
-    _levels(executor, state, sticks)
-    _weigh(state, sticks)
+    places = _draw_jumps(state, kernel, mixing, rng)
+    _sort_by_weight(state, places)
+    _levels(executor, state, places)
+    _weigh(state, places)
     allocate(algorithm.latent, executor, state, state.order, channel, kernel, rng)
-    list_occupied(state, sticks)
+    list_occupied(state, places)
     sort_by_size(state)
     update_latent_and_parameters(algorithm.latent, executor, state, channel, kernel, rng)
     k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(
-        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
-    )
+    alpha = state.floats[CONCENTRATION]
+    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, alpha, len(state.labels), k)
     return DONE
 
 

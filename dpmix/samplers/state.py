@@ -17,18 +17,17 @@ __all__ = [
     "ACCEPTED",
     "BLOCK",
     "CONCENTRATION",
+    "CROWDED",
     "DONE",
-    "FRESH",
     "GROW",
-    "LEFT",
+    "LARGE_JUMPS",
     "LOWEST",
     "OCCUPIED",
-    "PHASE",
     "POSITION",
     "PROPOSED",
+    "SMALL_JUMPS",
     "TILE",
     "TINY",
-    "WAITING",
     "State",
     "blank_state",
     "grown",
@@ -40,10 +39,10 @@ __all__ = [
 BLOCK = 128  # records whose marginal densities are computed at a time: they fit the first-level cache
 TILE = 4096  # records that are grouped by component at a time
 TINY = 1e-280  # densities below this are computed again in logarithms
-DONE, GROW = 0, 1  # what a sweep returns; GROW asks for more slots and is called again at the same place
+DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots and to be called again there
 
-OCCUPIED, POSITION, PHASE, WAITING = 0, 1, 2, 3  # state.ints
-CONCENTRATION, ACCEPTED, PROPOSED, LEFT, LOWEST, FRESH = 0, 1, 2, 3, 4, 5  # state.floats
+OCCUPIED, POSITION, SMALL_JUMPS, LARGE_JUMPS = 0, 1, 2, 3  # state.ints
+CONCENTRATION, ACCEPTED, PROPOSED, LOWEST = 0, 1, 2, 3  # state.floats
 
 
 class State(NamedTuple):
@@ -52,7 +51,7 @@ class State(NamedTuple):
     Kept from sweep to sweep: z (n,), latent (n m,) values of Y (m = 0 where they are integrated out),
     estimate (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
     where (S,), ints, floats (scalars by the names above). Scratch: level (n,) sticks open to each record,
-    weights (S,), xi (S,), stats (P, S), density (S, BLOCK), grouped (n,) values sorted by component within
+    weights (S,), stats (P, S), density (S, BLOCK) of Neal 8, grouped (n,) values sorted by component within
     tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
     """
 
@@ -68,7 +67,6 @@ class State(NamedTuple):
     floats: Any
     level: Any
     weights: Any
-    xi: Any
     stats: Any
     density: Any
     grouped: Any
@@ -76,8 +74,8 @@ class State(NamedTuple):
     proposal: Any
 
 
-def blank_state(z: Any, parameters: int, slots: int, latent: int) -> State:
-    """Return a state with no occupied component."""
+def blank_state(z: Any, parameters: int, slots: int, latent: int, block: int = BLOCK) -> State:
+    """Return a state with no occupied component; `block` 0 where the sampler keeps no densities."""
     n = len(z)
     return State(
         z=z,
@@ -89,12 +87,11 @@ def blank_state(z: Any, parameters: int, slots: int, latent: int) -> State:
         order=np.arange(slots, dtype=np.int32),
         where=np.arange(slots, dtype=np.int32),
         ints=np.zeros(4, dtype=np.int64),
-        floats=np.zeros(6),
+        floats=np.zeros(4),
         level=np.zeros(n, dtype=np.int32),
         weights=np.zeros(slots),
-        xi=np.zeros(slots),
         stats=np.zeros((parameters, slots)),
-        density=np.zeros((slots, BLOCK)),
+        density=np.zeros((slots, block)),
         grouped=np.zeros(n),
         tiles=np.zeros(((n + TILE - 1) // TILE, slots + 1), dtype=np.int32),
         proposal=np.ones((parameters, slots)),
@@ -104,8 +101,8 @@ def blank_state(z: Any, parameters: int, slots: int, latent: int) -> State:
 def grown(state: State, slots: int) -> State:
     """Return the same state with more slots; what does not depend on their number is shared."""
     old = len(state.counts)
-    more = blank_state(state.z[:0], len(state.theta), slots, 0)
-    for name in ("counts", "order", "where", "weights", "xi"):
+    more = blank_state(state.z[:0], len(state.theta), slots, 0, state.density.shape[1])
+    for name in ("counts", "order", "where", "weights"):
         getattr(more, name)[:old] = getattr(state, name)
     for name in ("theta", "stats"):
         getattr(more, name)[:, :old] = getattr(state, name)
