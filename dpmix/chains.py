@@ -1,36 +1,38 @@
 """Running chains: seeds, threads, chunks of sweeps, checkpoints, interruption.
 
-Chain k takes its generator from the k-th child of the seed, whichever process runs it. Between chunks of sweeps
-a chain's thread looks whether to stop, and saves a segment (draws and state) twice a minute, when the draws in
+Chain k takes its generator from the k-th child of the seed, whichever process runs it. Between chunks of
+sweeps a chain's thread looks whether to stop, and saves draws and state twice a minute, when the draws in
 memory grow large, and at the end. Nothing of this changes the draws.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from dpmix.errors import Interrupted, SamplerError
+from dpmix.errors import DpmixError, SamplerError
 from dpmix.mixing import PitmanYor
+from dpmix.progress import Watch
 from dpmix.samplers import Algorithm, Chain
-from dpmix.store.chains import Workspace
+from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.stops import Stop
+from dpmix.store.workspace import Workspace
 
 __all__ = ["Progress", "Run", "available_cores", "chain_generator", "run"]
 
 CHECKPOINT_SECONDS = 30.0
 CHECKPOINT_BYTES = 32 * 2**20
-_CHUNK_SECONDS = 0.1
+CHUNK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,27 @@ class Run:
     chains: tuple[int, ...]
     allocations: bool
 
+    @property
+    def draws(self) -> int:
+        """Saved draws of each chain."""
+        return (self.iterations - self.burn_in) // self.thin
+
 
 @dataclass
 class Progress:
-    """How far one chain is; written by its thread, read by whoever shows it."""
+    """How far one chain is; written by its thread, read by whoever shows it.
+
+    `started_at` and `seconds_before` are what an interrupted run had done.
+    """
 
     chain: int
     total: int
     done: int = 0
     n_clusters: int = 0
-    acceptance_rate: float = float("nan")
+    acceptance_rate: float = math.nan
     seconds: float = 0.0
-    started_at: int = field(default=0)
+    started_at: int = 0
+    seconds_before: float = 0.0
 
 
 def available_cores() -> int:
@@ -90,113 +101,126 @@ def chain_generator(entropy: int, chain: int) -> Generator:
     return Generator(PCG64(SeedSequence(entropy, spawn_key=(chain,))))
 
 
-@contextmanager
-def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set `stop` on SIGINT and SIGTERM, in the main thread; elsewhere leave signals alone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
-    for name in before:
-        signal.signal(name, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
-
-
-def _make_chain(task: Run, chain: int, pool: ThreadPoolExecutor | None) -> Chain:
+def _make_chain(
+    task: Run, z: NDArray[np.float64], chain: int, pool: ThreadPoolExecutor | None = None
+) -> Chain:
     rng = chain_generator(task.entropy, chain)
-    return Chain(task.z, task.channel, task.kernel, task.mixing, task.algorithm, rng, pool)
+    return Chain(z, task.channel, task.kernel, task.mixing, task.algorithm, rng, pool)
+
+
+def _compile(task: Run) -> None:
+    """Compile everything that a sweep and a saved draw need, on few records that take the same way."""
+    chain = _make_chain(task, task.z[: SERIAL_LIMIT + 1], task.chains[0])
+    chain.keep(thin=1, skip=0, allocations=task.allocations)
+    chain.proceed(1)
+
+
+def _save(workspace: Workspace, chain: Chain, progress: Progress) -> None:
+    draws = chain.take()
+    if not np.isfinite(draws.log_likelihood).all():
+        raise SamplerError(
+            f"chain {progress.chain} reached a state of zero or undefined density within its first "
+            f"{progress.done} sweeps; look for extreme released values, or a base measure far from them"
+        )
+    workspace.add(progress.chain, draws, chain.snapshot(), progress.seconds)
 
 
 def _run_chain(
-    task: Run,
-    workspace: Workspace,
-    progress: Progress,
-    stop: threading.Event,
-    pool: ThreadPoolExecutor | None,
+    task: Run, workspace: Workspace, progress: Progress, stop: Stop, pool: ThreadPoolExecutor | None
 ) -> float:
     """Run one chain to its end or until `stop`; return its seconds."""
-    chain = _make_chain(task, progress.chain, pool)
+    if stop.asked:
+        return 0.0
+    chain = _make_chain(task, task.z, progress.chain, pool)
     saved = workspace.last(progress.chain)
     if saved is None:
         chain.keep(task.thin, task.burn_in, task.allocations)
     else:
         chain.restore(saved[0], task.allocations)
-        progress.seconds = saved[1]
+        progress.seconds = progress.seconds_before = saved[1]
         progress.done = progress.started_at = chain.sweeps
-    step, checkpoint, fresh = 1, time.monotonic(), saved is None
-    while chain.sweeps < task.iterations and not stop.is_set():
+    step, checkpoint, unsaved = 1, time.monotonic(), False
+    while chain.sweeps < task.iterations and not stop.asked:
         begin = time.perf_counter()
         chain.proceed(min(chain.sweeps + step, task.iterations))
         spent = time.perf_counter() - begin
-        if spent < _CHUNK_SECONDS / 2 or spent > 2 * _CHUNK_SECONDS:
-            step = max(1, min(2 * step if spent < _CHUNK_SECONDS else step // 2, task.iterations))
+        if spent < CHUNK_SECONDS / 2:
+            step = min(2 * step, task.iterations)
+        elif spent > 2 * CHUNK_SECONDS:
+            step = max(step // 2, 1)
         progress.seconds += spent
         progress.done, progress.n_clusters = chain.sweeps, chain.n_clusters
         progress.acceptance_rate = chain.acceptance_rate
-        fresh = True
+        unsaved = True
         if time.monotonic() - checkpoint > CHECKPOINT_SECONDS or chain.saved_bytes > CHECKPOINT_BYTES:
-            workspace.add(progress.chain, chain.take(), chain.snapshot(), progress.seconds)
-            checkpoint, fresh = time.monotonic(), False
-    if fresh:
-        workspace.add(progress.chain, chain.take(), chain.snapshot(), progress.seconds)
+            _save(workspace, chain, progress)
+            checkpoint, unsaved = time.monotonic(), False
+    if unsaved:
+        _save(workspace, chain, progress)
     return progress.seconds
 
 
-def run(
-    task: Run,
-    workspace: Workspace,
-    jobs: int,
-    watch: Callable[[Sequence[Progress]], None] = lambda _: None,
-) -> list[float]:
+@contextmanager
+def _asking(stop: Stop) -> Iterator[None]:
+    """Ask the threads to stop when the block, which waits for them, fails."""
+    try:
+        yield
+    except BaseException:
+        stop.ask()
+        raise
+
+
+def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) -> list[float]:
     """Run the chains of `task`, going on from what the workspace holds; return the seconds of each.
 
     Parameters
     ----------
     task : Run
     workspace : Workspace
-        Where segments go.
+        Where draws and states go.
     jobs : int
         Threads: chains run side by side, and cores that are left work on blocks of records within them.
-    watch : callable
-        Called several times a second with the progress of all chains.
+    stop : Stop
+        Looked at several times a second.
+    watch : Watch
+        Shown the progress of all chains several times a second.
 
     Raises
     ------
     Interrupted
-        On SIGINT or SIGTERM, after the states have been saved.
+        When stopped, after the states have been saved.
     SamplerError
         When a chain fails.
+    DataError
+        When a state cannot be saved or read.
     """
+    with watch.phase("compiling the sampler, on first use only"), stop.at_once():
+        _compile(task)
     boards = [Progress(chain, task.iterations) for chain in task.chains]
-    stop = threading.Event()
     side_by_side = min(jobs, len(boards))
     spare = jobs // side_by_side > 1
     failure: BaseException | None = None
     with (
-        _stop_on_signals(stop),
         ThreadPoolExecutor(jobs if spare else 1) as pool,
         ThreadPoolExecutor(side_by_side) as threads,
+        _asking(stop),
     ):
-        _make_chain(task, task.chains[0], None).proceed(0)  # compile once, before the threads start
         futures: list[Future[float]] = [
-            threads.submit(_run_chain, task, workspace, board, stop, pool if spare else None) for board in boards
+            threads.submit(_run_chain, task, workspace, board, stop, pool if spare else None)
+            for board in boards
         ]
         while True:
             done, waiting = wait(futures, timeout=0.2)
-            watch(boards)
-            failure = next((f.exception() for f in done if f.exception()), None)
+            watch.chains(boards)
+            failure = next((future.exception() for future in done if future.exception()), None)
             if failure is not None:
-                stop.set()
+                stop.ask()
             if not waiting:
                 break
+    if isinstance(failure, (DpmixError, OSError, MemoryError)):
+        raise failure
     if failure is not None:
-        if isinstance(failure, (OSError, MemoryError)) or type(failure).__module__.startswith("dpmix"):
-            raise failure
-        raise SamplerError(f"a chain failed: {failure}") from failure
+        raise SamplerError(f"a chain failed: {type(failure).__name__}: {failure}") from failure
     if any(board.done < task.iterations for board in boards):
-        raise Interrupted("interrupted; the state is saved: go on with --resume")
+        stop.check()
     return [future.result() for future in futures]

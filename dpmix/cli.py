@@ -7,6 +7,7 @@ them, so that ``dpmix --help`` and a mistake in a spec answer at once.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,7 +87,9 @@ def privatize(
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
     _check_files([spec, source], [output], force)
     if dry_run:
-        return _plan(checked, ("data", "mechanism"), f"write {output}")
+        from dpmix.api.privatize import plan
+
+        return _plan(checked, ("data", "mechanism"), f"add {plan(checked)}", f"write {output}")
     import dpmix
 
     dpmix.privatize(checked, output, force=force, quiet=quiet)
@@ -120,14 +123,20 @@ def fit(
 ) -> None:
     """Analyst: sample the posterior of the model given the release."""
     checked = _load(spec, set_)
-    source = release or (checked.release.path if checked.release else None)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
+    source = release or (checked.release.path if checked.release else None)
     if source is None:
-        raise UsageError(f"give --release FILE, or a release section in {spec}")
+        unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
+        if checked.data is None or not unprotected:
+            raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
+        source = checked.data.path
     _check_files([spec, source], [output], force or resume)
     if dry_run:
-        return _plan(checked, ("mechanism", "model", "sampler"), f"read {source}", f"write {output}")
+        from dpmix.api.fit import plan
+
+        steps = plan(checked, release, chain_id=chain_id, chains=chains)
+        return _plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
     import dpmix
 
     dpmix.fit(
@@ -284,6 +293,7 @@ def _say(text: str, quiet: bool) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is half written is cleaned up
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

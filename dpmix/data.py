@@ -111,8 +111,9 @@ def load_stated_release(spec: RunSpec) -> Release:
     DataError
         For what `load_table` refuses.
     """
-    if spec.release is None:
-        raise SpecError("release: missing; give a release file, or name the sanitized values here")
+    if spec.release is None or spec.release.path is None:
+        key = "release" if spec.release is None else "release.path"
+        raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
     values, names = load_table(spec.release.path, spec.release.columns)

@@ -1,50 +1,88 @@
-"""Live progress of chains on a terminal."""
+"""Live progress of a fit on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpmix.chains import Progress
 
-__all__ = ["show_chains"]
+__all__ = ["Watch", "show_fit"]
+
+
+class Watch:
+    """Sees a fit go on, and shows nothing."""
+
+    def phase(self, text: str) -> AbstractContextManager[Any]:
+        """Show `text` while the block runs."""
+        return nullcontext()
+
+    def chains(self, boards: Sequence[Progress]) -> None:
+        """Show how far the chains are."""
+
+
+class _Terminal(Watch):
+    """Shows a fit on a terminal: a line for what is done once, and a bar for each chain."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("chain {task.fields[chain]}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f}%"),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._tasks: dict[int, Any] = {}
+        self._begin = 0.0
+
+    def phase(self, text: str) -> AbstractContextManager[Any]:
+        self.close()
+        return self._console.status(text)
+
+    def chains(self, boards: Sequence[Progress]) -> None:
+        if not self._bars.live.is_started:
+            self._bars.start()
+            self._begin = time.monotonic()
+        for board in boards:
+            if board.chain not in self._tasks:
+                self._tasks[board.chain] = self._bars.add_task(
+                    "", total=board.total, chain=board.chain, note=""
+                )
+            self._bars.update(self._tasks[board.chain], completed=board.done, note=_note(board))
+
+    def close(self) -> None:
+        """Take the bars away."""
+        self._bars.stop()
+
+
+def _note(board: Progress) -> str:
+    spent = board.seconds - board.seconds_before
+    if not spent > 0.0:
+        return "waiting" if board.done < board.total else ""
+    note = f"{(board.done - board.started_at) / spent:,.0f} iterations/s, {board.n_clusters} clusters"
+    if board.acceptance_rate == board.acceptance_rate:  # not NaN
+        note += f", acceptance {board.acceptance_rate:.2f}"
+    return note
 
 
 @contextmanager
-def show_chains(quiet: bool) -> Iterator[Callable[[Sequence[Progress]], None]]:
-    """Give a function that shows the progress of chains on standard error, where that is a terminal."""
+def show_fit(quiet: bool) -> Iterator[Watch]:
+    """Give what shows a fit on standard error, where that is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda boards: None
+        yield Watch()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    bars = Bars(
-        TextColumn("chain {task.fields[chain]}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}%"),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    tasks: dict[int, TaskID] = {}
-    begin = time.monotonic()
-
-    def watch(boards: Sequence[Progress]) -> None:
-        for board in boards:
-            if board.chain not in tasks:
-                tasks[board.chain] = bars.add_task("", total=board.total, chain=board.chain, note="")
-            rate = (board.done - board.started_at) / max(time.monotonic() - begin, 1e-9)
-            note = f"{rate:,.0f} iterations/s, {board.n_clusters} clusters"
-            if board.acceptance_rate == board.acceptance_rate:
-                note += f", acceptance {board.acceptance_rate:.2f}"
-            bars.update(tasks[board.chain], completed=board.done, note=note)
-
-    with bars:
+    watch = _Terminal()
+    try:
         yield watch
+    finally:
+        watch.close()

@@ -10,11 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpmix
 from dpmix import cli, errors, exits
+from dpmix.release import Release
 from dpmix.spec.starters import starters
+from dpmix.store.release import write_release
 from tests.specs import ROOT
 
 FAITHFUL = ROOT / "configs" / "faithful_laplace.yaml"
@@ -256,6 +259,9 @@ def test_a_dry_run_checks_all_and_does_nothing(command: str, spec: Path, capsys:
     source = spec.parent / "c.h5" if command == "summarize" else spec
     more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
     output = spec.parent / "new.h5"
+    mechanism = {"kind": "laplace", "scale": [1.0], "requested": {"epsilon": 1.0}}
+    release = Release(np.array([[0.2], [0.4]]), ("x",), mechanism, 1.0, 0.0, None, 2)
+    write_release(spec.parent / "r.h5", release, force=True)
     code, out, err = outcome(capsys, command, source, "-o", output, "--dry-run", *more)
     assert (code, err) == (0, "")
     assert f"would write {output}" in out

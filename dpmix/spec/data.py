@@ -101,10 +101,15 @@ class DataSpec(ColumnsSection):
 
 
 class ReleaseSpec(ColumnsSection):
-    """Sanitized values that were not made by ``dpmix privatize``; all columns, where none is named."""
+    """Sanitized values that were not made by ``dpmix privatize``, or the columns to take from a release file.
 
-    path: TablePath = Field(
-        description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec."
+    All columns are taken where none is named.
+    """
+
+    path: TablePath | None = Field(
+        None,
+        description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec; left out "
+        "where the release comes from a file of dpmix privatize.",
     )
 
 

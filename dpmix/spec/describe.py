@@ -14,7 +14,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
     if spec.data is not None:
         lines["data"] = _data(spec.data)
     if spec.release is not None:
-        lines["release"] = f"{', '.join(spec.release.columns or ('all columns',))} of {spec.release.path}"
+        columns = ", ".join(spec.release.columns or ("all columns",))
+        lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
     if spec.mechanism is not None:
         lines["mechanism"] = _mechanism(spec.mechanism)
     if isinstance(spec.model, NormalMixture):

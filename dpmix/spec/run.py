@@ -63,7 +63,8 @@ class RunSpec(Section):
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
         if mechanism.domain is None and mechanism.kind in ("laplace", "gaussian"):
             stated = getattr(mechanism, "scale", None) is not None
-            if (data is not None and data.categories is None) or (self.release is not None and not stated):
+            elsewhere = self.release is not None and self.release.path is not None
+            if (data is not None and data.categories is None) or (elsewhere and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",

@@ -25,6 +25,7 @@ _FLOAT: Final = re.compile(
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 _NULL: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
+_BREAKS: Final = re.compile("[\\x85\\u2028\\u2029\\ufeff]")
 
 
 class _RefusedError(Exception):
@@ -88,6 +89,12 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> ScalarNode:
+    """Write text with a character that other styles break lines at, or drop, between double quotes."""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if _BREAKS.search(text) else None)
+
+
+_Dumper.add_representer(str, _text)
 for _class in (_Loader, _Dumper):
     for _tag, _pattern, _starts in (
         ("bool", _BOOL, "tTfF"),

@@ -1,0 +1,132 @@
+"""What a fit is, so that only the same fit goes on from its work; and what its output says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.random import SeedSequence
+
+import dpmix
+from dpmix.chains import Run
+from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.release import Release
+from dpmix.spec import RunSpec
+from dpmix.store.differences import first_difference
+from dpmix.store.workspace import Workspace
+
+__all__ = ["attributes", "begin", "check_room", "manifest_of"]
+
+
+def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
+    """Say what a run is; runs that say the same draw the same."""
+    return {
+        "dpmix_version": dpmix.__version__,
+        "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
+        "mechanism": json.loads(json.dumps(release.mechanism)),
+        "released_values": hashlib.sha256(task.z.tobytes()).hexdigest(),
+        "chains": list(task.chains),
+    }
+
+
+def begin(
+    workspace: Workspace,
+    manifest: dict[str, Any],
+    final: Path,
+    *,
+    resume: bool,
+    force: bool,
+    seed: int | None,
+) -> tuple[int, bool]:
+    """Start the run, or go on with it; return its entropy, and whether the output may be overwritten.
+
+    Raises
+    ------
+    UsageError
+        When there is an interrupted run and neither `resume` nor `force` is given, or the output exists.
+    SpecError
+        When the interrupted run is another one, naming the difference.
+    DataError
+        When its account is damaged.
+    """
+    found = workspace.manifest()
+    if found is None or force:
+        if resume and final.exists():
+            raise UsageError(f"{final} is finished already; --force starts it over")
+        entropy = seed if seed is not None else _fresh_entropy()
+        workspace.start({**manifest, "entropy": str(entropy), "overwrite": force})
+        return entropy, force
+    if not resume:
+        raise UsageError(
+            f"{workspace.path} holds an interrupted run; go on with --resume, or start over with --force"
+        )
+    try:
+        entropy, overwrite = int(found.pop("entropy")), bool(found.pop("overwrite"))
+    except (KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{workspace.path / 'run.json'} is damaged; start over with --force") from error
+    if final.exists() and not overwrite:
+        raise UsageError(f"{final} exists already; --force starts it over")
+    difference = first_difference(found, manifest)
+    if difference is not None:
+        key, old, new = difference
+        if key == "released_values":
+            key, old, new = "release", "other released values", "those given now"
+        raise SpecError(
+            f"{key.removeprefix('spec.')}: the interrupted run in {workspace.path} has {old}, not {new}; "
+            "resume it as it was started, or start over with --force"
+        )
+    return entropy, overwrite
+
+
+def _fresh_entropy() -> int:
+    entropy = SeedSequence().entropy
+    assert isinstance(entropy, int)  # a fresh one is
+    return entropy
+
+
+def check_room(folder: Path, task: Run) -> None:
+    """Warn before hours of work when the disk cannot hold the draws, and once more the file made of them."""
+    labels = 2 * len(task.z) if task.allocations else 0
+    need = 2 * len(task.chains) * task.draws * (400 + labels)
+    free = shutil.disk_usage(folder).free
+    if need > free:
+        print(
+            f"dpmix: warning: the draws may need {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
+            "free; sampler.thin or sampler.store: [] would save room",
+            file=sys.stderr,
+        )
+
+
+def attributes(spec: RunSpec, release: Release, entropy: int, seconds: Sequence[float]) -> dict[str, Any]:
+    """Return the root attributes of a chains file: spec, seed, versions, guarantee, wall seconds."""
+    packages = ("numpy", "scipy", "numba", "h5py")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    versions["python"] = platform.python_version()
+    return {
+        "spec": spec.for_analyst().to_yaml(),
+        "seed": str(entropy),
+        "dpmix_version": dpmix.__version__,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": json.dumps(versions),
+        "seconds": np.asarray(seconds, dtype=np.float64),
+        "mechanism": json.dumps(release.mechanism),
+        "trust": release.trust,
+        "private": release.private,
+        "simulated": release.simulated,
+        **{name: _number(getattr(release, name)) for name in ("epsilon", "delta", "rho")},
+    }
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

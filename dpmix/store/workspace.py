@@ -1,0 +1,244 @@
+"""The work of a run that is not finished: draws in segments, and the last state of each chain.
+
+It stands in a directory beside the output, ``<output>.partial``. ``run.json`` says what is being run,
+``chain-K.NNNNNN.h5`` holds some draws of chain K in a row, and ``chain-K.state.h5`` its state after the last
+of them. Each file appears complete or not at all, the draws before the state that follows them; draws that no
+state follows are dropped. So a run that was killed goes on from its last states, with the draws that it would
+have had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, UsageError
+from dpmix.store.atomic import reason, write_bytes
+from dpmix.store.tree import Node, Variable, read, write_tree
+
+__all__ = ["SUFFIX", "Workspace", "workspace_of"]
+
+SUFFIX = ".partial"
+_PER_DRAW = ("n_clusters", "concentration", "acceptance_rate", "log_likelihood", "allocations")
+
+
+def workspace_of(output: str | Path) -> Path:
+    """Return the directory that a run for `output` keeps its work in."""
+    path = Path(output)
+    return path.with_name(path.name + SUFFIX)
+
+
+class Workspace:
+    """The directory of a run, locked while it is open: one process at a time works on an output."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: Path) -> Iterator[Workspace]:
+        """Make the directory where it is not there, lock it, and drop half-written files.
+
+        Raises
+        ------
+        UsageError
+            When another process works on the same output.
+        DataError
+            When the directory cannot be made or written.
+        """
+        try:
+            path.mkdir(exist_ok=True)
+            lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {reason(error)}") from error
+        try:
+            _lock(lock, path)
+            for leftover in path.glob(".*.partial"):
+                leftover.unlink(missing_ok=True)
+            yield cls(path)
+        finally:
+            os.close(lock)
+
+    @property
+    def assembled(self) -> Path:
+        """Where the finished file is put together."""
+        return self.path / "assembled.h5"
+
+    def manifest(self) -> dict[str, Any] | None:
+        """Return what the run was said to be, or None for a new one.
+
+        Raises
+        ------
+        DataError
+            When the account of the run cannot be read.
+        """
+        path = self.path / "run.json"
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise self._damage(path) from error
+        if not isinstance(found, dict):
+            raise self._damage(path)
+        return found
+
+    def start(self, manifest: Mapping[str, Any]) -> None:
+        """Drop what is there, and note what is being run.
+
+        Raises
+        ------
+        DataError
+            When that cannot be written.
+        """
+        for old in (*self.path.glob("chain-*.h5"), self.assembled):
+            old.unlink(missing_ok=True)
+        write_bytes(self.path / "run.json", json.dumps(manifest, indent=1).encode(), force=True)
+
+    def remove(self) -> None:
+        """Drop the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def segments(self, chain: int) -> list[Path]:
+        """Return the files with the draws of a chain, in order."""
+        return sorted(self.path.glob(f"chain-{chain}.[0-9]*.h5"))
+
+    def add(self, chain: int, draws: Any, snapshot: Mapping[str, Any], seconds: float) -> None:
+        """Add to a chain its `draws` since the last time, and replace its state by the one after them.
+
+        Parameters
+        ----------
+        chain : int
+            Id.
+        draws : Draws
+            Of `dpmix.samplers.chain`; perhaps none.
+        snapshot : mapping
+            Arrays by name, and the states of `generators`.
+        seconds : float
+            Wall seconds of sampling so far.
+
+        Raises
+        ------
+        DataError
+            When that cannot be written; the state before is kept.
+        """
+        count = len(self.segments(chain))
+        if len(draws.n_clusters):
+            write_tree(
+                self.path / f"chain-{chain}.{count:06d}.h5", Node(groups={"draws": _draws_node(draws)})
+            )
+            count += 1
+        write_tree(self._state(chain), _state_node(snapshot, seconds, count), force=True)
+
+    def last(self, chain: int) -> tuple[dict[str, Any], float] | None:
+        """Return the state of a chain and its seconds so far, or None for a chain that has none.
+
+        Raises
+        ------
+        DataError
+            When it cannot be read, or does not go with the draws that are there.
+        """
+        segments, path = self.segments(chain), self._state(chain)
+        if not path.exists():
+            count, found = 0, None
+        else:
+            node = read(path)
+            try:
+                count, found = _read_state(node)
+            except (KeyError, ValueError, TypeError) as error:
+                raise self._damage(path) from error
+        if [segment.name for segment in segments[:count]] != [
+            f"chain-{chain}.{i:06d}.h5" for i in range(count)
+        ]:
+            raise DataError(f"{self.path} lacks draws of chain {chain}; start over with --force")
+        for orphan in segments[count:]:
+            orphan.unlink()
+        return found
+
+    def _state(self, chain: int) -> Path:
+        return self.path / f"chain-{chain}.state.h5"
+
+    def _damage(self, path: Path) -> DataError:
+        return DataError(f"{path} is damaged; start over with --force")
+
+
+def _name(chain: int, segment: int) -> str:
+    return f"chain-{chain}.{segment:06d}.h5"
+
+
+def _lock(handle: int, path: Path) -> None:
+    busy = UsageError(
+        f"another dpmix fit is writing {path.name.removesuffix(SUFFIX)}; give each process its own output"
+    )
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours = os.path.samestat(os.fstat(handle), os.stat(path / "lock"))
+    except BlockingIOError as error:
+        raise busy from error
+    except FileNotFoundError:
+        ours = False
+    except OSError as error:
+        raise DataError(f"cannot lock {path}: {reason(error)}") from error
+    if not ours:  # another process finished, and dropped the directory, between our two steps
+        raise busy
+
+
+def _draws_node(draws: Any) -> Node:
+    fields = draws._asdict()
+    variables = {name: Variable(("draw", "obs")[: fields[name].ndim], fields[name]) for name in _PER_DRAW}
+    if not len(fields["allocations"]):
+        del variables["allocations"]
+    variables["first"] = Variable(("edge",), fields["first"])
+    variables["weights"] = Variable(("component",), fields["weights"])
+    variables["theta"] = Variable(("parameter", "component"), fields["theta"])
+    return Node(variables=variables)
+
+
+def _state_node(snapshot: Mapping[str, Any], seconds: float, segments: int) -> Node:
+    arrays = {name: value for name, value in snapshot.items() if isinstance(value, np.ndarray)}
+    return Node(
+        attrs={
+            "shapes": json.dumps({name: value.shape for name, value in arrays.items()}),
+            "generators": json.dumps([_plain(state) for state in snapshot["generators"]]),
+            "seconds": float(seconds),
+            "segments": segments,
+        },
+        variables={
+            name: Variable((f"{name}_",), value.ravel()) for name, value in arrays.items() if value.size
+        },
+    )
+
+
+def _read_state(node: Node) -> tuple[int, tuple[dict[str, Any], float]]:
+    shapes = json.loads(str(node.attrs["shapes"]))
+    empty: NDArray[np.float64] = np.empty(0)
+    snapshot: dict[str, Any] = {
+        name: np.reshape(node[name] if name in node.variables else empty, shape)
+        for name, shape in shapes.items()
+    }
+    snapshot["generators"] = [_lively(state) for state in json.loads(str(node.attrs["generators"]))]
+    return int(node.attrs["segments"]), (snapshot, float(node.attrs["seconds"]))
+
+
+def _plain(state: Any) -> Any:
+    """Return a generator's state with its 128-bit numbers as text."""
+    if isinstance(state, dict):
+        return {key: _plain(value) for key, value in state.items()}
+    return {"integer": str(state)} if isinstance(state, int) else state
+
+
+def _lively(state: Any) -> Any:
+    if isinstance(state, dict):
+        if set(state) == {"integer"}:
+            return int(state["integer"])
+        return {key: _lively(value) for key, value in state.items()}
+    return state
