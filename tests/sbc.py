@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -29,12 +30,19 @@ CHANNELS = {"laplace": ("laplace", 1.0), "gaussian": ("gaussian", 1.0), "none": 
 POINTS = np.array([-4.0, 0.0, 4.0])
 DRAWS = 99  # kept a chain, so that a rank is one of 100
 # sweeps dropped, then between kept draws: nearly independent draws are what makes ranks uniform
-SWEEPS = {"neal8": (300, 10), "slice": (500, 15), "blocked": (400, 10), "neal5": (1500, 60)}
+SWEEPS = {
+    "neal8": (300, 10),
+    "slice": (500, 15),
+    "slice-metropolis": (1500, 60),
+    "blocked": (400, 10),
+    "blocked-metropolis": (600, 20),
+    "neal5": (1500, 60),
+}
 
 
 def sweeps_of(sampler: str) -> tuple[int, int]:
     """Sweeps before the first kept draw, and between kept draws."""
-    return SWEEPS["neal5" if samplers.latent_count(sampler) else sampler.split("-")[0]]
+    return SWEEPS.get(sampler) or SWEEPS[sampler.split("-")[0]]
 
 
 def quantities(model: Model, draws: dict[str, Any], z: Any) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def plot(ranks: dict[str, Any], title: str, path: Path) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    matplotlib.rcParams["svg.hashsalt"] = "dpmix"
+    matplotlib.rcParams.update({"svg.hashsalt": "dpmix", "svg.fonttype": "none"})
     points, n = DRAWS + 1, len(next(iter(ranks.values())))
     _, low, high = band(0.95, n, points)
     z = np.arange(1, points) / points
@@ -125,6 +133,8 @@ def plot(ranks: dict[str, Any], title: str, path: Path) -> None:
     figure.supylabel("ECDF difference", fontsize=9)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+    # a tenth of a point is finer than any screen; the paths are most of the file
+    path.write_text(re.sub(r"(\d+\.\d)\d+", r"\1", path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
