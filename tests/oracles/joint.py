@@ -126,8 +126,9 @@ def exact_restarts(
     """Statistics of `restarts` independent draws, each moved by rounds of sweeps and redrawn releases.
 
     `latent` is the number of latent values a record that the sampler keeps in its state. The last round ends
-    with the sweeps, so that the statistics see z together with a state that the sampler drew given it. `settle`
-    sweeps come before all else, for samplers whose state holds more than can be set: they must then be enough
+    with the sweeps, so that the statistics see z together with a state that the sampler drew given it.
+    `settle` sweeps come before all else, for samplers whose state holds more than can be set: they must
+    then be enough
     to reach the posterior given z. With `restate` a chain that keeps functions of z is told its state anew.
     """
     z = np.zeros(n)
