@@ -29,7 +29,7 @@ def log_marginal(channel, kernel, z, theta, h):
 
 @dispatch(on=2)
 def fill_marginal(channel, kernel, theta, h, z, start, stop, out):
-    """Set ``out[i - start]`` to g(z[i] | theta[:, h]) for start <= i < stop, up to one constant for all h.
+    """Set ``out[i - start]`` to g(z[i] | theta[:, h]) for start <= i < stop.
 
     Values too small for a double are replaced by tiny ones; `log_marginal` serves where all are tiny.
     """
