@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from dpmix.errors import DataError
 from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
 from dpmix.store.encoding import Array, chunk_shape, decode, encode, utf8
+from dpmix.store.sink import Sink
 
 __all__ = [
     "Array",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 Attribute: TypeAlias = str | bool | int | float | Array
 _FORMAT = ("v108", "v108")
+_sinks: dict[str, Sink] = {}  # files being written, by the name that HDF5 knows them by
 _HIDDEN = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
 )
@@ -136,9 +138,7 @@ class Group:
             if name in self._raw:
                 return Group(self._raw[name])
             if self._raw.file.mode == "r":
-                raise DataError(
-                    f"{self._raw.file.filename} has no group {name!r}; is it a file of another kind?"
-                )
+                raise DataError(f"{_name(self._raw)} has no group {name!r}; is it a file of another kind?")
             return Group(self._raw.create_group(name, track_order=True))
 
     def __getitem__(self, name: str) -> Dataset:
@@ -153,9 +153,7 @@ class Group:
             if name in self._raw and isinstance(self._raw[name], h5py.Dataset):
                 return Dataset(self._raw[name])
             where = f"{self._raw.name.rstrip('/')}/{name}"
-            raise DataError(
-                f"{self._raw.file.filename} has no dataset {where!r}; is it a file of another kind?"
-            )
+            raise DataError(f"{_name(self._raw)} has no dataset {where!r}; is it a file of another kind?")
 
     def __contains__(self, name: str) -> bool:
         """Say whether a dataset or subgroup of that name is there."""
@@ -294,7 +292,7 @@ class Group:
         """Bring everything written so far to the disk."""
         with _guard(self._raw):
             self._raw.file.flush()
-            fsync(Path(self._raw.file.filename))
+            fsync(Path(_name(self._raw)))
 
     def _scale(self, dim: str, name: str) -> h5py.Dataset:
         group = self._raw
@@ -336,13 +334,15 @@ def work(path: str | Path, *, resume: bool = False) -> Iterator[Group]:
     DataError
         When the file cannot be written, or, with `resume`, is not there or damaged.
     """
-    if resume:
-        _check_hdf5(Path(path))
-    options: dict[str, Any] = {} if resume else {"track_order": True}
+    if not resume:
+        with _new(Path(path)) as root:
+            yield root
+        return
+    _check_hdf5(Path(path))
     try:
-        file = h5py.File(path, "r+" if resume else "w", libver=_FORMAT, **options)
+        file = h5py.File(path, "r+", libver=_FORMAT)
     except (OSError, RuntimeError, KeyError) as error:
-        raise DataError(f"cannot {'continue' if resume else 'write'} {path}: {reason(error)}") from error
+        raise DataError(f"cannot continue {path}: {reason(error)}") from error
     try:
         yield Group(file)
     finally:
@@ -350,6 +350,22 @@ def work(path: str | Path, *, resume: bool = False) -> Iterator[Group]:
             file.close()
         except (OSError, RuntimeError) as error:
             raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+@contextlib.contextmanager
+def _new(path: Path) -> Iterator[Group]:
+    try:
+        sink = Sink(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {reason(error)}") from error
+    _sinks[repr(sink)] = sink
+    try:
+        with sink, h5py.File(sink, "w", libver=_FORMAT, track_order=True) as file:
+            yield Group(file)
+    finally:
+        del _sinks[repr(sink)]
+        if sink.error is not None:
+            raise DataError(f"cannot write {path}: {reason(sink.error)}") from sink.error
 
 
 @contextlib.contextmanager
@@ -374,14 +390,22 @@ def reading(path: str | Path) -> Iterator[Group]:
 def _guard(raw: h5py.HLObject) -> Iterator[None]:
     """Turn HDF5's own errors into a DataError that names the file."""
     file = raw.file
-    name, reads = file.filename, file.mode == "r"
+    name, reads = _name(raw), file.mode == "r"
     # flipped bytes surface as any of these, in h5py as well as in HDF5 itself
     damage = (TypeError, UnicodeDecodeError, MemoryError, OverflowError) if reads else ()
+    sink = _sinks.get(file.filename)
     try:
         yield
+        if sink is not None and sink.error is not None:
+            raise sink.error
     except (OSError, RuntimeError, KeyError, *damage) as error:
         what = f"{name} is damaged or truncated" if reads else f"cannot write {name}"
         raise DataError(f"{what}: {reason(error)}") from error
+
+
+def _name(raw: h5py.HLObject) -> str:
+    name = str(raw.file.filename)
+    return str(_sinks[name].path) if name in _sinks else name
 
 
 def _write_attributes(raw: h5py.HLObject, attrs: Mapping[str, Attribute]) -> None:

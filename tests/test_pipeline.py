@@ -1,0 +1,106 @@
+"""The main job on the shipped specs, as a user runs it: privatize, fit, summarize, a process each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from dpmix.spec import load_spec
+from dpmix.tables import load_table
+from tests.fits import assert_same, finish, start
+from tests.specs import ROOT, SHIPPED
+
+TINY = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20", "--set", "sampler.chains=2")
+
+
+def _run(*arguments: object) -> str:
+    command = [sys.executable, "-m", "dpmix", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> None:
+    release, chains = tmp_path / "release.h5", tmp_path / "chains.h5"
+    summary, report = tmp_path / "summary.h5", tmp_path / "report.html"
+    curator = tmp_path / "curator"
+    shutil.copytree(path.parent, curator)
+    _run("privatize", curator / path.name, "-o", release)
+    _run("fit", curator / path.name, "--release", release, "-o", chains, *TINY)
+    said = json.loads(_run("summarize", chains, "-o", summary, "--report", report, "--json"))
+    assert sum(said["n_clusters"]["probability"]) == pytest.approx(1.0)
+    grid, mean = np.array(said["density"]["grid"]), np.array(said["density"]["mean"])
+    assert 0.5 < np.trapezoid(mean, grid) < 1.01
+    assert said["warnings"]  # forty sweeps are too few
+    with h5py.File(release) as file:
+        simulated, private = (bool(file["release"].attrs[name]) for name in ("simulated", "private"))
+    assert simulated is not private
+    for output in (chains, summary, report):
+        content = output.read_bytes()
+        assert str(curator).encode() not in content
+        assert b".csv" not in content
+        assert b"clamped" not in content
+    if path.stem == "three_gaussians":
+        assert "simulated" in " ".join(said["warnings"])
+        return
+    with h5py.File(chains) as file:  # the records themselves are nowhere
+        z = file["observed_data/z"][()]
+        stored = [
+            file[name][()].ravel() for name in ("posterior/mean", "posterior/weights", "observed_data/z")
+        ]
+    data = load_spec(path).data
+    assert data is not None
+    assert data.path is not None
+    records = load_table(data.path, data.columns)[0][:, 0]
+    assert len(records) == len(z)
+    assert not np.isin(np.concatenate(stored), records).any()
+
+
+@pytest.mark.parametrize("size", [6000, 60_000])
+def test_a_full_disk_loses_nothing_that_was_saved(size: int, tmp_path: Path) -> None:
+    spec = ROOT / "configs" / "three_gaussians.yaml"
+    release, output = tmp_path / "r.h5", tmp_path / "c.h5"
+    _run("privatize", spec, "-o", release)
+    arguments = ("fit", spec, "--release", release, "-o", output, "--set", "sampler.chains=2")
+    arguments += ("--set", "sampler.iterations=400", "--set", "sampler.burn_in=100")
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, resource.RLIM_INFINITY))"
+    code, err = finish(start(*arguments, more=limit))
+    assert code == 3, err
+    assert err.startswith("dpmix: error: cannot write ")
+    assert len(err.splitlines()) == 1
+    assert not output.exists()
+    code, err = finish(start(*arguments, "--resume"))
+    assert code == 0, err
+    assert finish(start(*(tmp_path / "whole.h5" if item == output else item for item in arguments)))[0] == 0
+    assert_same(output, tmp_path / "whole.h5")
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_draws(tmp_path: Path) -> None:
+    spec = ROOT / "configs" / "three_gaussians.yaml"
+    _run("privatize", spec, "-o", tmp_path / "r.h5")
+    more = (
+        "import resource\nchains.CHECKPOINT_BYTES = 2**20\nreal = fit.write_chains\n"
+        "def told(*args, **options):\n    real(*args, **options)\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)\nfit.write_chains = told"
+    )
+    peaks = []
+    for iterations in (10_000, 80_000):
+        output = tmp_path / f"{iterations}.h5"
+        arguments = ("fit", spec, "--release", tmp_path / "r.h5", "-o", output, "--set", "sampler.chains=1")
+        arguments += ("--set", f"sampler.iterations={iterations}", "--set", "sampler.burn_in=0")
+        process = start(*arguments, checkpoint=30.0, more=more)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        peaks.append(int(out) * (1 if sys.platform == "darwin" else 1024))
+    assert peaks[1] - peaks[0] < 20 * 2**20  # the draws between them take 40 MB, most of them allocations
