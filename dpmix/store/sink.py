@@ -1,8 +1,8 @@
 """A file that HDF5 writes to without ever seeing an error.
 
-When the disk is full HDF5 cannot close a file any more, and takes the process down in the end. So it is given a
-file object that keeps the first error, and from then on what cannot be written in memory, until its owner looks
-at the error and gives the file up.
+When the disk is full HDF5 cannot close a file any more, and takes the process down in the end. So it is given
+a file object that keeps the first error, and from then on what cannot be written in memory, until its owner
+looks at the error and gives the file up.
 """
 
 from __future__ import annotations
