@@ -21,7 +21,8 @@ __all__ = ["dispatch", "njit"]
 config: Any = numba.config
 
 _NEVER_COMPILED = frozenset(
-    ("api", "cli.py", "errors.py", "mechanisms", "privacy", "progress.py", "report", "spec", "store")
+    "api chains.py cli.py data.py errors.py exits.py mechanisms privacy progress.py release.py report simulate.py "
+    "spec stops.py store summary tables.py".split()
 )
 Function = TypeVar("Function", bound=Callable[..., Any])
 
