@@ -20,9 +20,27 @@ __all__ = ["dispatch", "njit"]
 
 config: Any = numba.config
 
+# holds no compiled code, so that changes there need no compiling
 _NEVER_COMPILED = frozenset(
-    "api chains.py cli.py data.py errors.py exits.py mechanisms privacy progress.py release.py report simulate.py "
-    "spec stops.py store summary tables.py".split()
+    [
+        "api",
+        "chains.py",
+        "cli.py",
+        "data.py",
+        "errors.py",
+        "exits.py",
+        "mechanisms",
+        "privacy",
+        "progress.py",
+        "release.py",
+        "report",
+        "simulate.py",
+        "spec",
+        "stops.py",
+        "store",
+        "summary",
+        "tables.py",
+    ]
 )
 Function = TypeVar("Function", bound=Callable[..., Any])
 
