@@ -139,7 +139,7 @@ def fit(
         return _plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
     import dpmix
 
-    dpmix.fit(
+    result = dpmix.fit(
         checked,
         release=release,
         output=output,
@@ -150,7 +150,7 @@ def fit(
         force=force,
         quiet=quiet,
     )
-    _say(f"wrote {output}", quiet)
+    _say(f"wrote {output}" if result.written else f"{output} is finished already", quiet)
 
 
 @app.command()

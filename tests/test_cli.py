@@ -46,7 +46,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     summary = SimpleNamespace(to_json=lambda: {"a": 1}, to_text=lambda: "headline")
     for name, result in (
         ("privatize", None),
-        ("fit", None),
+        ("fit", SimpleNamespace(written=True)),
         ("summarize", summary),
         ("calibrate", {"scale": 1.0}),
     ):

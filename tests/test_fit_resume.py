@@ -155,8 +155,16 @@ def test_what_an_interrupted_run_may_go_on_with(tmp_path: Path, monkeypatch: pyt
     dpmix.fit(spec, small_release(), output, resume=True, quiet=True)
     dpmix.fit(spec, small_release(), tmp_path / "whole.h5", quiet=True)
     assert_same(output, tmp_path / "whole.h5")
-    with pytest.raises(UsageError, match="is finished already; --force starts it over"):
-        dpmix.fit(spec, small_release(), output, resume=True, quiet=True)
+    before = output.read_bytes()
+    assert not dpmix.fit(spec, small_release(), output, resume=True, quiet=True).written
+    for message, changes in (
+        (r"^sampler.seed: the finished .* has 7, not 8;", {"spec": small_spec(seed=8)}),
+        (r"^release: the finished .* has other released values", {"release": small_release(n=41)}),
+    ):
+        arguments = {"spec": spec, "release": small_release(), **changes}
+        with pytest.raises(SpecError, match=message):
+            dpmix.fit(**arguments, output=output, resume=True, quiet=True)
+    assert output.read_bytes() == before
     dpmix.fit(spec, small_release(), output, force=True, quiet=True)
     assert_same(output, tmp_path / "whole.h5")
 

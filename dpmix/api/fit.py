@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.record import attributes, begin, check_room, manifest_of
+from dpmix.api.record import attributes, begin, check_finished, check_room, manifest_of
 from dpmix.api.task import find_release, make_task, pick_column
 from dpmix.chains import Run, available_cores, run
 from dpmix.errors import SpecError, UsageError
@@ -38,12 +38,15 @@ class FitResult:
         Saved draws of each.
     seconds : tuple of float
         Wall seconds of sampling of each.
+    written : bool
+        False when `resume` found the file finished and left it as it is.
     """
 
     path: Path
     chains: tuple[int, ...]
     draws: int
     seconds: tuple[float, ...]
+    written: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def fit(
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     resume : bool
-        Go on with an interrupted run, with the draws it would have had; without one, start it.
+        Go on with an interrupted run, with the draws it would have had; without one, start it. A run that
+        is finished is left as it is.
     chain_id : int, optional
         Run only this chain of the spec, which must have a seed.
     chains : int, optional
@@ -113,9 +117,10 @@ def fit(
     if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
         raise UsageError(f"{output} is the release itself; give another name for the chains")
     folder = workspace_of(final)
-    if resume and final.exists() and not folder.exists():
-        raise UsageError(f"{output} is finished already; --force starts it over")
     manifest = manifest_of(job.spec, job.release, job.task)
+    if resume and final.exists() and not folder.exists():
+        spent = check_finished(final, manifest)
+        return FitResult(Path(output), job.task.chains, job.task.draws, spent, written=False)
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)

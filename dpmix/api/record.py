@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 import yaml
 from numpy.random import SeedSequence
+from numpy.typing import NDArray
 
 import dpmix
 from dpmix.chains import Run
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release import Release
 from dpmix.spec import RunSpec
+from dpmix.store.chains_reader import read_chains
 from dpmix.store.differences import first_difference
 from dpmix.store.workspace import Workspace
 
-__all__ = ["attributes", "begin", "check_room", "manifest_of"]
+__all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
 
 
 def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
         "dpmix_version": dpmix.__version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
         "mechanism": json.loads(json.dumps(release.mechanism)),
-        "released_values": hashlib.sha256(task.z.tobytes()).hexdigest(),
+        "released_values": _digest(task.z),
         "chains": list(task.chains),
     }
 
@@ -77,16 +79,47 @@ def begin(
         raise DataError(f"{workspace.path / 'run.json'} is damaged; start over with --force") from error
     if final.exists() and not overwrite:
         raise UsageError(f"{final} exists already; --force starts it over")
-    difference = first_difference(found, manifest)
-    if difference is not None:
-        key, old, new = difference
-        if key == "released_values":
-            key, old, new = "release", "other released values", "those given now"
-        raise SpecError(
-            f"{key.removeprefix('spec.')}: the interrupted run in {workspace.path} has {old}, not {new}; "
-            "resume it as it was started, or start over with --force"
-        )
+    _check_same(found, manifest, f"the interrupted run in {workspace.path}", "resume it as it was started")
     return entropy, overwrite
+
+
+def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
+    """Check that a finished file is what the run would make, and return the seconds of its chains.
+
+    Raises
+    ------
+    SpecError
+        When it is of another run, naming the difference.
+    DataError
+        When it is no chains file.
+    """
+    chains = read_chains([final])
+    found = {
+        "spec": chains.spec,
+        "mechanism": chains.mechanism,
+        "released_values": _digest(chains.observed),
+        "chains": chains.ids.tolist(),
+    }
+    wanted = {key: manifest[key] for key in found}
+    _check_same(found, wanted, f"the finished {final}", "give another output")
+    return tuple(chains.seconds.tolist())
+
+
+def _check_same(found: dict[str, Any], wanted: dict[str, Any], what: str, advice: str) -> None:
+    """Refuse what differs from the run that is wanted, naming the difference."""
+    difference = first_difference(found, wanted)
+    if difference is None:
+        return
+    key, old, new = difference
+    if key == "released_values":
+        key, old, new = "release", "other released values", "those given now"
+    raise SpecError(
+        f"{key.removeprefix('spec.')}: {what} has {old}, not {new}; {advice}, or start over with --force"
+    )
+
+
+def _digest(values: NDArray[np.float64]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values, dtype=np.float64).tobytes()).hexdigest()
 
 
 def _fresh_entropy() -> int:
