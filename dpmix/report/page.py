@@ -115,6 +115,11 @@ def _density(summary: Summary) -> str:
             "The histogram shows the released values, which carry the mechanism's noise: the posterior mean "
             "is what is left once that noise is accounted for."
         )
+    if summary.density.baseline is not None:
+        caption += (
+            " The dotted line is a kernel estimate without a model, with the noise deconvolved (bandwidth "
+            f"{number(summary.density.baseline_bandwidth, '.3g')}); it has no band."
+        )
     outside = plots.share_outside(summary)
     if outside >= 0.005:
         caption += f" {100 * outside:.0f}% of the {values} lie outside this range."

@@ -18,6 +18,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
@@ -27,6 +28,7 @@ from dpmix.summary.prior import Floats
 from dpmix.summary.result import Summary
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#E2E2E2", "#222222"
+GREEN = "#009E73"
 CHAIN_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _STYLES = ("-", "--", "-.", ":")
 _PATH = re.compile(rb' d="[^"]*"')
@@ -98,7 +100,7 @@ def svg(figure: Figure) -> bytes:
 
 
 def density_figure(summary: Summary, title: str | None = None) -> Figure:
-    """Posterior mean density with its band, the prior predictive, and the released values as a histogram."""
+    """Posterior mean density with its band, the prior predictive, the baseline, and the released values."""
     density = summary.density
     with _axes((7.2, 3.7)) as (figure, axes):
         shown = _released_inside(summary)
@@ -117,13 +119,19 @@ def density_figure(summary: Summary, title: str | None = None) -> Figure:
         )
         (prior,) = axes.plot(density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
         (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label="posterior mean")
+        baseline: list[Line2D] = []
+        if density.baseline is not None:
+            top = max(top, density.baseline.max())
+            baseline = axes.plot(
+                density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
+            )
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         axes.set_xlabel("value, in the data's units")
         axes.set_ylabel("density")
         figure.legend(
-            handles=[mean, band, prior, *histogram],
+            handles=[mean, band, prior, *baseline, *histogram],
             loc="outside upper left",
-            ncols=4,
+            ncols=3 if baseline else 4,
             handlelength=1.8,
             columnspacing=1.4,
             title=title,

@@ -42,7 +42,6 @@ NOT_YET: Final[tuple[tuple[str, str], ...]] = (
     ("sampler.kind", "replicated"),
     ("sampler.kind", "abc"),
     ("sampler.kind", "normal_approximation"),
-    ("summary.baseline", "deconvolution_kde"),
     ("synthesis.kind", "pitman_yor"),
     ("synthesis.kind", "dirichlet_multinomial"),
     ("synthesis.kind", "perturbed_histogram"),

@@ -20,7 +20,8 @@ def write_summary(
     """Write a summary.
 
     Groups: `/parameters` (each figure over the dimension `parameter`, `quantiles` over `parameter` and
-    `quantile`, and `ess_per_second`), `/density` (over `grid`, and the scalar `hellinger_from_prior`),
+    `quantile`, and `ess_per_second`), `/density` (over `grid`, and the scalar `hellinger_from_prior`;
+    `baseline` and the scalar `baseline_bandwidth` where they were asked for),
     `/n_clusters` (`probability` over `support`), `/acceptance` (scalars), `/warnings` (`text` over
     `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN.
 
@@ -56,6 +57,9 @@ def write_summary(
         name: Variable(("grid",), np.asarray(density[name]))
         for name in ("grid", "mean", "lower", "upper", "prior")
     }
+    if "baseline" in density:
+        curves["baseline"] = Variable(("grid",), np.asarray(density["baseline"]))
+        curves["baseline_bandwidth"] = Variable((), np.asarray(density["baseline_bandwidth"]))
     curves["hellinger_from_prior"] = Variable((), np.asarray(density["hellinger_from_prior"]))
     groups = {
         "parameters": Node(variables=table),

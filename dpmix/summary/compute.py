@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
+from dpmix.errors import DataError
 from dpmix.spec.run import RunSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
+from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
 from dpmix.summary.density import choose_grid, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.guarantee import guarantee_in_words
@@ -25,15 +28,20 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     chains : Chains
         What `dpmix.store.chains_reader.read_chains` gives.
     options : SummarySpec
-        Grid and level.
+        Grid, level, and whether to set a baseline beside the posterior.
 
     Raises
     ------
     DataError
-        When the chains are of another model than a normal mixture, hold bad components, or give no grid.
+        When the chains are of another model than a normal mixture, hold bad components, or give no grid;
+        when a baseline is asked for that this release does not have.
     """
     grid = choose_grid(chains, options.grid)
     posterior = posterior_density(chains, grid, options.level)
+    density = posterior.density
+    if options.baseline is not None:
+        values, bandwidth = _baseline(chains, grid)
+        density = replace(density, baseline=values, baseline_bandwidth=bandwidth)
     series = _series(chains) | dict(posterior.series)
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     support, counts = np.unique(chains.n_clusters, return_counts=True)
@@ -47,7 +55,7 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     remarks += release_remarks(posterior.density.hellinger_from_prior, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
-        density=posterior.density,
+        density=density,
         n_clusters=ClusterCounts(support, counts / counts.sum()),
         acceptance=acceptance,
         seconds=seconds,
@@ -69,6 +77,15 @@ def _series(chains: Chains) -> dict[str, Floats]:
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
     return series
+
+
+def _baseline(chains: Chains, grid: Floats) -> Baseline:
+    """Return the deconvolution estimate from the released values of the column that was fitted."""
+    kind = chains.mechanism.get("kind")
+    if kind not in ("laplace", "gaussian", "none"):
+        raise DataError(f"summary.baseline: deconvolution_kde is for laplace, gaussian or none, not {kind}")
+    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
+    return deconvolution_kde(chains.observed, Noise(kind, scale), grid)
 
 
 def _acceptance(chains: Chains) -> Acceptance:

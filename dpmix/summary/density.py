@@ -38,6 +38,10 @@ class Density:
         Prior predictive density.
     hellinger_from_prior : float
         Hellinger distance between `mean` and `prior` over the whole line.
+    baseline : float64 array (points,), optional
+        Deconvolution kernel density estimate (`dpmix.summary.deconvolution`), where it was asked for.
+    baseline_bandwidth : float, optional
+        Its bandwidth.
     """
 
     grid: Floats
@@ -46,6 +50,8 @@ class Density:
     upper: Floats
     prior: Floats
     hellinger_from_prior: float
+    baseline: Floats | None = None
+    baseline_bandwidth: float | None = None
 
 
 @dataclass(frozen=True)

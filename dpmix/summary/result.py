@@ -122,6 +122,11 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value)."""
         d = self.density
+        baseline = (
+            {}
+            if d.baseline is None
+            else {"baseline": d.baseline.tolist(), "baseline_bandwidth": d.baseline_bandwidth}
+        )
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
             "density": {
@@ -130,6 +135,7 @@ class Summary:
                 "lower": d.lower.tolist(),
                 "upper": d.upper.tolist(),
                 "prior": d.prior.tolist(),
+                **baseline,
                 "hellinger_from_prior": d.hellinger_from_prior,
             },
             "n_clusters": {
