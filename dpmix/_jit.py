@@ -104,7 +104,8 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
     """Make a function whose implementation is chosen by the NamedTuple classes of its first `on` arguments.
 
     The choice is made at compile time inside jitted code and by a dictionary look-up outside. Register an
-    implementation with ``@function.register``; the classes are read from its annotations.
+    implementation with ``@function.register``; the classes are read from its annotations. What is registered
+    is listed, by tuples of classes, in ``function.registered``.
 
     Raises
     ------
@@ -141,6 +142,7 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             return impl
 
         call.register = register  # type: ignore[attr-defined]
+        call.registered = impls  # type: ignore[attr-defined]
         return call
 
     return decorate

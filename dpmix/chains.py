@@ -42,7 +42,7 @@ class Run:
     Parameters
     ----------
     z : (n,) array
-        Released values.
+        Released values, or the rows of the channel's arrays.
     channel, kernel : NamedTuples of `dpmix.channels` and `dpmix.kernels`
     mixing : PitmanYor
     algorithm : Algorithm
@@ -54,6 +54,10 @@ class Run:
         Ids of the chains to run.
     allocations : bool
         Whether allocations are saved.
+    observed : array
+        The release as the chains file holds it.
+    dims : tuple of str
+        Names of its dimensions.
     """
 
     z: NDArray[np.float64]
@@ -67,6 +71,8 @@ class Run:
     entropy: int
     chains: tuple[int, ...]
     allocations: bool
+    observed: NDArray[np.float64]
+    dims: tuple[str, ...]
 
     @property
     def draws(self) -> int:

@@ -12,7 +12,7 @@ from dpmix.api.record import attributes, begin, check_finished, check_room, mani
 from dpmix.api.task import find_release, make_task, pick_column
 from dpmix.chains import Run, available_cores, run
 from dpmix.errors import SpecError, UsageError
-from dpmix.kernels import parameter_names
+from dpmix.kernels import parameter_shapes
 from dpmix.progress import show_fit
 from dpmix.release import Release
 from dpmix.spec import RunSpec, check_combination, load_spec
@@ -133,8 +133,9 @@ def fit(
                     chains=task.chains,
                     draws=task.draws,
                     seconds=seconds,
-                    parameters=parameter_names(task.kernel),
-                    observed=task.z,
+                    parameters=parameter_shapes(task.kernel),
+                    observed=task.observed,
+                    dims=task.dims,
                     constants=job.constants,
                     attrs=attributes(job.spec, job.release, entropy, seconds),
                 )

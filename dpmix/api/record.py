@@ -37,7 +37,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
         "dpmix_version": dpmix.__version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
         "mechanism": json.loads(json.dumps(release.mechanism)),
-        "released_values": _digest(task.z),
+        "released_values": _digest(task.observed),
         "chains": list(task.chains),
     }
 

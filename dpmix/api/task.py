@@ -185,6 +185,8 @@ def make_task(
         entropy=0,
         chains=chains,
         allocations=len(z) <= ALLOCATIONS_LIMIT if store is None else "allocations" in store,
+        observed=z,
+        dims=("obs",),
     )
     constants = {
         f"base_{name}": value for name, value in zip(("mu0", "lambda", "a", "b"), task.kernel, strict=True)

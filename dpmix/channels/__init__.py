@@ -1,6 +1,15 @@
 """Mechanisms as seen from a release: density of the noise, marginal kernels, exact draws of latent values."""
 
-from dpmix.channels.base import draw_latent, fill_marginal, hides, log_marginal, noise_density, noise_variance
+from dpmix.channels.base import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    hides,
+    log_constant,
+    log_marginal,
+    noise_density,
+    noise_variance,
+)
 from dpmix.channels.gaussian import GaussianNoise
 from dpmix.channels.laplace import LaplaceNoise
 from dpmix.channels.none import NoNoise
@@ -10,8 +19,10 @@ __all__ = [
     "LaplaceNoise",
     "NoNoise",
     "draw_latent",
+    "draw_start",
     "fill_marginal",
     "hides",
+    "log_constant",
     "log_marginal",
     "noise_density",
     "noise_variance",

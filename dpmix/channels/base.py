@@ -1,15 +1,28 @@
-"""What a sampler asks of a channel; implementations register by the classes of channel and kernel."""
+"""What a sampler asks of a channel; implementations register by the classes of channel and kernel.
+
+The release of a record is a number z: its own where one number is released, else the row of the arrays that
+the channel holds. Latent values are in the kernel's coordinate.
+"""
 
 from __future__ import annotations
 
 from dpmix._jit import dispatch
 
-__all__ = ["draw_latent", "fill_marginal", "hides", "log_marginal", "noise_density", "noise_variance"]
+__all__ = [
+    "draw_latent",
+    "draw_start",
+    "fill_marginal",
+    "hides",
+    "log_constant",
+    "log_marginal",
+    "noise_density",
+    "noise_variance",
+]
 
 
 @dispatch()
 def noise_density(channel, z, y):
-    """Return q(z | y)."""
+    """Return q(z | y), `y` in the data's units, up to a factor that depends on z alone."""
 
 
 @dispatch()
@@ -24,7 +37,15 @@ def hides(channel):
 
 @dispatch(on=2)
 def log_marginal(channel, kernel, z, theta, h):
-    """Return log g(z | theta[:, h]), the kernel convolved with the channel's noise."""
+    """Return log g(z | theta[:, h]): the density of a release z, its latent value integrated out.
+
+    What depends on z alone may be left out, and is in `log_constant`.
+    """
+
+
+@dispatch()
+def log_constant(channel):
+    """Return what `log_marginal` leaves out, summed over all records."""
 
 
 @dispatch(on=2)
@@ -37,4 +58,9 @@ def fill_marginal(channel, kernel, theta, h, z, start, stop, out):
 
 @dispatch(on=2)
 def draw_latent(channel, kernel, rng, z, theta, h):
-    """Draw y from p(y | z, theta[:, h]), exactly."""
+    """Draw y from p(y | z, theta[:, h]), exactly; not every pair of channel and kernel has it."""
+
+
+@dispatch(on=2)
+def draw_start(channel, kernel, rng, z):
+    """Draw or choose a latent value to start from, with nothing known but z."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix.channels.base import draw_latent, fill_marginal, hides, log_marginal, noise_density, noise_variance
+from dpmix.channels.base import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    hides,
+    log_constant,
+    log_marginal,
+    noise_density,
+    noise_variance,
+)
 from dpmix.channels.none import fill_normal, log_normal
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 
@@ -50,3 +59,13 @@ def _noise_variance(channel: GaussianNoise):
 @hides.register
 def _hides(channel: GaussianNoise):
     return True
+
+
+@log_constant.register
+def _log_constant(channel: GaussianNoise):
+    return 0.0
+
+
+@draw_start.register
+def _draw_start(channel: GaussianNoise, kernel: NormalNIG, rng, z):
+    return z

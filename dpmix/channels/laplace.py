@@ -11,7 +11,16 @@ import math
 from typing import NamedTuple
 
 from dpmix._jit import njit
-from dpmix.channels.base import draw_latent, fill_marginal, hides, log_marginal, noise_density, noise_variance
+from dpmix.channels.base import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    hides,
+    log_constant,
+    log_marginal,
+    noise_density,
+    noise_variance,
+)
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.special import erfcx, exp
 
@@ -114,3 +123,13 @@ def _noise_variance(channel: LaplaceNoise):
 @hides.register
 def _hides(channel: LaplaceNoise):
     return True
+
+
+@log_constant.register
+def _log_constant(channel: LaplaceNoise):
+    return 0.0
+
+
+@draw_start.register
+def _draw_start(channel: LaplaceNoise, kernel: NormalNIG, rng, z):
+    return z

@@ -6,7 +6,15 @@ import math
 from typing import NamedTuple
 
 from dpmix._jit import njit
-from dpmix.channels.base import draw_latent, fill_marginal, hides, log_marginal, noise_variance
+from dpmix.channels.base import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    hides,
+    log_constant,
+    log_marginal,
+    noise_variance,
+)
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.special import exp
 
@@ -59,3 +67,13 @@ def _noise_variance(channel: NoNoise):
 @hides.register
 def _hides(channel: NoNoise):
     return False
+
+
+@log_constant.register
+def _log_constant(channel: NoNoise):
+    return 0.0
+
+
+@draw_start.register
+def _draw_start(channel: NoNoise, kernel: NormalNIG, rng, z):
+    return z

@@ -8,10 +8,15 @@ from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
     draw_record,
+    draw_within,
+    fill_masses,
+    latent_columns,
     log_prior,
-    parameter_names,
+    parameter_shapes,
     propose,
     tally,
+    theta_rows,
+    value,
 )
 from dpmix.kernels.normal import NormalNIG
 
@@ -20,8 +25,13 @@ __all__ = [
     "draw_posterior",
     "draw_prior",
     "draw_record",
+    "draw_within",
+    "fill_masses",
+    "latent_columns",
     "log_prior",
-    "parameter_names",
+    "parameter_shapes",
     "propose",
     "tally",
+    "theta_rows",
+    "value",
 ]

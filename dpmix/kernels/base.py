@@ -1,17 +1,48 @@
-"""What a sampler asks of a kernel; implementations register by the class of their hyperparameters."""
+"""What a sampler asks of a kernel; implementations register by the class of their hyperparameters.
+
+A latent value stands in the kernel's own coordinate, in which it loses no precision: the data's for normal
+kernels, the logit of its place in the domain for the beta kernel.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpmix._jit import dispatch
 
-__all__ = ["draw_posterior", "draw_prior", "draw_record", "log_prior", "parameter_names", "propose", "tally"]
+__all__ = [
+    "draw_posterior",
+    "draw_prior",
+    "draw_record",
+    "draw_within",
+    "fill_masses",
+    "latent_columns",
+    "log_prior",
+    "parameter_shapes",
+    "propose",
+    "tally",
+    "theta_rows",
+    "value",
+]
 
 
-def parameter_names(kernel: Any) -> tuple[str, ...]:
-    """Return the names of the rows of theta, as they appear in a chains file."""
-    return tuple(kernel.parameters)
+def parameter_shapes(kernel: Any) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of a component's parameters, as they appear in a chains file.
+
+    Their entries, each parameter's in C order, are the rows of theta.
+    """
+    return dict(kernel.parameters)
+
+
+def theta_rows(kernel: Any) -> int:
+    """Return the number of rows of theta."""
+    return sum(math.prod(shape) for shape in parameter_shapes(kernel).values())
+
+
+def latent_columns(kernel: Any) -> int:
+    """Return the length of a latent value; 0 where it is a number."""
+    return int(getattr(kernel, "columns", 0))
 
 
 @dispatch()
@@ -20,8 +51,12 @@ def draw_prior(kernel, rng, theta, h):
 
 
 @dispatch()
-def draw_posterior(kernel, rng, count, stats, h, theta):
-    """Draw ``theta[:, h]`` given `count` latent values summed up in ``stats[:, h]`` by `tally`."""
+def draw_posterior(kernel, rng, count, stats, h, theta, tuning):
+    """Move ``theta[:, h]`` given `count` latent values summed up in ``stats[:, h]`` by `tally`.
+
+    A conjugate kernel draws it anew. Others take Metropolis steps from where it is, with `tuning` as in
+    `dpmix.samplers.state`.
+    """
 
 
 @dispatch()
@@ -32,6 +67,25 @@ def tally(kernel, theta, h, y, stats):
 @dispatch()
 def draw_record(kernel, rng, theta, h):
     """Draw a latent value from f(. | theta[:, h])."""
+
+
+@dispatch()
+def value(kernel, y):
+    """Return the latent value `y`, in the kernel's coordinate, in the data's units."""
+
+
+@dispatch()
+def fill_masses(kernel, theta, h, edges, out):
+    """Set ``out[c]`` to the mass of f(. | theta[:, h]) between ``edges[c - 1]`` and ``edges[c]``.
+
+    `edges` (C - 1,) increase, in the data's units; the first and the last of the C cells reach to the ends of
+    the support.
+    """
+
+
+@dispatch()
+def draw_within(kernel, rng, theta, h, low, high):
+    """Draw a latent value from f(. | theta[:, h]) truncated to [low, high), bounds in the data's units."""
 
 
 @dispatch()

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from dpmix._jit import njit
-from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally
+from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally, value
 
 __all__ = ["MEAN", "VARIANCE", "NormalNIG", "posterior"]
 
@@ -22,9 +22,9 @@ class NormalNIG(NamedTuple):
     b: float
 
     @property
-    def parameters(self) -> tuple[str, str]:
-        """Names of the rows of theta."""
-        return ("mean", "variance")
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of a component's parameters."""
+        return {"mean": (), "variance": ()}
 
 
 @njit
@@ -59,7 +59,7 @@ def _draw_prior(kernel: NormalNIG, rng, theta, h):
 
 
 @draw_posterior.register
-def _draw_posterior(kernel: NormalNIG, rng, count, stats, h, theta):
+def _draw_posterior(kernel: NormalNIG, rng, count, stats, h, theta, tuning):
     mu, lam, a, b = posterior(kernel, count, stats[0, h], stats[1, h], theta[MEAN, h])
     _draw(rng, mu, lam, a, b, theta, h)
 
@@ -74,6 +74,11 @@ def _tally(kernel: NormalNIG, theta, h, y, stats):
 @draw_record.register
 def _draw_record(kernel: NormalNIG, rng, theta, h):
     return theta[MEAN, h] + math.sqrt(theta[VARIANCE, h]) * rng.standard_normal()
+
+
+@value.register
+def _value(kernel: NormalNIG, y):
+    return y
 
 
 @log_prior.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpmix._jit import dispatch, njit
 from dpmix.samplers.record import record
-from dpmix.samplers.state import ACCEPTED, DONE, PROPOSED
+from dpmix.samplers.state import ACCEPTED, ADAPTING, DONE, PROPOSED
 
 __all__ = ["FULL", "STEP", "run", "sweep"]
 
@@ -27,6 +27,7 @@ def run(algorithm, executor, state, channel, kernel, mixing, rng, output, plan, 
     """
     while plan[STEP] < until or plan[PENDING] == 1:
         if plan[PENDING] == 0:
+            state.tuning[ADAPTING] = 1.0 if plan[STEP] < plan[SKIP] else 0.0
             status = sweep(algorithm, executor, state, channel, kernel, mixing, rng)
             if status != DONE:
                 return status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -10,8 +11,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import njit
-from dpmix.channels import draw_latent, hides
-from dpmix.kernels import draw_posterior, parameter_names, tally
+from dpmix.channels import draw_start, hides
+from dpmix.kernels import draw_posterior, draw_prior, latent_columns, parameter_shapes, tally, theta_rows
 from dpmix.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import base
 from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
@@ -37,7 +38,7 @@ from dpmix.samplers.state import (
 
 __all__ = ["Algorithm", "Chain", "Draws"]
 
-_KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where", "ints", "floats")
+_KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where", "ints", "floats", "tuning")
 
 
 class Algorithm(NamedTuple):
@@ -75,24 +76,33 @@ class Draws(NamedTuple):
 
 
 @njit
-def _start(state, channel, kernel, rng, m):
-    """Draw parameters and latent values given labels, as if the release were the records."""
-    state.stats[:] = 0.0
-    for i in range(len(state.labels)):
-        tally(kernel, state.theta, state.labels[i], state.z[i], state.stats)
-    for j in range(state.ints[OCCUPIED]):
-        h = state.order[j]
-        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta)
-    for i in range(len(state.labels)):
-        for a in range(i * m, (i + 1) * m):
-            state.latent[a] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
+def _start_values(channel, kernel, rng, z, values):
+    """Set `values` to latent values to start from."""
+    for i in range(len(z)):
+        values[i] = draw_start(channel, kernel, rng, z[i])
 
 
 @njit
-def _estimates(state, channel, m):
+def _start(state, kernel, rng, values, m):
+    """Draw parameters given labels and latent values, and keep m copies of these."""
+    state.stats[:] = 0.0
+    for j in range(state.ints[OCCUPIED]):
+        draw_prior(kernel, rng, state.theta, state.order[j])
+    for i in range(len(state.labels)):
+        tally(kernel, state.theta, state.labels[i], values[i], state.stats)
+    for j in range(state.ints[OCCUPIED]):
+        h = state.order[j]
+        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta, state.tuning)
+    for i in range(len(state.labels)):
+        for a in range(i * m, (i + 1) * m):
+            state.latent[a] = values[i]
+
+
+@njit
+def _estimates(state, channel, kernel, m):
     """Set the estimates of private Neal 5 from the latent values."""
     for i in range(len(state.labels)):
-        state.estimate[i] = estimate(channel, state.z[i], state.latent[i * m : (i + 1) * m])
+        state.estimate[i] = estimate(channel, kernel, state.z[i], state.latent[i * m : (i + 1) * m])
 
 
 class Chain:
@@ -101,7 +111,7 @@ class Chain:
     Parameters
     ----------
     z : (n,) array of float
-        The released values, kept by reference.
+        The released values, or the rows of the channel's arrays, kept by reference.
     channel, kernel, mixing : NamedTuples of `dpmix.channels`, `dpmix.kernels` and `dpmix.mixing`
     algorithm : Algorithm
     rng : Generator
@@ -153,16 +163,24 @@ class Chain:
         blocks = block_count(len(z))
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
         self._block = BLOCK if algorithm.kind == "neal8" else 0
-        self._state: State = blank_state(z, len(parameter_names(kernel)), slots, self._held, self._block)
+        self._state: State = self._blank(z, slots)
         self._allocations = False
         self._plan = np.array([0, 1, 0, 0, 0])
         self._output = self._new_output(16, 256)
         groups = int(rng.integers(1, min(10, len(z), slots) + 1))
-        cuts = np.sort(rng.choice(z, groups - 1))
-        labels = np.unique(np.searchsorted(cuts, z), return_inverse=True)[1]
+        columns = latent_columns(kernel)
+        values = np.empty((len(z), columns) if columns else len(z))
+        _start_values(channel, kernel, rng, z, values)
+        along = values[:, 0] if columns else values
+        cuts = np.sort(rng.choice(along, groups - 1))
+        labels = np.unique(np.searchsorted(cuts, along), return_inverse=True)[1]
         self._place(labels.astype(np.int32), initial_concentration(mixing))
-        _start(self._state, channel, kernel, rng, self._held)
+        _start(self._state, kernel, rng, values, self._held)
         self._refresh()
+
+    def _blank(self, z: NDArray[np.float64], slots: int) -> State:
+        columns = latent_columns(self.kernel)
+        return blank_state(z, theta_rows(self.kernel), slots, self._held, self._block, columns)
 
     def _place(self, labels: NDArray[np.int32], concentration: float) -> None:
         state = self._state
@@ -181,7 +199,7 @@ class Chain:
 
     def _refresh(self) -> None:
         if isinstance(self._algorithm, PrivateNeal5):
-            _estimates(self._state, self.channel, self._held)
+            _estimates(self._state, self.channel, self.kernel, self._held)
 
     def _grow(self) -> None:
         self._state = grown(self._state, 2 * len(self._state.counts))
@@ -297,8 +315,12 @@ class Chain:
             "log_likelihood": kept.log_likelihood,
             "weights": kept.padded(kept.weights),
         }
-        for name, row in zip(parameter_names(self.kernel), kept.theta, strict=True):
-            result[name] = kept.padded(row)
+        row = 0
+        for name, shape in parameter_shapes(self.kernel).items():
+            size = math.prod(shape)
+            table = np.stack([kept.padded(entry) for entry in kept.theta[row : row + size]], axis=-1)
+            result[name] = table.reshape(*table.shape[:2], *shape)
+            row += size
         if allocations:
             result["allocations"] = kept.allocations
         return result
@@ -326,7 +348,8 @@ class Chain:
     @property
     def latent(self) -> NDArray[np.float64] | None:
         """Latent values that the state holds, shape (n, m), or None where they are integrated out."""
-        return self._state.latent.reshape(len(self.z), self._held).copy() if self._held else None
+        latent = self._state.latent
+        return latent.reshape(len(self.z), self._held, *latent.shape[1:]).copy() if self._held else None
 
     @property
     def acceptance_rate(self) -> float:
@@ -345,7 +368,7 @@ class Chain:
         self._place(np.asarray(allocations, dtype=np.int32), concentration)
         self._state.theta[:, : theta.shape[1]] = theta
         if latent is not None:
-            self._state.latent[:] = np.ravel(latent)
+            self._state.latent[:] = np.reshape(latent, self._state.latent.shape)
         self._refresh()
 
     def _generators(self) -> list[Generator]:
@@ -363,7 +386,7 @@ class Chain:
     def restore(self, snapshot: dict[str, Any], allocations: bool) -> None:
         """Go on from a `snapshot`, with or without keeping allocations."""
         slots = len(snapshot["counts"])
-        blank = blank_state(self.z, len(self._state.theta), slots, self._held, self._block)
+        blank = self._blank(self.z, slots)
         kept = {
             name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
         }

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmix._jit import dispatch, njit
 from dpmix.channels import NoNoise, fill_marginal, log_marginal, noise_density
-from dpmix.kernels import draw_record
+from dpmix.kernels import draw_record, value
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import ACCEPTED, BLOCK, PROPOSED, TINY
@@ -131,8 +131,9 @@ def _metropolis_range(start, stop, rng, state, channel, kernel):
     accepted = 0
     for i in range(start, stop):
         proposal = draw_record(kernel, rng, state.theta, state.labels[i])
-        ratio = noise_density(channel, state.z[i], proposal)
-        if rng.random() * noise_density(channel, state.z[i], state.latent[i]) < ratio:
+        ratio = noise_density(channel, state.z[i], value(kernel, proposal))
+        present = noise_density(channel, state.z[i], value(kernel, state.latent[i]))
+        if rng.random() * present < ratio:
             state.latent[i] = proposal
             accepted += 1
     return accepted

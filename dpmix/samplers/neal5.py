@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmix._jit import njit
 from dpmix.channels import noise_density
-from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
+from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally, value
 from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
 from dpmix.samplers.blocks import Serial, Threads
@@ -42,11 +42,11 @@ class PrivateNeal5(NamedTuple):
 
 
 @njit
-def estimate(channel, z, values):
-    """Return the mean of q(z | y) over `values` (m,)."""
+def estimate(channel, kernel, z, values):
+    """Return the mean of q(z | y) over the m latent values `values`."""
     total = 0.0
     for y in values:
-        total += noise_density(channel, z, y)
+        total += noise_density(channel, z, value(kernel, y))
     return total / len(values)
 
 
@@ -72,7 +72,7 @@ def _propose_component(state, mixing, rng, i):
 def _scan(state, channel, kernel, mixing, rng, m):
     """Offer a new component to every record; GROW when slots run out, to go on from there."""
     n = len(state.labels)
-    values = np.empty(m)
+    values = np.empty_like(state.latent[:m])
     while state.ints[POSITION] < n:
         k = state.ints[OCCUPIED]
         if k == len(state.order):
@@ -86,7 +86,7 @@ def _scan(state, channel, kernel, mixing, rng, m):
             state.counts[h] = 0
         for a in range(m):
             values[a] = draw_record(kernel, rng, state.theta, h)
-        density = estimate(channel, state.z[i], values)
+        density = estimate(channel, kernel, state.z[i], values)
         state.floats[PROPOSED] += 1.0
         if rng.random() * state.estimate[i] < density:
             state.floats[ACCEPTED] += 1.0
@@ -114,7 +114,7 @@ def _draw_parameters(state, kernel, rng, m):
             tally(kernel, state.theta, state.labels[i], state.latent[a], state.stats)
     for j in range(state.ints[OCCUPIED]):
         h = state.order[j]
-        draw_posterior(kernel, rng, state.counts[h] * m, state.stats, h, state.theta)
+        draw_posterior(kernel, rng, state.counts[h] * m, state.stats, h, state.theta, state.tuning)
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):

@@ -1,9 +1,10 @@
 """Updates of the components' parameters given the allocations.
 
 Small components, and all of them where nothing is hidden, take their parameters given exact draws of their
-members' latent values, by conjugacy. The others move by random-walk Metropolis steps on the product of the
-exact marginal densities, with the latent values integrated out: under strong noise these tie the parameters
-to themselves, and a step needs no more than one density a record.
+members' latent values, where there are such draws: by conjugacy, or by the kernel's own moves. The others
+move by random-walk Metropolis steps on the product of the exact marginal densities, with the latent values
+integrated out: under strong noise these tie the parameters to themselves, and a step needs no more than one
+density a record.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix._jit import dispatch, njit
-from dpmix.channels import draw_latent, hides, noise_variance
+from dpmix.channels import draw_latent, hides, log_marginal, noise_variance
 from dpmix.kernels import draw_posterior, propose, tally
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.grouping import group_records, sum_logs
@@ -75,8 +76,7 @@ def _sum_threads(executor, state, channel, kernel, theta, large):
 _sum.register(_sum_threads, Threads, compiled=False)
 
 
-@njit
-def _impute(state, channel, kernel, rng, first):
+def _impute(channel, kernel, state, rng, first):
     """Draw the parameters of components first.. given exact draws of their members' latent values."""
     k = state.ints[OCCUPIED]
     for j in range(first, k):
@@ -90,7 +90,35 @@ def _impute(state, channel, kernel, rng, first):
                 tally(kernel, state.theta, h, y, state.stats)
     for j in range(first, k):
         h = state.order[j]
-        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta)
+        draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta, state.tuning)
+
+
+def _nothing(channel, kernel, state, rng, first):
+    """Leave the parameters: Metropolis steps move them all."""
+
+
+def _imputed(channel, kernel):
+    return SMALL if hides(channel) else np.iinfo(np.int64).max
+
+
+def _none_imputed(channel, kernel):
+    return 0
+
+
+@dispatch(on=2)
+def _impute_small(channel, kernel, state, rng, first):
+    """Move the parameters of components first.. given latent values, where there are draws of these."""
+
+
+@dispatch(on=2)
+def _small(channel, kernel):
+    """Return up to how many members make a component small."""
+
+
+for _pair in log_marginal.registered:
+    _drawn = _pair in draw_latent.registered
+    _impute_small.register(_impute if _drawn else _nothing, *_pair)
+    _small.register(_imputed if _drawn else _none_imputed, *_pair)
 
 
 @njit
@@ -115,10 +143,10 @@ def _accept(state, rng, large, change, before, after):
 def _update(executor, state, x, channel, kernel, rng):
     _group(executor, state, x)
     large = 0
-    if hides(channel):
-        while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > SMALL:
-            large += 1
-    _impute(state, channel, kernel, rng, large)
+    small = _small(channel, kernel)
+    while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > small:
+        large += 1
+    _impute_small(channel, kernel, state, rng, large)
     if large > 0:
         before = _sum(executor, state, channel, kernel, state.theta, large)
         change = np.empty(large)

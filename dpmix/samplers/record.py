@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
+from dpmix.channels import log_constant
 from dpmix.mixing import draw_measure
 from dpmix.samplers.grouping import log_likelihood
 from dpmix.samplers.state import ACCEPTED, CONCENTRATION, OCCUPIED, PROPOSED
@@ -45,7 +46,7 @@ def record(state, channel, kernel, mixing, rng, output, t):
     output.concentration[t] = alpha
     proposed = state.floats[PROPOSED]
     output.acceptance_rate[t] = state.floats[ACCEPTED] / proposed if proposed > 0.0 else math.nan
-    output.log_likelihood[t] = log_likelihood(state, channel, kernel)
+    output.log_likelihood[t] = log_likelihood(state, channel, kernel) + log_constant(channel)
     counts = np.empty(k)
     for j in range(k):
         h = state.order[j]

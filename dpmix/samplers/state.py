@@ -15,6 +15,8 @@ from dpmix._jit import njit
 
 __all__ = [
     "ACCEPTED",
+    "ADAPTED",
+    "ADAPTING",
     "BLOCK",
     "CONCENTRATION",
     "CROWDED",
@@ -26,6 +28,7 @@ __all__ = [
     "POSITION",
     "PROPOSED",
     "SMALL_JUMPS",
+    "STEP_SIZE",
     "TILE",
     "TINY",
     "State",
@@ -43,16 +46,19 @@ DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots 
 
 OCCUPIED, POSITION, SMALL_JUMPS, LARGE_JUMPS = 0, 1, 2, 3  # state.ints
 CONCENTRATION, ACCEPTED, PROPOSED, LOWEST = 0, 1, 2, 3  # state.floats
+# state.tuning: step of kernels that take Metropolis steps, 1 while it may adapt, adaptations done
+STEP_SIZE, ADAPTING, ADAPTED = 0, 1, 2
+FIRST_STEP = 0.05
 
 
 class State(NamedTuple):
     """Arrays of one chain: n records, S slots, P parameters a component, m latent values a record, T tiles.
 
-    Kept from sweep to sweep: z (n,), latent (n m,) values of Y (m = 0 where they are integrated out),
+    Kept from sweep to sweep: z (n,), latent (n m,) or (n m, d) values of Y (m = 0 where integrated out),
     estimate (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
-    where (S,), ints, floats (scalars by the names above). Scratch: level (n,) sticks open to each record,
-    weights (S,), stats (P, S), density (S, BLOCK) of Neal 8, grouped (n,) values sorted by component within
-    tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
+    where (S,), ints, floats, tuning (scalars by the names above). Scratch: level (n,) sticks open to each
+    record, weights (S,), stats (P, S), density (S, BLOCK) of Neal 8, grouped (n,) values sorted by component
+    within tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
     """
 
     z: Any
@@ -65,6 +71,7 @@ class State(NamedTuple):
     where: Any
     ints: Any
     floats: Any
+    tuning: Any
     level: Any
     weights: Any
     stats: Any
@@ -74,12 +81,17 @@ class State(NamedTuple):
     proposal: Any
 
 
-def blank_state(z: Any, parameters: int, slots: int, latent: int, block: int = BLOCK) -> State:
-    """Return a state with no occupied component; `block` 0 where the sampler keeps no densities."""
+def blank_state(
+    z: Any, parameters: int, slots: int, latent: int, block: int = BLOCK, columns: int = 0
+) -> State:
+    """Return a state with no occupied component.
+
+    `block` is 0 where the sampler keeps no densities, `columns` the length of a latent value, 0 for a number.
+    """
     n = len(z)
     return State(
         z=z,
-        latent=np.zeros(n * latent),
+        latent=np.zeros((n * latent, columns) if columns else n * latent),
         estimate=np.zeros(n if latent else 0),
         labels=np.zeros(n, dtype=np.int32),
         counts=np.zeros(slots, dtype=np.int64),
@@ -88,6 +100,7 @@ def blank_state(z: Any, parameters: int, slots: int, latent: int, block: int = B
         where=np.arange(slots, dtype=np.int32),
         ints=np.zeros(4, dtype=np.int64),
         floats=np.zeros(4),
+        tuning=np.array([FIRST_STEP, 0.0, 0.0]),
         level=np.zeros(n, dtype=np.int32),
         weights=np.zeros(slots),
         stats=np.zeros((parameters, slots)),
@@ -107,7 +120,7 @@ def grown(state: State, slots: int) -> State:
     for name in ("theta", "stats"):
         getattr(more, name)[:, :old] = getattr(state, name)
     tiles = np.zeros((len(state.tiles), slots + 1), dtype=np.int32)
-    same = ("z", "latent", "estimate", "labels", "ints", "floats", "level", "grouped")
+    same = ("z", "latent", "estimate", "labels", "ints", "floats", "tuning", "level", "grouped")
     return more._replace(tiles=tiles, **{name: getattr(state, name) for name in same})
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ __all__ = ["Finished", "write_chains"]
 
 _SCALARS = {"n_clusters": np.int32, "concentration": np.float64}
 _STATS = {"acceptance_rate": np.float64, "log_likelihood": np.float64}
+COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 _CELLS = 1 << 16  # numbers of one table in a chunk
 _LABELS = 1 << 17
 
@@ -34,12 +36,14 @@ class Finished:
         Saved draws of each.
     seconds : sequence of float
         Wall seconds of sampling of each chain.
-    parameters : tuple of str
-        Names of the components' parameters.
-    observed : (n,) array
+    parameters : mapping of str to tuple of int
+        Names and shapes of the components' parameters.
+    observed : array
         The released values.
-    constants : mapping of str to float
-        What goes to `constant_data`.
+    dims : tuple of str
+        Names of its dimensions: obs, column, released.
+    constants : mapping of str to number or array
+        What goes to `constant_data`: numbers, vectors over the columns, and matrices.
     attrs : mapping
         Root attributes.
     """
@@ -47,9 +51,10 @@ class Finished:
     chains: Sequence[int]
     draws: int
     seconds: Sequence[float]
-    parameters: tuple[str, ...]
+    parameters: Mapping[str, tuple[int, ...]]
     observed: NDArray[np.float64]
-    constants: Mapping[str, float]
+    dims: tuple[str, ...]
+    constants: Mapping[str, float | NDArray[np.float64]]
     attrs: Mapping[str, h5.Attribute]
 
 
@@ -92,15 +97,25 @@ def write_chains(
             for segment in workspace.segments(chain):
                 at = _copy(segment, targets, row, at, finished.parameters, width, check)
         observed = root.group("observed_data")
-        observed.coordinate("obs", len(finished.observed))
-        observed.dataset("z", finished.observed, ("obs",))
+        for dim, size in zip(finished.dims, finished.observed.shape, strict=True):
+            observed.coordinate(dim, size)
+        observed.dataset("z", finished.observed, finished.dims)
         constants = root.group("constant_data")
         constants.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
         constants.dataset("seconds", np.asarray(finished.seconds, dtype=np.float64), ("chain",))
-        for name, value in finished.constants.items():
-            constants.dataset(name, np.float64(value))
+        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in finished.constants.items()}
+        _columns(constants, [value.shape for value in arrays.values()])
+        for name, value in arrays.items():
+            constants.dataset(name, value, COLUMNS[: value.ndim])
     check()
     publish(workspace.assembled, path, force=force)
+
+
+def _columns(group: h5.Group, shapes: Iterable[tuple[int, ...]]) -> None:
+    """Make the dimensions over columns that vectors and matrices of these shapes need."""
+    sizes = {dim: size for shape in shapes for dim, size in zip(COLUMNS, shape, strict=False)}
+    for dim, size in sizes.items():
+        group.coordinate(dim, size)
 
 
 def _width(workspace: Workspace, chain: int, draws: int) -> int:
@@ -139,13 +154,14 @@ def _tables(
         for name, dtype in kinds.items():
             tables[name] = group.dataset(name, dims=("chain", "draw"), dtype=dtype)
     rows = max(1, min(finished.draws, _CELLS // width))
-    for name in ("weights", *finished.parameters):
+    _columns(posterior, finished.parameters.values())
+    for name, shape in {"weights": (), **finished.parameters}.items():
         tables[name] = posterior.dataset(
             name,
-            dims=("chain", "draw", "component"),
+            dims=("chain", "draw", "component", *COLUMNS[: len(shape)]),
             dtype=np.float64,
             compression=1,
-            chunks=(1, rows, width),
+            chunks=(1, rows, width, *shape),
         )
     if labels is not None:
         n = len(finished.observed)
@@ -165,7 +181,7 @@ def _copy(
     tables: Mapping[str, h5.Dataset],
     row: int,
     at: int,
-    parameters: tuple[str, ...],
+    parameters: Mapping[str, tuple[int, ...]],
     width: int,
     check: Callable[[], None],
 ) -> int:
@@ -183,9 +199,13 @@ def _copy(
             start, stop = int(first[low]), int(first[high])
             mask = np.arange(width) < np.diff(first[low : high + 1])[:, None]
             values = {"weights": kept["weights"][start:stop]}
-            values.update(zip(parameters, kept["theta"][:, start:stop], strict=True))
+            theta, entry = kept["theta"][:, start:stop], 0
+            for name, shape in parameters.items():
+                size_of = math.prod(shape)
+                values[name] = theta[entry : entry + size_of].T.reshape(-1, *shape)
+                entry += size_of
             for name, flat in values.items():
-                table = np.full(mask.shape, np.nan)
+                table = np.full((*mask.shape, *flat.shape[1:]), np.nan)
                 table[mask] = flat
                 tables[name][row, at + low : at + high] = table
         if "allocations" in tables:
