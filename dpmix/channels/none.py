@@ -16,6 +16,7 @@ from dpmix.channels.base import (
     noise_variance,
 )
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 from dpmix.special import exp
 
 __all__ = ["NoNoise", "fill_normal", "log_normal"]
@@ -76,4 +77,24 @@ def _log_constant(channel: NoNoise):
 
 @draw_start.register
 def _draw_start(channel: NoNoise, kernel: NormalNIG, rng, z):
+    return z
+
+
+@log_marginal.register
+def _log_marginal_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, z, theta, h):
+    return log_normal(z, theta[MEAN, h], theta[VARIANCE, h] + kernel.floor)
+
+
+@fill_marginal.register
+def _fill_marginal_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, theta, h, z, start, stop, out):
+    fill_normal(theta[MEAN, h], theta[VARIANCE, h] + kernel.floor, z, start, stop, out)
+
+
+@draw_latent.register
+def _draw_latent_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z, theta, h):
+    return z
+
+
+@draw_start.register
+def _draw_start_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z):
     return z

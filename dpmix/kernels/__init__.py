@@ -12,6 +12,7 @@ from dpmix.kernels.base import (
     fill_masses,
     latent_columns,
     log_prior,
+    log_truncation,
     parameter_shapes,
     propose,
     tally,
@@ -19,9 +20,11 @@ from dpmix.kernels.base import (
     value,
 )
 from dpmix.kernels.normal import NormalNIG
+from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 
 __all__ = [
     "NormalNIG",
+    "NormalTruncatedNIG",
     "draw_posterior",
     "draw_prior",
     "draw_record",
@@ -29,6 +32,7 @@ __all__ = [
     "fill_masses",
     "latent_columns",
     "log_prior",
+    "log_truncation",
     "parameter_shapes",
     "propose",
     "tally",

@@ -19,6 +19,7 @@ __all__ = [
     "fill_masses",
     "latent_columns",
     "log_prior",
+    "log_truncation",
     "parameter_shapes",
     "propose",
     "tally",
@@ -86,6 +87,11 @@ def fill_masses(kernel, theta, h, edges, out):
 @dispatch()
 def draw_within(kernel, rng, theta, h, low, high):
     """Draw a latent value from f(. | theta[:, h]) truncated to [low, high), bounds in the data's units."""
+
+
+@dispatch()
+def log_truncation(kernel, a, b):
+    """Return log Pr(v in the support of the variance) for v ~ InverseGamma(a, b), of a conjugate kernel."""
 
 
 @dispatch()

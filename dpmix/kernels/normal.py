@@ -6,7 +6,16 @@ import math
 from typing import NamedTuple
 
 from dpmix._jit import njit
-from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally, value
+from dpmix.kernels.base import (
+    draw_posterior,
+    draw_prior,
+    draw_record,
+    log_prior,
+    log_truncation,
+    propose,
+    tally,
+    value,
+)
 
 __all__ = ["MEAN", "VARIANCE", "NormalNIG", "posterior"]
 
@@ -87,6 +96,11 @@ def _log_prior(kernel: NormalNIG, theta, h):
     variance = theta[VARIANCE, h]
     gap = theta[MEAN, h] - kernel.mu0
     return -(kernel.a + 0.5) * math.log(variance) - (kernel.b + 0.5 * kernel.lam * gap * gap) / variance
+
+
+@log_truncation.register
+def _log_truncation(kernel: NormalNIG, a, b):
+    return 0.0
 
 
 @njit

@@ -19,10 +19,13 @@ from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
 from dpmix.samplers.blocked import BlockedGibbs
 from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
+from dpmix.samplers.neal2 import Neal2
+from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5, estimate
 from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.record import Output
 from dpmix.samplers.slice import PrivateSlice
+from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.state import (
     ACCEPTED,
     BLOCK,
@@ -146,6 +149,12 @@ class Chain:
         self._algorithm: Any
         if algorithm.kind == "neal8":
             self._algorithm = Neal8(algorithm.auxiliary)
+        elif algorithm.kind == "neal2":
+            self._algorithm = Neal2()
+        elif algorithm.kind == "neal3":
+            self._algorithm = Neal3()
+        elif algorithm.kind == "split_merge":
+            self._algorithm = SplitMerge()
         elif algorithm.kind == "private_slice":
             self._algorithm = PrivateSlice(latent)
             self._held = latent.held
@@ -162,7 +171,7 @@ class Chain:
             raise ValueError(f"{algorithm.kind} with latent values needs noise")
         blocks = block_count(len(z))
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
-        self._block = BLOCK if algorithm.kind == "neal8" else 0
+        self._block = BLOCK if algorithm.kind in ("neal2", "neal8") else 0
         self._state: State = self._blank(z, slots)
         self._allocations = False
         self._plan = np.array([0, 1, 0, 0, 0])

@@ -33,7 +33,7 @@ from dpmix.samplers.state import (
     swap,
 )
 
-__all__ = ["Neal8"]
+__all__ = ["Neal8", "exchange", "log_weights"]
 
 
 class Neal8(NamedTuple):
@@ -43,21 +43,29 @@ class Neal8(NamedTuple):
 
 
 @njit
-def _log_weights(channel, kernel, state, i, places, mass, weights):
-    """Set weights[:places] to cumulative weights of record i, computed in logarithms. Return their sum."""
+def log_weights(channel, kernel, state, i, places, mass, weights, new):
+    """Set weights[:places] to cumulative weights of record i, computed in logarithms. Return their sum.
+
+    A finite `new` is the log density at one place more.
+    """
     top = -np.inf
     for j in range(places):
         weights[j] = log_marginal(channel, kernel, state.z[i], state.theta, state.order[j])
         top = max(top, weights[j])
+    last = places
+    if new > -np.inf:
+        weights[places] = new
+        top = max(top, new)
+        last += 1
     total = 0.0
-    for j in range(places):
+    for j in range(last):
         total += mass[j] * np.exp(weights[j] - top)
         weights[j] = total
     return total
 
 
 @njit
-def _exchange(state, mass, a, b, first, last):
+def exchange(state, mass, a, b, first, last):
     """Exchange the components at positions a and b, with masses and densities of records first..last."""
     if a != b:
         swap(state, a, b)
@@ -89,8 +97,8 @@ def _allocate(state, channel, kernel, mixing, rng, m, start, stop):
         mass[place] -= 1.0
         if mass[place] < 0.5 - discount:
             k -= 1
-            _exchange(state, mass, place, k, b, size)
-            _exchange(state, mass, k + m, k + 1 + int(rng.random() * m), b, size)
+            exchange(state, mass, place, k, b, size)
+            exchange(state, mass, k + m, k + 1 + int(rng.random() * m), b, size)
             state.counts[order[k]] = 0
             mass[k : k + m] = (alpha + k * discount) / m
         total = 0.0
@@ -98,13 +106,13 @@ def _allocate(state, channel, kernel, mixing, rng, m, start, stop):
             total += mass[j] * density[j, b]
             weights[j] = total
         if not total > TINY:
-            total = _log_weights(channel, kernel, state, i, k + m, mass, weights)
+            total = log_weights(channel, kernel, state, i, k + m, mass, weights, -np.inf)
         u = rng.random() * total
         chosen = 0
         while chosen < k + m - 1 and weights[chosen] <= u:
             chosen += 1
         if chosen >= k:
-            _exchange(state, mass, chosen, k, b, size)
+            exchange(state, mass, chosen, k, b, size)
             mass[k] = -discount
             chosen = k
             k += 1

@@ -21,6 +21,7 @@ from dpmix.samplers.state import BLOCK, OCCUPIED, TILE
 __all__ = ["update_parameters"]
 
 STEPS = 3  # Metropolis steps a sweep and component
+_EVERY = np.iinfo(np.int64).max
 SMALL = 8  # components of at most so many records are imputed
 
 
@@ -93,34 +94,6 @@ def _impute(channel, kernel, state, rng, first):
         draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta, state.tuning)
 
 
-def _nothing(channel, kernel, state, rng, first):
-    """Leave the parameters: Metropolis steps move them all."""
-
-
-def _imputed(channel, kernel):
-    return SMALL if hides(channel) else np.iinfo(np.int64).max
-
-
-def _none_imputed(channel, kernel):
-    return 0
-
-
-@dispatch(on=2)
-def _impute_small(channel, kernel, state, rng, first):
-    """Move the parameters of components first.. given latent values, where there are draws of these."""
-
-
-@dispatch(on=2)
-def _small(channel, kernel):
-    """Return up to how many members make a component small."""
-
-
-for _pair in log_marginal.registered:
-    _drawn = _pair in draw_latent.registered
-    _impute_small.register(_impute if _drawn else _nothing, *_pair)
-    _small.register(_imputed if _drawn else _none_imputed, *_pair)
-
-
 @njit
 def _propose(state, channel, kernel, rng, large, change):
     """Propose parameters for the `large` first components; `change` gets the ratio but the likelihoods."""
@@ -140,6 +113,61 @@ def _accept(state, rng, large, change, before, after):
             before[j] = after[j]
 
 
+def _walk(executor, channel, kernel, state, x, rng, large):
+    """Take Metropolis steps on the products of exact marginal densities of the `large` first components."""
+    if large == 0:
+        return
+    before = _sum(executor, state, channel, kernel, state.theta, large)
+    change = np.empty(large)
+    for _ in range(STEPS):
+        _propose(state, channel, kernel, rng, large, change)
+        after = _sum(executor, state, channel, kernel, state.proposal, large)
+        _accept(state, rng, large, change, before, after)
+
+
+def _no_imputation(channel, kernel, state, rng, first):
+    """Leave the parameters: all components walk."""
+
+
+def _no_walk(executor, channel, kernel, state, x, rng, large):
+    """Leave the parameters: all components are imputed."""
+
+
+@dispatch(on=2)
+def _impute_small(channel, kernel, state, rng, first):
+    """Move the parameters of components first.. given latent values."""
+
+
+@dispatch(on=3)
+def _walk_large(executor, channel, kernel, state, x, rng, large):
+    """Move the parameters of the `large` first components with the latent values integrated out."""
+
+
+@dispatch(on=2)
+def _small(channel, kernel):
+    """Return up to how many members make a component small: one whose parameters are imputed."""
+
+
+def _some_small(channel, kernel):
+    return SMALL if hides(channel) else _EVERY
+
+
+def _all_small(channel, kernel):
+    return _EVERY
+
+
+def _none_small(channel, kernel):
+    return 0
+
+
+for _pair in log_marginal.registered:
+    _drawn, _walks = _pair in draw_latent.registered, _pair[1:] in propose.registered
+    _impute_small.register(_impute if _drawn else _no_imputation, *_pair)
+    _small.register(_none_small if not _drawn else _some_small if _walks else _all_small, *_pair)
+    for _executor in (Serial, Threads):
+        _walk_large.register(_walk if _walks else _no_walk, _executor, *_pair, compiled=_executor is Serial)
+
+
 def _update(executor, state, x, channel, kernel, rng):
     _group(executor, state, x)
     large = 0
@@ -147,13 +175,7 @@ def _update(executor, state, x, channel, kernel, rng):
     while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > small:
         large += 1
     _impute_small(channel, kernel, state, rng, large)
-    if large > 0:
-        before = _sum(executor, state, channel, kernel, state.theta, large)
-        change = np.empty(large)
-        for _ in range(STEPS):
-            _propose(state, channel, kernel, rng, large, change)
-            after = _sum(executor, state, channel, kernel, state.proposal, large)
-            _accept(state, rng, large, change, before, after)
+    _walk_large(executor, channel, kernel, state, x, rng, large)
 
 
 @dispatch()

@@ -1,0 +1,81 @@
+"""Normal kernel under Gaussian noise with a base measure that makes the release itself conjugate.
+
+Beraha, Favaro and Rao (2024), section 3.3: with tau2 = sigma2 + eta^2 the variance of a released value within
+a component, G0 = N(mu | mu0, tau2 / lam) IG(tau2 | a, b) truncated to tau2 >= eta^2. The release is worked as
+if it were the records (`NoNoise`). Theta = (mean, sigma2), the parameters of Y.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpmix._jit import njit
+from dpmix.gammainc import draw_gamma_below, log_gamma_p
+from dpmix.kernels.base import (
+    draw_posterior,
+    draw_prior,
+    draw_record,
+    log_truncation,
+    tally,
+    value,
+)
+from dpmix.kernels.normal import MEAN, VARIANCE, posterior
+
+__all__ = ["NormalTruncatedNIG"]
+
+
+class NormalTruncatedNIG(NamedTuple):
+    """tau2 ~ InverseGamma(a, b) given tau2 >= floor, mu | tau2 ~ N(mu0, tau2 / lam); floor = eta^2."""
+
+    mu0: float
+    lam: float
+    a: float
+    b: float
+    floor: float
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of a component's parameters."""
+        return {"mean": (), "variance": ()}
+
+
+@njit
+def _draw(kernel, rng, mu, lam, a, b, theta, h):
+    total = b / draw_gamma_below(rng, a, b / kernel.floor)
+    theta[VARIANCE, h] = max(total - kernel.floor, 1e-12 * kernel.floor)
+    theta[MEAN, h] = mu + math.sqrt(total / lam) * rng.standard_normal()
+
+
+@draw_prior.register
+def _draw_prior(kernel: NormalTruncatedNIG, rng, theta, h):
+    _draw(kernel, rng, kernel.mu0, kernel.lam, kernel.a, kernel.b, theta, h)
+
+
+@draw_posterior.register
+def _draw_posterior(kernel: NormalTruncatedNIG, rng, count, stats, h, theta, tuning):
+    mu, lam, a, b = posterior(kernel, count, stats[0, h], stats[1, h], theta[MEAN, h])
+    _draw(kernel, rng, mu, lam, a, b, theta, h)
+
+
+@tally.register
+def _tally(kernel: NormalTruncatedNIG, theta, h, y, stats):
+    gap = y - theta[MEAN, h]
+    stats[0, h] += gap
+    stats[1, h] += gap * gap
+
+
+@draw_record.register
+def _draw_record(kernel: NormalTruncatedNIG, rng, theta, h):
+    """Draw a released value: the record that this kernel is the distribution of."""
+    return theta[MEAN, h] + math.sqrt(theta[VARIANCE, h] + kernel.floor) * rng.standard_normal()
+
+
+@value.register
+def _value(kernel: NormalTruncatedNIG, y):
+    return y
+
+
+@log_truncation.register
+def _log_truncation(kernel: NormalTruncatedNIG, a, b):
+    return log_gamma_p(a, b / kernel.floor)

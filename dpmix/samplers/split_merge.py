@@ -1,0 +1,184 @@
+"""Split-merge moves for conjugate kernels (Jain and Neal 2004), each sweep with a scan of Neal's algorithm 3.
+
+Two records are chosen at random. Where they share a block, it is split in two; else their blocks are merged.
+A split is proposed by restricted Gibbs sampling of the other members from a launch state that such scans
+have made reasonable; the probability of the last scan enters the acceptance ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.mixing import draw_concentration
+from dpmix.samplers.base import sweep
+from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.collapsed import (
+    add_value,
+    log_block,
+    log_predictive,
+    new_blocks,
+    refresh,
+    remove_value,
+)
+from dpmix.samplers.neal3 import scan_allocations
+from dpmix.samplers.parameters import update_parameters
+from dpmix.samplers.state import (
+    ACCEPTED,
+    CONCENTRATION,
+    DONE,
+    GROW,
+    OCCUPIED,
+    POSITION,
+    PROPOSED,
+    sort_by_size,
+    swap,
+)
+
+__all__ = ["SplitMerge"]
+
+SCANS = 4  # restricted Gibbs scans that make the launch state
+MOVES = 3  # split-merge moves a sweep
+
+
+class SplitMerge(NamedTuple):
+    """`moves` a sweep."""
+
+    moves: int = MOVES
+
+
+@njit
+def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, target):
+    """Move every member between the two blocks; return the log probability of what was drawn.
+
+    Where `target` is not empty nothing is drawn: the members take the sides it names.
+    """
+    total = 0.0
+    for m in range(len(members)):
+        x = z[members[m]]
+        side = sides[m]
+        sizes[side] -= 1
+        remove_value(kernel, blocks, side, x)
+        refresh(kernel, blocks, side, sizes[side])
+        odds = math.log((sizes[1] - discount) / (sizes[0] - discount))
+        odds += log_predictive(kernel, blocks, 1, x) - log_predictive(kernel, blocks, 0, x)
+        if len(target) > 0:
+            side = target[m]
+        else:
+            logit = math.log(1.0 / (1.0 - rng.random()) - 1.0 + 1e-300)
+            side = 1 if logit < odds else 0
+        signed = odds if side == 1 else -odds
+        total -= math.log1p(math.exp(-signed)) if signed > -700.0 else -signed
+        sides[m] = side
+        sizes[side] += 1
+        add_value(kernel, blocks, side, x)
+        refresh(kernel, blocks, side, sizes[side])
+    return total
+
+
+@njit
+def _members(state, i, j):
+    """Return the records other than i and j in their blocks."""
+    members = np.empty(len(state.labels), dtype=np.int64)
+    found = 0
+    for r in range(len(state.labels)):
+        if r != i and r != j and (state.labels[r] == state.labels[i] or state.labels[r] == state.labels[j]):
+            members[found] = r
+            found += 1
+    return members[:found]
+
+
+@njit
+def _move(state, kernel, mixing, rng):
+    """Propose one split or merge. Return whether it was accepted."""
+    n = len(state.labels)
+    d = mixing.discount
+    i = int(rng.random() * n)
+    j = int(rng.random() * (n - 1))
+    if j >= i:
+        j += 1
+    own, other = state.labels[i], state.labels[j]
+    splits = own == other
+    members = _members(state, i, j)
+    size = len(members)
+    blocks = new_blocks(3)
+    sizes = np.ones(2, dtype=np.int64)
+    sides = np.empty(size, dtype=np.int64)
+    add_value(kernel, blocks, 0, state.z[i])
+    add_value(kernel, blocks, 1, state.z[j])
+    add_value(kernel, blocks, 2, state.z[i])
+    add_value(kernel, blocks, 2, state.z[j])
+    for m in range(size):
+        x = state.z[members[m]]
+        sides[m] = 1 if rng.random() < 0.5 else 0
+        sizes[sides[m]] += 1
+        add_value(kernel, blocks, sides[m], x)
+        add_value(kernel, blocks, 2, x)
+    refresh(kernel, blocks, 0, sizes[0])
+    refresh(kernel, blocks, 1, sizes[1])
+    target = np.empty(0, dtype=np.int64)
+    for _ in range(SCANS):
+        _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, target)
+    if not splits:
+        target = np.empty(size, dtype=np.int64)
+        for m in range(size):
+            target[m] = 0 if state.labels[members[m]] == own else 1
+    log_q = _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, target)
+    k = state.ints[OCCUPIED] if splits else state.ints[OCCUPIED] - 1
+    log_ratio = math.log(state.floats[CONCENTRATION] + k * d) - math.lgamma(1.0 - d)
+    log_ratio += math.lgamma(sizes[0] - d) + math.lgamma(sizes[1] - d) - math.lgamma(size + 2 - d)
+    log_ratio += log_block(kernel, blocks, 0, sizes[0]) + log_block(kernel, blocks, 1, sizes[1])
+    log_ratio -= log_block(kernel, blocks, 2, size + 2) + log_q
+    if -rng.standard_exponential() >= (log_ratio if splits else -log_ratio):
+        return False
+    if splits:
+        other = state.order[k]
+        state.ints[OCCUPIED] = k + 1
+        state.labels[j] = other
+        state.counts[own], state.counts[other] = sizes[0], sizes[1]
+        for m in range(size):
+            if sides[m] == 1:
+                state.labels[members[m]] = other
+    else:
+        state.labels[j] = own
+        for m in range(size):
+            state.labels[members[m]] = own
+        state.counts[own] = size + 2
+        state.counts[other] = 0
+        state.ints[OCCUPIED] = k
+        swap(state, state.where[other], k)
+    return True
+
+
+@njit
+def _moves(state, kernel, mixing, rng, moves):
+    """Propose splits and merges; GROW when slots run out."""
+    if state.ints[OCCUPIED] + moves >= len(state.order):
+        return GROW
+    if len(state.labels) > 1:
+        for _ in range(moves):
+            state.floats[PROPOSED] += 1.0
+            if _move(state, kernel, mixing, rng):
+                state.floats[ACCEPTED] += 1.0
+    return DONE
+
+
+def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
+    if state.ints[POSITION] == 0 and _moves(state, kernel, mixing, rng, algorithm.moves) == GROW:
+        return GROW
+    if scan_allocations(state, kernel, mixing, rng) == GROW:
+        return GROW
+    sort_by_size(state)
+    update_parameters(executor, state, state.z, channel, kernel, rng)
+    k = state.ints[OCCUPIED]
+    state.floats[CONCENTRATION] = draw_concentration(
+        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
+    )
+    return DONE
+
+
+sweep.register(_sweep, SplitMerge, Serial)
+sweep.register(_sweep, SplitMerge, Threads, compiled=False)
