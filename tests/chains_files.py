@@ -10,7 +10,8 @@ import numpy as np
 import yaml
 
 from dpmix.store.h5 import create
-from dpmix.summary.prior import Floats, NormalInverseGamma
+from dpmix.summary.families.base import Floats
+from dpmix.summary.families.normal import NormalInverseGamma
 
 BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)
 
@@ -62,9 +63,9 @@ def states_of_mixture(
         k = len(centres) + more
         sizes = np.concatenate([np.full(len(centres), (n - more) / max(len(centres), 1)), np.ones(more)])
         out["weights"][draw, :k] = rng.dirichlet([*sizes, alpha])[:k]
-        mean, variance = BASE.draw(rng, more)
+        mean, sd = BASE.draw(rng, more)
         out["mean"][draw, :k] = [*(c + 0.15 * rng.standard_normal() for c in centres), *mean]
-        out["variance"][draw, :k] = [*(1.0 / rng.gamma(60, 1 / 60, len(centres))), *variance]
+        out["variance"][draw, :k] = [*(1.0 / rng.gamma(60, 1 / 60, len(centres))), *sd**2]
         clusters[draw] = k
     return {"n_clusters": clusters, **out}
 

@@ -49,7 +49,7 @@ def densities(tmp_path_factory):
         }
         path = folder / f"{kind}.h5"
         dpmix.fit(spec, release, path, quiet=True)
-        found[kind] = posterior_density(read_chains([path]), GRID, LEVEL).density
+        found[kind] = posterior_density(read_chains([path]), [GRID], LEVEL).density
     return found
 
 

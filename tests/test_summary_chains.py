@@ -11,7 +11,8 @@ import pytest
 from dpmix.errors import DataError, UsageError
 from dpmix.store.chains_reader import read_chains
 from dpmix.store.h5 import create, work
-from dpmix.summary.density import base_measure, choose_grid, posterior_density
+from dpmix.summary.density import posterior_density
+from dpmix.summary.grids import choose_grids
 from tests.chains_files import a_spec, states_of_mixture, write_chains
 
 
@@ -38,7 +39,7 @@ def test_separate_files_equal_one_file_in_any_order(tmp_path):
     assert merged.ids.tolist() == [0, 1, 2]
     assert np.array_equal(merged.n_clusters, whole.n_clusters)
     grid = np.linspace(-10, 10, 20)
-    one, other = posterior_density(whole, grid, 0.95), posterior_density(merged, grid, 0.95)
+    one, other = posterior_density(whole, [grid], 0.95), posterior_density(merged, [grid], 0.95)
     assert np.array_equal(one.density.upper, other.density.upper)
     assert np.array_equal(one.density.mean, other.density.mean)
     assert one.density.hellinger_from_prior == other.density.hellinger_from_prior
@@ -52,7 +53,7 @@ def test_blocks_give_back_what_was_written(tmp_path):
     assert [(b.chain, b.start, b.weights.shape[0]) for b in blocks] == [
         (0, 0, 20), (0, 20, 20), (0, 40, 10), (1, 0, 20), (1, 20, 20), (1, 40, 10)
     ]  # fmt: skip
-    found = np.concatenate([np.nansum(b.weights * b.means, axis=1) for b in blocks[3:]])
+    found = np.concatenate([np.nansum(b.weights * b.parameters["mean"], axis=1) for b in blocks[3:]])
     assert found == pytest.approx(np.nansum(states[1]["weights"] * states[1]["mean"], axis=1))
 
 
@@ -202,26 +203,25 @@ def test_released_values_that_are_not_finite(tmp_path):
         read_chains([path])
 
 
-def test_models_that_are_not_known_are_refused(tmp_path):
-    spec = spec_for(40, 1)
-    spec["model"]["base"]["kind"] = "truncated_nig"
-    chains = read_chains([write_chains(tmp_path / "c.h5", chains_of(1), spec=spec)])
-    with pytest.raises(DataError, match="truncated_nig"):
-        base_measure(chains)
+@pytest.mark.parametrize(("kernel", "base"), [("normal", "gamma"), ("poisson", "gamma"), ("beta", "nig")])
+def test_models_that_are_not_known_are_refused(tmp_path, kernel, base):
+    path = write_chains(tmp_path / "c.h5", chains_of(1), attrs={"kernel": kernel, "base": base})
+    with pytest.raises(DataError, match=f"kernel {kernel} and base {base}; known are"):
+        read_chains([path])
 
 
 def test_default_grid(tmp_path):
     chains = read_chains([write_chains(tmp_path / "c.h5", chains_of(1))])
-    grid = choose_grid(chains, None)
+    grid = choose_grids(chains, None)[0]
     assert (grid[0], grid[-1], grid.size) == (-12.0, 12.0, 200)
-    assert choose_grid(chains, (1.0, 2.0, 3)).tolist() == [1.0, 1.5, 2.0]
+    assert choose_grids(chains, (1.0, 2.0, 3))[0].tolist() == [1.0, 1.5, 2.0]
     spec = spec_for(40, 1)
     spec["mechanism"] = {"kind": "laplace", "scale": 1.0}
     attrs = {"mechanism": '{"kind": "laplace", "scale": [1.0]}'}
     ranged = write_chains(
         tmp_path / "d.h5", chains_of(1), spec=spec, attrs=attrs, observed=np.array([3.0, -1.0])
     )
-    assert choose_grid(read_chains([ranged]), None)[[0, -1]].tolist() == [-1.0, 3.0]
+    assert choose_grids(read_chains([ranged]), None)[0][[0, -1]].tolist() == [-1.0, 3.0]
     bare = write_chains(tmp_path / "e.h5", chains_of(1), spec=spec, attrs=attrs, observed=np.array([3.0]))
     with pytest.raises(DataError, match=r"summary\.grid"):
-        choose_grid(read_chains([bare]), None)
+        choose_grids(read_chains([bare]), None)

@@ -246,7 +246,7 @@ def test_mechanisms_it_is_not_for_are_named(tmp_path):
             assert density.baseline is not None
             assert density.baseline_bandwidth > 0.0
         else:
-            with pytest.raises(DataError, match="summary.baseline: .* not wavelet"):
+            with pytest.raises(DataError, match="summary.baseline: .* not for wavelet"):
                 dpmix.summarize(path, overrides=ASKED)
 
 

@@ -7,10 +7,11 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.store.chains_reader import read_chains
-from dpmix.summary.density import bands, posterior_density, spread
+from dpmix.summary.density import bands, posterior_density
+from dpmix.summary.families.normal import NormalInverseGamma
+from dpmix.summary.grids import spread
 from dpmix.summary.hellinger import distance_from_prior, hellinger, nodes_for
 from dpmix.summary.measures import MAX_STICKS, Measures, draw_measures, state_measures
-from dpmix.summary.prior import NormalInverseGamma
 from tests.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
 
 POINTS = np.array([-6.0, -1.0, 0.0, 2.5, 9.0])
@@ -21,7 +22,7 @@ def measures_of(components: list[list[tuple[float, float, float]]]) -> Measures:
     flat = np.asarray([atom for draw in components for atom in draw], dtype=float)
     counts = np.asarray([len(draw) for draw in components])
     rest = np.asarray([1.0 - sum(atom[0] for atom in draw) for draw in components])
-    return Measures(counts, flat[:, 0], flat[:, 1], flat[:, 2], rest)
+    return Measures(counts, flat[:, 0], flat[:, 1:].T, rest)
 
 
 def moments_of_kernel(y: float) -> tuple[float, float]:
@@ -51,9 +52,10 @@ def test_prior_predictive_is_the_mean_of_the_kernel():
 
 
 def test_second_moment_of_the_prior_predictive():
-    y = BASE.predictive_quantile(np.linspace(0.0005, 0.9995, 1000))
-    assert np.mean(y**2) == pytest.approx(BASE.predictive_second_moment(), rel=0.03)
-    assert NormalInverseGamma(0.0, 1.0, 1.0, 1.0).predictive_second_moment() == np.inf
+    first, second = BASE.predictive_moments()
+    exact = integrate.quad(lambda y: y**2 * BASE.predictive(np.array([y]))[0], 0, np.inf, limit=200)[0]
+    assert (first, second) == (BASE.mu0, pytest.approx(2.0 * exact, rel=1e-6))
+    assert NormalInverseGamma(0.0, 1.0, 1.0, 1.0).predictive_moments()[1] == np.inf
 
 
 @pytest.mark.parametrize(("concentration", "discount"), [(1.0, 0.0), (5.0, 0.0), (1.0, 0.3), (0.5, 0.5)])
@@ -61,7 +63,7 @@ def test_prior_draws_have_the_exact_mean_and_variance_of_the_random_density(conc
     """Var f_P(y) = (1 - d) / (alpha + 1) Var f(y | theta) under PY(d, alpha, G0), at every y."""
     draws, rng = 10_000, np.random.default_rng(11)
     nothing = np.full((draws, 1), np.nan)
-    states = state_measures(nothing, nothing, nothing)
+    states = state_measures(nothing, {"mean": nothing, "variance": nothing}, BASE)
     measures = draw_measures(states, np.full(draws, concentration), discount, BASE, rng)
     values = measures.densities(POINTS, BASE)
     for column, y in enumerate(POINTS):
@@ -80,8 +82,7 @@ def test_leftover_mass_is_spread_given_the_partition():
     states = Measures(
         np.full(draws, 2),
         np.tile(states.weights, draws),
-        np.tile(states.means, draws),
-        np.tile(states.sds, draws),
+        np.tile(states.atoms, draws),
         np.full(draws, 0.5),
     )
     drawn = draw_measures(states, np.full(draws, alpha), d, BASE, np.random.default_rng(3))
@@ -100,7 +101,8 @@ def test_leftover_mass_is_spread_given_the_partition():
 
 
 def test_breaking_stops_at_the_stick_limit_and_keeps_the_mean_exact():
-    states = state_measures(*[np.full((50, 1), np.nan)] * 3)
+    nothing = np.full((50, 1), np.nan)
+    states = state_measures(nothing, {"mean": nothing, "variance": nothing}, BASE)
     drawn = draw_measures(states, np.full(50, 1e6), 0.0, BASE, np.random.default_rng(0))
     assert (drawn.counts == MAX_STICKS).all()
     assert drawn.rest == pytest.approx(1.0, abs=1e-3)
@@ -117,8 +119,7 @@ def test_densities_and_totals_of_known_mixtures():
     empty = Measures(
         np.array([0, *measures.counts, 0]),
         measures.weights,
-        measures.means,
-        measures.sds,
+        measures.atoms,
         np.array([1.0, *measures.rest, 1.0]),
     )
     base = BASE.predictive(POINTS)
@@ -139,7 +140,8 @@ def test_densities_and_totals_of_known_mixtures():
 def test_densities_do_not_depend_on_the_block_size(monkeypatch):
     rng = np.random.default_rng(2)
     parts = states_of_mixture(40, rng)
-    states = state_measures(parts["weights"], parts["mean"], parts["variance"])
+    components = {name: parts[name] for name in ("mean", "variance")}
+    states = state_measures(parts["weights"], components, BASE)
     whole, total = states.densities(POINTS, BASE), states.total(POINTS, BASE)
     monkeypatch.setattr("dpmix.summary.measures._BLOCK", 1)
     assert np.array_equal(states.densities(POINTS, BASE), whole)
@@ -151,7 +153,7 @@ def test_moments_of_known_mixtures():
     mean, sd = measures.moments(BASE)
     assert mean == pytest.approx([1.0, 0.4])
     assert sd[0] == pytest.approx(np.sqrt(0.5 * (1 + 0) + 0.5 * (4 + 4) - 1.0))
-    assert sd[1] == pytest.approx(np.sqrt(0.4 * 2.0 + 0.6 * BASE.predictive_second_moment() - 0.16))
+    assert sd[1] == pytest.approx(np.sqrt(0.4 * 2.0 + 0.6 * BASE.predictive_moments()[1] - 0.16))
     heavy = NormalInverseGamma(0.0, 1.0, 0.8, 1.0)  # no variance: the mass on no atom is left out
     assert measures.moments(heavy)[0] == pytest.approx([1.0, 1.0])
     assert measures.moments(heavy)[1][1] == pytest.approx(1.0)
@@ -160,7 +162,9 @@ def test_moments_of_known_mixtures():
 def test_bands_cover_as_their_level_says():
     """Draws with one component N(m, 1), m ~ N(0, 1): f(0) = phi(m), whose quantiles are known."""
     m = np.random.default_rng(5).standard_normal(40_000)
-    measures = Measures(np.ones(m.size, dtype=int), np.ones(m.size), m, np.ones(m.size), np.zeros(m.size))
+    measures = Measures(
+        np.ones(m.size, dtype=int), np.ones(m.size), np.stack([m, np.ones(m.size)]), np.zeros(m.size)
+    )
     lower, upper = bands(measures, np.array([0.0]), 0.9, BASE)
     tails = np.abs(stats.norm.ppf([0.025, 0.525]))  # |m| is at its 95% and 5% quantiles
     assert [lower[0], upper[0]] == pytest.approx(stats.norm.pdf(tails), abs=0.003)
@@ -197,7 +201,7 @@ def test_distance_over_the_whole_line_against_quadrature(mean, sd, scale):
 
 def test_distance_is_zero_when_the_posterior_is_the_prior():
     nothing = np.full((10, 1), np.nan)
-    states = state_measures(nothing, nothing, nothing)
+    states = state_measures(nothing, {"mean": nothing, "variance": nothing}, BASE)
     distance, bias = distance_from_prior([states, states], BASE, np.random.default_rng(0))
     assert distance == pytest.approx(0.0, abs=0.01)
     assert bias == 0.0
@@ -210,9 +214,8 @@ def test_bias_of_the_distance_is_what_monte_carlo_error_adds():
     for _ in range(12):
         batches = []
         for _ in range(8):
-            mean, variance = BASE.draw(rng, size)
             ones = np.ones(size)
-            batches.append(Measures(ones.astype(int), ones, mean, np.sqrt(variance), 0.0 * ones))
+            batches.append(Measures(ones.astype(int), ones, BASE.draw(rng, size), 0.0 * ones))
         distance, bias = distance_from_prior(batches, BASE, rng)
         squares.append(distance**2)
         biases.append(bias)
@@ -241,7 +244,7 @@ def test_posterior_mean_of_a_file_is_the_mean_of_its_mixtures(tmp_path):
     chains = [states_of_mixture(1500, rng), states_of_mixture(1500, rng)]
     path = write_chains(tmp_path / "c.h5", chains)
     grid = np.linspace(-12, 12, 300)
-    result = posterior_density(read_chains([path]), grid, 0.95)
+    result = posterior_density(read_chains([path]), [grid], 0.95)
     exact = np.zeros(grid.size)
     for chain in chains:
         for w, m, v in zip(chain["weights"], chain["mean"], chain["variance"], strict=True):
@@ -269,7 +272,7 @@ def test_chains_and_stretches_do_not_share_random_numbers(tmp_path):
     chain = states_without_data(2100)
     spec = a_spec(sampler__iterations=3100)
     path = write_chains(tmp_path / "c.h5", [chain, chain], spec=spec)
-    mean = posterior_density(read_chains([path]), POINTS, 0.9).series["mean"]
+    mean = posterior_density(read_chains([path]), [POINTS], 0.9).series["mean"]
     assert (mean[0] != mean[1]).all()
     assert np.unique(mean).size == mean.size
 
@@ -280,7 +283,7 @@ def test_bands_of_a_file_without_data_are_the_priors(tmp_path):
     spec = a_spec(sampler__iterations=1000 + draws, sampler__chains=1, model__concentration=2.0)
     chain = states_without_data(draws) | {"concentration": np.full(draws, 2.0)}
     path = write_chains(tmp_path / "c.h5", [chain], spec=spec)
-    result = posterior_density(read_chains([path]), POINTS, 0.8)
+    result = posterior_density(read_chains([path]), [POINTS], 0.8)
     rng = np.random.default_rng(99)
     reference = np.empty((draws, POINTS.size))
     for draw in range(draws):  # 60 sticks leave (2/3)^60 of the mass

@@ -110,7 +110,7 @@ def summarize(
                 if name in chains.attrs
             },
         }
-        write_summary(Path(output), summary.to_json(), attrs, force=force)
+        write_summary(Path(output), summary.contents(), attrs, force=force)
     if report is not None:
         from dpmix.report.page import render  # late: matplotlib takes its time
 

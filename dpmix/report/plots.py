@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
 from dpmix.store.atomic import write_bytes
-from dpmix.summary.prior import Floats
+from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Summary
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#E2E2E2", "#222222"

@@ -14,11 +14,13 @@ import yaml
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
+from dpmix.store.components import Layout, check_components, layout_of
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, Group, reading
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_LABELS = 1 << 22  # allocations in memory
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,16 @@ class Block:
         Position of the chain in `Chains.ids`.
     start : int
         Number of the first state.
-    weights, means, variances : float64 arrays (states, components)
-        One draw of P given each state, NaN where a state has fewer components; data units.
+    weights : float64 array (states, components)
+        One draw of P given each state, NaN where a state has fewer components.
+    parameters : mapping of str to float64 array (states, components, ..)
+        The components' parameters by the names in `Chains.layout`, in the data's units.
     """
 
     chain: int
     start: int
     weights: Floats
-    means: Floats
-    variances: Floats
+    parameters: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,16 @@ class Chains:
         Wall time of sampling.
     observed : float64 array (n,) or (n, columns)
         The release.
-    constants : mapping
-        `base_mu0`, `base_lambda`, `base_a`, `base_b`, `discount`, `noise_scale`, `acceptance_bound`, ...
+    constants : mapping of str to float
+        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
+    arrays : mapping of str to float64 array
+        Its arrays: with several columns the base measure's, and `noise_scale`.
+    layout : Layout
+        Kernel and base measure, and the names of the components' parameters.
+    has_allocations : bool
+        Whether every file holds the allocations of records to components.
+    columns : tuple of str
+        Names of the columns of a release: those of `/observed_data` or of the spec, else x1, x2, ..
     attrs : mapping
         Root attributes of the first file.
     versions : tuple of str
@@ -77,6 +88,10 @@ class Chains:
     seconds: Floats
     observed: Floats
     constants: Mapping[str, float]
+    arrays: Mapping[str, Floats]
+    layout: Layout
+    has_allocations: bool
+    columns: tuple[str, ...]
     attrs: Mapping[str, Attribute]
     versions: tuple[str, ...]
     _rows: tuple[tuple[Path, int], ...]
@@ -91,14 +106,53 @@ class Chains:
         """The release's mechanism; its `kind` is "none" when no noise was added."""
         return dict(json.loads(str(self.attrs["mechanism"])))
 
+    @property
+    def n(self) -> int:
+        """Number of confidential records: of a global release what it states, else the released records."""
+        stated = self.mechanism.get("n", self.attrs.get("n", self.constants.get("n")))
+        is_global = self.attrs.get("trust") == "global" and stated is not None
+        return int(float(str(stated))) if is_global else int(self.observed.shape[0])
+
+    def allocations(self, wanted: Ints) -> Iterator[Ints]:
+        """Read the allocations of some saved states, chain after chain.
+
+        Parameters
+        ----------
+        wanted : int64 array
+            Numbers of the states within each chain, increasing.
+
+        Yields
+        ------
+        int64 array (states, n)
+            Component of each record; blocks of states, in order.
+
+        Raises
+        ------
+        DataError
+            When a state has no allocation of some record.
+        """
+        for path, row in self._rows:
+            with reading(path) as root:
+                table = root.group("posterior")["allocations"]
+                size = max(1, _LABELS // max(1, table.shape[2]))
+                for start in range(0, self.draws, size):
+                    inside = wanted[(wanted >= start) & (wanted < start + size)] - start
+                    if inside.size == 0:
+                        continue
+                    block = np.asarray(table[row, start : start + size], dtype=np.int64)[inside]
+                    if (block < 0).any():
+                        draw = start + int(inside[(block < 0).any(axis=1).argmax()])
+                        raise DataError(f"{path} lacks allocations at draw {draw}")
+                    yield block
+
     def blocks(self, size: int) -> Iterator[Block]:
         """Read the components, chain after chain, at most `size` states at a time.
 
         Raises
         ------
         DataError
-            When a component is not finite where it should be, has a variance that is not positive, or the
-            weights of a state exceed 1.
+            When a component is not finite or out of its range where it should be there, or the weights of a
+            state exceed 1.
         """
         for chain, (path, row) in enumerate(self._rows):
             with reading(path) as root:
@@ -106,12 +160,14 @@ class Chains:
                 for start in range(0, self.draws, size):
                     stop = min(start + size, self.draws)
                     width = max(1, int(self.n_clusters[chain, start:stop].max()))
-                    part = [
+                    weights, *part = (
                         np.asarray(posterior[name][row, start:stop, :width], dtype=np.float64)
-                        for name in ("weights", "mean", "variance")
-                    ]
-                    _check_components(path, start, self.n_clusters[chain, start:stop], *part)
-                    yield Block(chain, start, *part)
+                        for name in ("weights", *self.layout.parameters)
+                    )
+                    parameters = dict(zip(self.layout.parameters, part, strict=True))
+                    clusters = self.n_clusters[chain, start:stop]
+                    check_components(path, start, self.layout, clusters, weights, parameters)
+                    yield Block(chain, start, weights, parameters)
 
 
 @dataclass(frozen=True)
@@ -124,6 +180,10 @@ class _File:
     seconds: Floats
     observed: Floats
     constants: dict[str, float]
+    arrays: dict[str, Floats]
+    layout: Layout
+    has_allocations: bool
+    columns: tuple[str, ...]
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains:
@@ -170,6 +230,10 @@ def read_chains(paths: Sequence[str | Path]) -> Chains:
         seconds=np.asarray([rows[i][0].seconds[rows[i][1]] for i in order]),
         observed=files[0].observed,
         constants=files[0].constants,
+        arrays=files[0].arrays,
+        layout=files[0].layout,
+        has_allocations=all(file.has_allocations for file in files),
+        columns=files[0].columns,
         attrs=files[0].attrs,
         versions=tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
         _rows=tuple((rows[i][0].path, rows[i][1]) for i in order),
@@ -178,7 +242,8 @@ def read_chains(paths: Sequence[str | Path]) -> Chains:
 
 def _fit(file: _File) -> Fit:
     draws = file.scalars["n_clusters"].shape[1]
-    return Fit(str(file.path), file.spec, file.attrs, file.constants, draws, file.observed)
+    constants = {**file.constants, **file.arrays}
+    return Fit(str(file.path), file.spec, file.attrs, constants, draws, file.observed)
 
 
 def _read_file(path: Path) -> _File:
@@ -198,14 +263,33 @@ def _read_file(path: Path) -> _File:
         for name in ("acceptance_rate", "log_likelihood"):
             scalars[name] = _scalar(stats, name) if name in stats else empty
         constant_data = root.group("constant_data")
-        constants = {
-            name: float(constant_data[name][()])
-            for name in constant_data.names()[0]
-            if constant_data[name].shape == ()
+        values = {name: constant_data[name] for name in constant_data.names()[0]}
+        constants = {name: float(value[()]) for name, value in values.items() if value.shape == ()}
+        arrays = {
+            name: np.asarray(value[()], dtype=np.float64)
+            for name, value in values.items()
+            if value.shape != () and name.startswith(("base_", "noise_", "domain_"))
         }
+        has_allocations = "allocations" in posterior
         seconds = np.asarray(constant_data["seconds"][()], dtype=np.float64)
-        observed = np.asarray(root.group("observed_data")["z"][()], dtype=np.float64)
-    file = _File(path, attrs, spec, ids, scalars, seconds, observed, constants)
+        data = root.group("observed_data")
+        observed = np.asarray(data["z"][()], dtype=np.float64)
+        columns = _columns(data, spec, observed)
+    layout = layout_of(path, attrs, spec)
+    file = _File(
+        path,
+        attrs,
+        spec,
+        ids,
+        scalars,
+        seconds,
+        observed,
+        constants,
+        arrays,
+        layout,
+        has_allocations,
+        columns,
+    )
     _check_values(file)
     return file
 
@@ -216,6 +300,19 @@ def _mapping(path: Path, text: str) -> dict[str, Any]:
         if isinstance(spec, dict):
             return spec
     raise DataError(f"{path} holds no readable spec: its attribute 'spec' is not a YAML mapping")
+
+
+def _columns(group: Group, spec: Mapping[str, Any], observed: Floats) -> tuple[str, ...]:
+    """Return the names of the released columns: those stored, else those of the spec, else x1, x2, .."""
+    count = observed.shape[1] if observed.ndim == 2 else 1
+    stored = group["column"][()] if "column" in group else np.empty(0)
+    if stored.dtype.kind in "UO" and stored.size == count:
+        return tuple(str(name) for name in stored)
+    for section in ("data", "release"):
+        named = (spec.get(section) or {}).get("columns")
+        if isinstance(named, list) and len(named) == count:
+            return tuple(map(str, named))
+    return tuple(f"x{number}" for number in range(1, count + 1))
 
 
 def _scalar(group: Group, name: str) -> Floats:
@@ -254,27 +351,9 @@ def _check_values(file: _File) -> None:
     likelihood = file.scalars["log_likelihood"]
     if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
         raise DataError(f"{path} holds a log_likelihood that is not finite; the chain cannot be trusted")
-    needed = {"base_mu0", "base_lambda", "base_a", "base_b", "discount"}
-    for name in sorted(needed):
-        if not np.isfinite(file.constants.get(name, np.nan)):
+    for name in ("discount", *file.layout.scalars, *file.layout.arrays):
+        value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
+        if value is None or not np.isfinite(value).all():
             raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
     if not np.isfinite(file.observed).all():
         raise DataError(f"{path} holds released values that are not finite")
-
-
-def _check_components(
-    path: Path, start: int, n_clusters: Ints, weights: Floats, mean: Floats, variance: Floats
-) -> None:
-    expected = np.arange(weights.shape[1])[None, :] < n_clusters[:, None]
-    good = np.isfinite(weights) & np.isfinite(mean) & np.isfinite(variance) & (weights >= 0) & (variance > 0)
-    wrong = (expected & ~good) | (~expected & np.isfinite(weights))
-    if wrong.any():
-        state, component = np.argwhere(wrong)[0]
-        raise DataError(
-            f"{path} holds a bad component: draw {start + state}, component {component} of the posterior"
-        )
-    total = np.where(expected, weights, 0.0).sum(axis=1)
-    if (total > 1.0 + 1e-9).any():
-        raise DataError(
-            f"{path} holds weights that sum to {total.max():g} at draw {start + int(total.argmax())}"
-        )

@@ -25,7 +25,7 @@ class Fit:
     name : str
         File, for messages.
     spec, attrs, constants : mapping
-        Resolved spec, root attributes, `constant_data` scalars.
+        Resolved spec, root attributes, `constant_data` scalars and arrays.
     draws : int
         Saved draws per chain.
     observed : float64 array
@@ -35,7 +35,7 @@ class Fit:
     name: str
     spec: Mapping[str, Any]
     attrs: Mapping[str, Any]
-    constants: Mapping[str, float]
+    constants: Mapping[str, Any]
     draws: int
     observed: NDArray[np.float64]
 

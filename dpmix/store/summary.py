@@ -1,4 +1,4 @@
-"""Summary files: the content of `Summary.to_json` as HDF5."""
+"""Summary files: `Summary.contents` as HDF5."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def write_summary(
 
     Groups: `/parameters` (each figure over the dimension `parameter`, `quantiles` over `parameter` and
     `quantile`, and `ess_per_second`), `/density` (over `grid`, and the scalar `hellinger_from_prior`;
-    `baseline` and the scalar `baseline_bandwidth` where they were asked for),
+    `baseline` and the scalar `baseline_bandwidth` where they were asked for; with several columns it has such
+    a group for each), `/joint` (with several columns: `columns` and the scalar `hellinger_from_prior`; with
+    two the density `mean` over the grids `first` and `second`),
     `/n_clusters` (`probability` over `support`), `/acceptance` (scalars), `/warnings` (`text` over
     `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN.
 
@@ -30,7 +32,7 @@ def write_summary(
     path : path
         File to write.
     content : mapping
-        What `dpmix.summary.result.Summary.to_json` gives.
+        What `dpmix.summary.result.Summary.contents` gives.
     attrs : mapping
         More attributes: level, spec, guarantee.
     force : bool
@@ -53,17 +55,9 @@ def write_summary(
     )
     table["ess_per_second"] = Variable(("parameter",), _column(content["ess_per_second"][p] for p in names))
     table["note"] = Variable(("parameter",), np.asarray([parameters[p]["note"] or "" for p in names]))
-    curves = {
-        name: Variable(("grid",), np.asarray(density[name]))
-        for name in ("grid", "mean", "lower", "upper", "prior")
-    }
-    if "baseline" in density:
-        curves["baseline"] = Variable(("grid",), np.asarray(density["baseline"]))
-        curves["baseline_bandwidth"] = Variable((), np.asarray(density["baseline_bandwidth"]))
-    curves["hellinger_from_prior"] = Variable((), np.asarray(density["hellinger_from_prior"]))
     groups = {
         "parameters": Node(variables=table),
-        "density": Node(variables=curves),
+        "density": _density(density) if "grid" in density else Node(groups=_columns(density)),
         "n_clusters": Node(
             variables={
                 "support": Variable(("support",), np.asarray(clusters["support"], dtype=np.int64)),
@@ -74,9 +68,40 @@ def write_summary(
             variables={k: Variable((), _column([v])[0]) for k, v in content["acceptance"].items()}
         ),
     }
+    if "joint" in content:
+        groups["joint"] = _joint(content["joint"])
     if content["warnings"]:
         groups["warnings"] = Node(variables={"text": Variable(("warning",), np.asarray(content["warnings"]))})
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
+
+
+def _density(density: Mapping[str, Any]) -> Node:
+    names = ("grid", "mean", "lower", "upper", "prior")
+    curves = {name: Variable(("grid",), np.asarray(density[name])) for name in names}
+    if "baseline" in density:
+        curves["baseline"] = Variable(("grid",), np.asarray(density["baseline"]))
+        curves["baseline_bandwidth"] = Variable((), np.asarray(density["baseline_bandwidth"]))
+    curves["hellinger_from_prior"] = Variable((), np.asarray(density["hellinger_from_prior"]))
+    return Node(variables=curves)
+
+
+def _columns(densities: Mapping[str, Any]) -> dict[str, Node]:
+    """Return a group a column; a slash in a name, which HDF5 reads as a path, becomes an underscore."""
+    groups: dict[str, Node] = {}
+    for name, density in densities.items():
+        safe = name.replace("/", "_")
+        groups[safe if safe not in groups else f"{safe}_{len(groups)}"] = _density(density)
+    return groups
+
+
+def _joint(joint: Mapping[str, Any]) -> Node:
+    found = {"columns": Variable(("columns",), np.asarray(joint["columns"]))}
+    found["hellinger_from_prior"] = Variable((), np.asarray(joint["hellinger_from_prior"]))
+    if "mean" in joint:
+        for name, grid in zip(("first", "second"), joint["grids"], strict=True):
+            found[name] = Variable((name,), np.asarray(grid))
+        found["mean"] = Variable(("first", "second"), np.asarray(joint["mean"]))
+    return Node(variables=found)
 
 
 def _column(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

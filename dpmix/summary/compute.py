@@ -12,10 +12,11 @@ from dpmix.spec.run import RunSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
 from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
-from dpmix.summary.density import choose_grid, posterior_density
+from dpmix.summary.density import posterior_density
 from dpmix.summary.diagnostics import describe
+from dpmix.summary.families.base import Floats
+from dpmix.summary.grids import choose_grids
 from dpmix.summary.guarantee import guarantee_in_words
-from dpmix.summary.prior import Floats
 from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.result import Acceptance, ClusterCounts, Provenance, Summary
 
@@ -33,15 +34,14 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     Raises
     ------
     DataError
-        When the chains are of another model than a normal mixture, hold bad components, or give no grid;
-        when a baseline is asked for that this release does not have.
+        When the chains hold bad components or give no grid; when a baseline is asked for that this release
+        does not have.
     """
-    grid = choose_grid(chains, options.grid)
-    posterior = posterior_density(chains, grid, options.level)
-    density = posterior.density
+    posterior = posterior_density(chains, choose_grids(chains, options.grid), options.level)
+    densities = dict(posterior.densities)
     if options.baseline is not None:
-        values, bandwidth = _baseline(chains, grid)
-        density = replace(density, baseline=values, baseline_bandwidth=bandwidth)
+        values, bandwidth = _baseline(chains, posterior.density.grid)
+        densities[""] = replace(posterior.density, baseline=values, baseline_bandwidth=bandwidth)
     series = _series(chains) | dict(posterior.series)
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     support, counts = np.unique(chains.n_clusters, return_counts=True)
@@ -52,10 +52,11 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     }
     acceptance = _acceptance(chains)
     remarks = convergence_remarks(parameters, acceptance, chains)
-    remarks += release_remarks(posterior.density.hellinger_from_prior, posterior.hellinger_bias, chains)
+    remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
-        density=density,
+        densities=densities,
+        hellinger=posterior.hellinger,
         n_clusters=ClusterCounts(support, counts / counts.sum()),
         acceptance=acceptance,
         seconds=seconds,
@@ -65,6 +66,8 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
         series=series,
         chain_ids=chains.ids,
         released=chains.observed,
+        n=chains.n,
+        joint=posterior.joint,
         band_draws=posterior.band_draws,
         provenance=_provenance(chains),
     )
@@ -83,7 +86,15 @@ def _baseline(chains: Chains, grid: Floats) -> Baseline:
     """Return the deconvolution estimate from the released values of the column that was fitted."""
     kind = chains.mechanism.get("kind")
     if kind not in ("laplace", "gaussian", "none"):
-        raise DataError(f"summary.baseline: deconvolution_kde is for laplace, gaussian or none, not {kind}")
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
+            f"not for {kind}"
+        )
+    if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column, and these chains are of "
+            f"{chains.observed.shape[1]}"
+        )
     scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
     return deconvolution_kde(chains.observed, Noise(kind, scale), grid)
 
@@ -97,9 +108,9 @@ def _acceptance(chains: Chains) -> Acceptance:
 
 
 def _provenance(chains: Chains) -> Provenance:
-    attrs, mechanism, n = chains.attrs, chains.mechanism, chains.observed.shape[0]
+    attrs, mechanism, n = chains.attrs, chains.mechanism, chains.n
     facts = {
-        "Released records": str(n),
+        ("Records" if attrs.get("trust") == "global" else "Released records"): str(n),
         "Chains": f"{len(chains.ids)} (ids {', '.join(map(str, chains.ids.tolist()))})",
         "Saved draws per chain": str(chains.draws),
         "Sampling time": f"{chains.seconds.sum():.1f} s over all chains",

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmix.errors import DataError
 from dpmix.store.chains_reader import Chains
+from dpmix.summary.families.base import Family, Floats
+from dpmix.summary.families.choose import Column, columns_of, family_of
+from dpmix.summary.families.multivariate import NormalInverseWishart
+from dpmix.summary.grids import density_points, labels, spread
 from dpmix.summary.hellinger import distance_from_prior
+from dpmix.summary.joint import Joint, correlations, joint_density, joint_distance
 from dpmix.summary.measures import Measures, draw_measures, join, state_measures
-from dpmix.summary.prior import Floats, NormalInverseGamma
 
 BAND_DRAWS = 10_000
 DISTANCE_DRAWS = 4_000
-DEFAULT_POINTS = 200
 _BLOCK = 2048
 _COLUMNS = 256
 
@@ -60,75 +61,36 @@ class DensityPosterior:
 
     Parameters
     ----------
-    density : Density
-        Mean from all saved states; bands from `band_draws` evenly spaced ones.
+    densities : mapping of str to Density
+        By column, under "" where there is only one. Means are from all saved states, bands from `band_draws`
+        evenly spaced ones.
+    hellinger : float
+        Hellinger distance of the density of a record, of all columns together, from the prior predictive.
     hellinger_bias : float
-        What Monte Carlo error adds to the square of `density.hellinger_from_prior`, on average.
+        What Monte Carlo error adds to its square, on average.
     series : mapping of str to float64 array (C, D)
         Scalars of the random density at each saved state: `mean` and `sd` of a record, and the density at
-        three points (keys such as `density[3.5]`).
+        three points (keys such as `density[3.5]`); by column where there are several, and the correlations.
     band_draws : int
         Number of draws behind the bands.
+    joint : Joint or None
+        Density of both columns, where there are two.
     """
 
-    density: Density
+    densities: Mapping[str, Density]
+    hellinger: float
     hellinger_bias: float
     series: Mapping[str, Floats]
     band_draws: int
+    joint: Joint | None = None
+
+    @property
+    def density(self) -> Density:
+        """The density of the first column, which mostly is the only one."""
+        return next(iter(self.densities.values()))
 
 
-def base_measure(chains: Chains) -> NormalInverseGamma:
-    """Return the base measure that the chains were run with.
-
-    Raises
-    ------
-    DataError
-        When the fit is no mixture of normals with a normal-inverse-gamma base measure.
-    """
-    model = chains.spec.get("model") or {}
-    asked = (
-        model.get("kind", "mixture"),
-        model.get("kernel", "normal"),
-        (model.get("base") or {}).get("kind", "nig"),
-    )
-    if asked != ("mixture", "normal", "nig"):
-        raise DataError(
-            "summarize knows mixtures with kernel normal and base nig, and these chains are of a "
-            f"{asked[0]} with kernel {asked[1]} and base {asked[2]}"
-        )
-    c = chains.constants
-    return NormalInverseGamma(c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"])
-
-
-def choose_grid(chains: Chains, grid: tuple[float, float, int] | None) -> Floats:
-    """Return the grid asked for, or a default one.
-
-    The default is the public domain widened by a tenth of its width on each side, with 200 points; without a
-    domain it is the range of the released values.
-
-    Raises
-    ------
-    DataError
-        When there is neither a grid nor anything to take one from.
-    """
-    if grid is not None:
-        return np.linspace(float(grid[0]), float(grid[1]), int(grid[2]))
-    domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
-    bounds = np.asarray(domain, dtype=np.float64).ravel() if domain is not None else np.empty(0)
-    if bounds.size == 2 and bounds[0] < bounds[1]:
-        margin = 0.1 * (bounds[1] - bounds[0])
-        return np.linspace(bounds[0] - margin, bounds[1] + margin, DEFAULT_POINTS)
-    if chains.observed.size and np.ptp(chains.observed) > 0:
-        return np.linspace(chains.observed.min(), chains.observed.max(), DEFAULT_POINTS)
-    raise DataError("no grid to report the density on: give --set 'summary.grid=[lo, hi, points]'")
-
-
-def density_points(grid: Floats) -> Floats:
-    """Points at a quarter, half and three quarters of the grid's range, where the density is monitored."""
-    return np.linspace(grid[0], grid[-1], 5)[1:4]
-
-
-def posterior_density(chains: Chains, grid: Floats, level: float) -> DensityPosterior:
+def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> DensityPosterior:
     """Go once through the components of all chains.
 
     For each saved state one P is drawn (`dpmix.summary.measures`), its leftover mass w_0 from a generator
@@ -139,64 +101,107 @@ def posterior_density(chains: Chains, grid: Floats, level: float) -> DensityPost
     ----------
     chains : Chains
         What `read_chains` gives.
-    grid : float64 array (points,)
-        Increasing points.
+    grids : sequence of float64 array (points,)
+        Increasing points, for each column.
     level : float
         Pointwise probability of the band.
     """
-    base, discount = base_measure(chains), chains.constants["discount"]
-    points = density_points(grid)
-    shape = chains.n_clusters.shape
-    names = ["mean", "sd", *_labels(points)]
-    series = {name: np.empty(shape) for name in names}
-    wanted = spread(shape[1], max(1, BAND_DRAWS // shape[0]))
-    total = np.zeros(grid.size)
+    source, discount = family_of(chains), chains.constants["discount"]
+    columns = columns_of(chains, source)
+    works = [_Work(column, grid, chains) for column, grid in zip(columns, grids, strict=True)]
+    pairs = _Correlations(source, columns, chains) if isinstance(source, NormalInverseWishart) else None
+    count, draws = chains.n_clusters.shape
+    wanted = spread(draws, max(1, BAND_DRAWS // count))
     kept: list[Measures] = []
     states: list[tuple[int, Measures]] = []
     for block in chains.blocks(_BLOCK):
         rows = slice(block.start, block.start + block.weights.shape[0])
-        state = state_measures(block.weights, block.means, block.variances)
-        total += state.total(grid, base)
+        state = state_measures(block.weights, block.parameters, source)
         rng = _generator(chains, int(chains.ids[block.chain]), block.start)
-        drawn = draw_measures(state, chains.concentration[block.chain, rows], discount, base, rng)
-        series["mean"][block.chain, rows], series["sd"][block.chain, rows] = drawn.moments(base)
-        at_points = drawn.densities(points, base)
-        for column, name in enumerate(names[2:]):
-            series[name][block.chain, rows] = at_points[:, column]
+        drawn = draw_measures(state, chains.concentration[block.chain, rows], discount, source, rng)
+        for work in works:
+            work.add((block.chain, rows), _of(state, work.column), _of(drawn, work.column))
+        if pairs is not None:
+            pairs.add((block.chain, rows), drawn)
         chosen = wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start
         kept.append(drawn.take(chosen))
         states.append((block.chain, state.take(chosen)))
-    lower, upper = bands(join(kept), grid, level, base)
-    distance, bias = distance_from_prior(_batches(states), base, _generator(chains, -1, 0))
-    density = Density(grid, total / chains.n_clusters.size, lower, upper, base.predictive(grid), distance)
-    return DensityPosterior(density, bias, series, wanted.size * shape[0])
+    last, batches = join(kept), _batches(states)
+    densities, bias = {}, 0.0
+    for number, work in enumerate(works):
+        parts = [_of(batch, work.column) for batch in batches]
+        rng = _generator(chains, -1 - number, 0)
+        densities[work.column.name], bias = work.finish(_of(last, work.column), parts, level, rng)
+    series = {name: values for work in works for name, values in work.series.items()}
+    if pairs is None or not isinstance(source, NormalInverseWishart):
+        only = densities[""].hellinger_from_prior
+        return DensityPosterior(densities, only, bias, series, wanted.size * count)
+    distance, bias = joint_distance(batches, source, _generator(chains, 0, -1))
+    joint = None
+    if len(columns) == 2:
+        names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
+        joint = joint_density(join([part for _, part in states]), source, names, axes)
+    return DensityPosterior(densities, distance, bias, series | pairs.series, wanted.size * count, joint)
 
 
-def bands(measures: Measures, grid: Floats, level: float, base: NormalInverseGamma) -> tuple[Floats, Floats]:
+class _Work:
+    """The sums and series of one column."""
+
+    def __init__(self, column: Column, grid: Floats, chains: Chains) -> None:
+        self.column, self.grid = column, grid
+        self.points = density_points(grid)
+        names = [column.label("mean"), column.label("sd"), *labels(self.points, column.name)]
+        self.series = {name: np.empty(chains.n_clusters.shape) for name in names}
+        self.total, self.states = np.zeros(grid.size), chains.n_clusters.size
+
+    def add(self, where: tuple[int, slice], state: Measures, drawn: Measures) -> None:
+        """Add a block of states, and the draws of P given them."""
+        family = self.column.family
+        self.total += state.total(self.grid, family)
+        values = [*drawn.moments(family), *drawn.densities(self.points, family).T]
+        for name, value in zip(self.series, values, strict=True):
+            self.series[name][where] = value
+
+    def finish(
+        self, drawn: Measures, batches: list[Measures], level: float, rng: np.random.Generator
+    ) -> tuple[Density, float]:
+        """Return the density with its bands, and the bias of its squared distance from the prior."""
+        family = self.column.family
+        lower, upper = bands(drawn, self.grid, level, family)
+        distance, bias = distance_from_prior(batches, family, rng)
+        prior = family.predictive(self.grid)
+        return Density(self.grid, self.total / self.states, lower, upper, prior, distance), bias
+
+
+class _Correlations:
+    """Series of the correlations of a record's columns."""
+
+    def __init__(self, family: NormalInverseWishart, columns: list[Column], chains: Chains) -> None:
+        names = [column.name for column in columns]
+        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        self.family = family
+        self.series = {f"correlation[{a},{b}]": np.empty(chains.n_clusters.shape) for a, b in pairs}
+
+    def add(self, where: tuple[int, slice], drawn: Measures) -> None:
+        """Add the draws of P given a block of states."""
+        for values, found in zip(self.series.values(), correlations(drawn, self.family).T, strict=True):
+            values[where] = found
+
+
+def _of(measures: Measures, column: Column) -> Measures:
+    """Return the marginal mixtures of one column."""
+    return Measures(measures.counts, measures.weights, column.atoms(measures.atoms), measures.rest)
+
+
+def bands(measures: Measures, grid: Floats, level: float, family: Family) -> tuple[Floats, Floats]:
     """Equal-tailed pointwise band of the densities of `measures`, shapes (points,)."""
     tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
     parts = [
-        np.quantile(measures.densities(grid[start : start + _COLUMNS], base), tails, axis=0)
+        np.quantile(measures.densities(grid[start : start + _COLUMNS], family), tails, axis=0)
         for start in range(0, grid.size, _COLUMNS)
     ]
     lower, upper = np.concatenate(parts, axis=1)
     return lower, upper
-
-
-def spread(size: int, most: int) -> NDArray[np.int64]:
-    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
-    if size <= most:
-        return np.arange(size)
-    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]
-
-
-def _labels(points: Floats) -> list[str]:
-    """Names of the densities at `points`, with as many digits as tell them apart."""
-    for digits in range(4, 18):
-        names = [f"density[{point:.{digits}g}]" for point in points]
-        if len(set(names)) == len(names):
-            break
-    return names
 
 
 def _batches(states: list[tuple[int, Measures]]) -> list[Measures]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from arviz_stats.base import array
 
-from dpmix.summary.prior import Floats
+from dpmix.summary.families.base import Floats
 
 MIN_DRAWS = 4
 _ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmix.summary.families.base import Family, Floats, levels_of_nodes
 from dpmix.summary.measures import Measures, join
-from dpmix.summary.prior import Floats, NormalInverseGamma
 
 _LEVELS = 500
 _SAMPLE = 20_000
+_NEAR = 1e4
 
 
 def hellinger(nodes: Floats, first: Floats, second: Floats) -> float:
@@ -25,23 +26,21 @@ def hellinger(nodes: Floats, first: Floats, second: Floats) -> float:
     return float(np.sqrt(max(0.0, 1.0 - affinity)))
 
 
-def nodes_for(measures: Measures, base: NormalInverseGamma, rng: np.random.Generator) -> Floats:
+def nodes_for(measures: Measures, family: Family, rng: np.random.Generator) -> Floats:
     """Points dense where the prior predictive or the mean of `measures` has mass, and far into both tails.
 
     Returns
     -------
     float64 array
-        About a thousand increasing points: quantiles of both at levels evenly spaced in logit, the prior's
-        down to 1e-9 and the posterior's as far as a sample of 20,000 shows them.
+        About a thousand increasing points: those of the prior predictive, and quantiles of the posterior at
+        levels evenly spaced in logit, as far as a sample of 20,000 shows them.
     """
-    far, near = np.log(1e9), np.log(1e4)
-    prior = base.predictive_quantile(_expit(np.linspace(-far, far, _LEVELS)))
-    parts = [prior]
+    parts = [family.nodes()]
     mass = measures.weights.sum()
     if mass > 0.0:
         chosen = rng.choice(measures.weights.size, size=_SAMPLE, p=measures.weights / mass)
-        sample = rng.normal(measures.means[chosen], measures.sds[chosen])
-        parts.append(np.quantile(sample, _expit(np.linspace(-near, near, _LEVELS))))
+        sample = family.sample(measures.atoms[:, chosen], rng)
+        parts.append(np.quantile(sample, levels_of_nodes(_NEAR, _LEVELS)))
         spread = sample.max() - sample.min()
         parts.append(sample.min() - spread * np.linspace(0.5, 0.01, 20))
         parts.append(sample.max() + spread * np.linspace(0.01, 0.5, 20))
@@ -49,7 +48,7 @@ def nodes_for(measures: Measures, base: NormalInverseGamma, rng: np.random.Gener
 
 
 def distance_from_prior(
-    batches: list[Measures], base: NormalInverseGamma, rng: np.random.Generator
+    batches: list[Measures], family: Family, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Hellinger distance of the batches' mean density from the prior predictive, and its Monte Carlo bias.
 
@@ -57,8 +56,8 @@ def distance_from_prior(
     ----------
     batches : list of Measures
         Stretches of chains, long enough to be nearly independent of each other; at least one.
-    base : NormalInverseGamma
-        G0.
+    family : Family
+        Kernel and base measure.
     rng : numpy.random.Generator
         For the choice of nodes only.
 
@@ -71,16 +70,13 @@ def distance_from_prior(
         Var(f) / (8 f), estimated from the spread of the batches; 0 with one batch.
     """
     sizes = np.asarray([batch.counts.size for batch in batches], dtype=np.float64)
-    nodes = nodes_for(join(batches), base, rng)
-    each = np.stack([b.total(nodes, base) for b in batches]) / sizes[:, None]
+    family = family.for_distance()
+    nodes = nodes_for(join(batches), family, rng)
+    each = np.stack([b.total(nodes, family) for b in batches]) / sizes[:, None]
     mean = (sizes @ each) / sizes.sum()
-    distance = hellinger(nodes, mean, base.predictive(nodes))
+    distance = hellinger(nodes, mean, family.predictive(nodes))
     if len(batches) == 1:
         return distance, 0.0
     variance = each.var(axis=0, ddof=1) / len(batches)
     bias = float(np.trapezoid(variance / np.maximum(mean, 1e-300), nodes)) / 8.0
     return distance, bias
-
-
-def _expit(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-x))

@@ -18,50 +18,60 @@ left then lies on so many atoms that its mean stands for it well).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from dpmix.summary.prior import Floats, NormalInverseGamma
+from dpmix.summary.families.base import Family, Floats
 
 TOLERANCE = 5e-5
 MAX_STICKS = 300
 _BLOCK = 1 << 17
 
 
+class Source(Protocol):
+    """Where atoms come from: a family on the line, or the multivariate one."""
+
+    def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
+        """Return atoms (parameters, size) from components as chains files hold them."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw `size` independent atoms from G0."""
+
+
 @dataclass(frozen=True)
 class Measures:
-    """A batch of D finite normal mixtures, stored one after another.
+    """A batch of D finite mixtures, stored one after another.
 
     Parameters
     ----------
     counts : int64 array (D,)
         Number of atoms of each draw; zero is allowed.
-    weights, means, sds : float64 arrays (counts.sum(),)
-        The atoms, in the data's units.
+    weights : float64 array (counts.sum(),)
+        Weights of the atoms.
+    atoms : float64 array (parameters, counts.sum())
+        Their parameters, with the rows of the family that they are of, in the data's units.
     rest : float64 array (D,)
         Mass that lies on no atom and stands for the prior predictive.
     """
 
     counts: np.ndarray[tuple[int], np.dtype[np.int64]]
     weights: Floats
-    means: Floats
-    sds: Floats
+    atoms: Floats
     rest: Floats
 
     def take(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Measures:
         """Return the draws whose numbers, in increasing order, are in `chosen`."""
         keep = np.zeros(self.counts.size, dtype=bool)
         keep[chosen] = True
-        atoms = np.repeat(keep, self.counts)
-        return Measures(
-            self.counts[keep], self.weights[atoms], self.means[atoms], self.sds[atoms], self.rest[keep]
-        )
+        inside = np.repeat(keep, self.counts)
+        return Measures(self.counts[keep], self.weights[inside], self.atoms[:, inside], self.rest[keep])
 
-    def densities(self, grid: Floats, base: NormalInverseGamma) -> Floats:
+    def densities(self, grid: Floats, family: Family) -> Floats:
         """Density of each draw at each point of `grid`: shape (D, grid.size)."""
-        out = self.rest[:, None] * base.predictive(grid)[None, :]
+        out = self.rest[:, None] * family.predictive(grid)[None, :]
         stops = np.cumsum(self.counts)
         size = max(1, _BLOCK // max(1, grid.size))
         first = 0
@@ -70,33 +80,34 @@ class Measures:
             last = max(first + 1, int(np.searchsorted(stops, start + size, side="right")))
             inside = slice(start, stops[last - 1])
             if inside.start < inside.stop:
-                kernels = _kernels(self.weights[inside], self.means[inside], self.sds[inside], grid)
+                kernels = family.densities(self.weights[inside], self.atoms[:, inside], grid)
                 full = first + np.flatnonzero(self.counts[first:last])
                 out[full] += np.add.reduceat(kernels, stops[full] - self.counts[full] - start, axis=0)
             first = last
         return out
 
-    def total(self, grid: Floats, base: NormalInverseGamma) -> Floats:
+    def total(self, grid: Floats, family: Family) -> Floats:
         """Sum of the densities of all draws at each point of `grid`: shape (grid.size,)."""
-        out = float(self.rest.sum()) * base.predictive(grid)
+        out = float(self.rest.sum()) * family.predictive(grid)
         size = max(1, _BLOCK // max(1, grid.size))
         for start in range(0, self.weights.size, size):
             inside = slice(start, start + size)
-            out += _kernels(self.weights[inside], self.means[inside], self.sds[inside], grid).sum(axis=0)
+            out += family.densities(self.weights[inside], self.atoms[:, inside], grid).sum(axis=0)
         return out
 
-    def moments(self, base: NormalInverseGamma) -> tuple[Floats, Floats]:
+    def moments(self, family: Family) -> tuple[Floats, Floats]:
         """Mean and standard deviation of a record Y under each draw, shapes (D,).
 
-        Where the prior predictive has no variance (a <= 1) the mass on no atom is left out.
+        Where the prior predictive has no variance the mass on no atom is left out.
         """
         owner = np.repeat(np.arange(self.counts.size), self.counts)
         size = self.counts.size
-        first: Floats = _sums(owner, self.weights * self.means, size)
-        square: Floats = _sums(owner, self.weights * (self.sds**2 + self.means**2), size)
-        second_of_rest = base.predictive_second_moment()
+        means, variances = family.moments(self.atoms)
+        first: Floats = _sums(owner, self.weights * means, size)
+        square: Floats = _sums(owner, self.weights * (variances + means**2), size)
+        first_of_rest, second_of_rest = family.predictive_moments()
         if np.isfinite(second_of_rest):
-            first = first + self.rest * base.mu0
+            first = first + self.rest * first_of_rest
             square = square + self.rest * second_of_rest
         else:
             mass = _sums(owner, self.weights, size)
@@ -109,30 +120,34 @@ def join(parts: list[Measures]) -> Measures:
     return Measures(
         np.concatenate([p.counts for p in parts]),
         np.concatenate([p.weights for p in parts]),
-        np.concatenate([p.means for p in parts]),
-        np.concatenate([p.sds for p in parts]),
+        np.concatenate([p.atoms for p in parts], axis=1),
         np.concatenate([p.rest for p in parts]),
     )
 
 
-def state_measures(weights: Floats, means: Floats, variances: Floats) -> Measures:
+def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: Source) -> Measures:
     """Take saved states with w_0 as one lump on the prior predictive: the exact mean over Q.
 
     Parameters
     ----------
-    weights, means, variances : float64 arrays (D, components)
-        Saved components, NaN where a state has fewer.
+    weights : float64 array (D, components)
+        Saved weights, NaN where a state has fewer components.
+    parameters : mapping of str to float64 array (D, components, ..)
+        The components' parameters as chains files hold them.
+    source : Source
+        Their family.
     """
     there = np.isfinite(weights)
     rest = np.maximum(1.0 - np.where(there, weights, 0.0).sum(axis=1), 0.0)
-    return Measures(there.sum(axis=1), weights[there], means[there], np.sqrt(variances[there]), rest)
+    atoms = source.atoms({name: values[there] for name, values in parameters.items()})
+    return Measures(there.sum(axis=1), weights[there], atoms, rest)
 
 
 def draw_measures(
     states: Measures,
     concentration: Floats,
     discount: float,
-    base: NormalInverseGamma,
+    source: Source,
     rng: np.random.Generator,
 ) -> Measures:
     """Spread the mass w_0 of each state over atoms of Q ~ PY(discount, concentration + k discount, G0).
@@ -145,8 +160,8 @@ def draw_measures(
         Concentration alpha of each state.
     discount : float
         Discount d, 0 <= d < 1.
-    base : NormalInverseGamma
-        G0.
+    source : Source
+        Draws from G0.
     rng : numpy.random.Generator
         Source of the sticks and atoms.
     """
@@ -166,14 +181,13 @@ def draw_measures(
     if not owners:
         return states
     new_owner, new_weight = np.concatenate(owners), np.concatenate(pieces)
-    new_mean, new_variance = base.draw(rng, new_owner.size)
+    new = source.draw(rng, new_owner.size)
     owner = np.concatenate([np.repeat(np.arange(states.counts.size), states.counts), new_owner])
     order = np.argsort(owner, kind="stable")
     return Measures(
         states.counts + np.bincount(new_owner, minlength=states.counts.size),
         np.concatenate([states.weights, new_weight])[order],
-        np.concatenate([states.means, new_mean])[order],
-        np.concatenate([states.sds, np.sqrt(new_variance)])[order],
+        np.concatenate([states.atoms, new], axis=1)[:, order],
         states.rest * left,
     )
 
@@ -186,13 +200,3 @@ def _lost(mass: Floats, strength: Floats, discount: float, stick: int) -> Floats
 def _sums(owner: Any, values: Floats, size: int) -> Floats:
     """Sum of the values of each owner 0 .. size - 1."""
     return np.asarray(np.bincount(owner, values, minlength=size), dtype=np.float64)
-
-
-def _kernels(weights: Floats, means: Floats, sds: Floats, grid: Floats) -> Floats:
-    """Weighted normal densities, shape (atoms, grid.size)."""
-    out: Floats = (grid[None, :] - means[:, None]) * (np.sqrt(0.5) / sds)[:, None]
-    np.multiply(out, out, out=out)
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    out *= (weights / (np.sqrt(2.0 * np.pi) * sds))[:, None]
-    return out

@@ -101,7 +101,7 @@ def release_remarks(distance: float, bias: float, chains: Chains) -> list[Remark
         texts.append("The release comes from simulated data: it protects nobody and describes nobody.")
     elif not is_private(chains.attrs):
         texts.append("The release is marked as not private: its noise can be reproduced.")
-    delta, n = float(chains.attrs.get("delta", 0.0)), chains.observed.shape[0]
+    delta, n = float(chains.attrs.get("delta", 0.0)), chains.n
     if n and delta >= 1.0 / n:
         texts.append(
             f"delta = {delta:.3g} is 1/n or more: that much permits publishing somebody's record verbatim."

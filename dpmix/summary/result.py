@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.prior import Floats
+from dpmix.summary.families.base import Floats
+from dpmix.summary.joint import Joint
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,10 @@ class Summary:
     parameters : mapping of str to Scalar
         `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a record under
         the random density, and that density at three points. None depends on how components are numbered.
-    density : Density
-        The density of a record.
+    densities : mapping of str to Density
+        The density of a record, by column; under "" where there is only one.
+    hellinger : float
+        Hellinger distance of the posterior mean density from the prior predictive, of all columns together.
     n_clusters : ClusterCounts
         Posterior of the number of clusters.
     acceptance : Acceptance
@@ -89,6 +92,10 @@ class Summary:
         Ids of the chains.
     released : float64 array
         The release, noise included.
+    n : int
+        Number of confidential records.
+    joint : Joint or None
+        Density of both columns together, where there are two.
     band_draws : int
         Number of draws behind the bands.
     provenance : Provenance
@@ -96,7 +103,8 @@ class Summary:
     """
 
     parameters: Mapping[str, Scalar]
-    density: Density
+    densities: Mapping[str, Density]
+    hellinger: float
     n_clusters: ClusterCounts
     acceptance: Acceptance
     seconds: float
@@ -106,8 +114,15 @@ class Summary:
     series: Mapping[str, Floats] = field(repr=False)
     chain_ids: NDArray[np.int64] = field(repr=False)
     released: Floats = field(repr=False)
+    n: int = field(repr=False)
+    joint: Joint | None = field(repr=False)
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
+
+    @property
+    def density(self) -> Density:
+        """The density of the first column, which mostly is the only one."""
+        return next(iter(self.densities.values()))
 
     @property
     def warnings(self) -> list[str]:
@@ -120,27 +135,23 @@ class Summary:
         return [remark.text for remark in self.remarks if remark.convergence]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value)."""
-        d = self.density
-        baseline = (
-            {}
-            if d.baseline is None
-            else {"baseline": d.baseline.tolist(), "baseline_bandwidth": d.baseline_bandwidth}
-        )
+        """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
+
+        With several columns `density` holds one object a column, by name, and `joint` what concerns them all.
+        """
+        return dict(_plain(self.contents()))
+
+    def contents(self) -> dict[str, Any]:
+        """Return what `to_json` does, with arrays as they are."""
+        densities: dict[str, Any] = {name: _density(d) for name, d in self.densities.items()}
+        several = "" not in densities
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
-            "density": {
-                "grid": d.grid.tolist(),
-                "mean": d.mean.tolist(),
-                "lower": d.lower.tolist(),
-                "upper": d.upper.tolist(),
-                "prior": d.prior.tolist(),
-                **baseline,
-                "hellinger_from_prior": d.hellinger_from_prior,
-            },
+            "density": densities if several else densities[""],
+            **({"joint": self._joint()} if several else {}),
             "n_clusters": {
-                "support": self.n_clusters.support.tolist(),
-                "probability": self.n_clusters.probability.tolist(),
+                "support": self.n_clusters.support,
+                "probability": self.n_clusters.probability,
             },
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             "seconds": self.seconds,
@@ -148,11 +159,33 @@ class Summary:
             "warnings": self.warnings,
         }
 
+    def _joint(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"columns": list(self.densities), "hellinger_from_prior": self.hellinger}
+        if self.joint is not None:
+            found |= {"grids": list(self.joint.grids), "mean": self.joint.mean}
+        return found
+
     def to_text(self) -> str:
         """Return the headline figures as text for a terminal."""
         from dpmix.summary.text import headline
 
         return headline(self)
+
+
+def _density(d: Density) -> dict[str, Any]:
+    found: dict[str, Any] = {name: getattr(d, name) for name in ("grid", "mean", "lower", "upper", "prior")}
+    if d.baseline is not None:
+        found |= {"baseline": d.baseline, "baseline_bandwidth": d.baseline_bandwidth}
+    return found | {"hellinger_from_prior": d.hellinger_from_prior}
+
+
+def _plain(value: Any) -> Any:
+    """Turn arrays into lists, at any depth."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _scalar(value: Scalar) -> dict[str, Any]:

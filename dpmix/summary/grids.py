@@ -1,0 +1,102 @@
+"""Where densities are reported, and what the series there are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.store.chains_reader import Chains
+from dpmix.summary.families.base import Floats
+from dpmix.summary.families.choose import Column, columns_of, family_of
+
+DEFAULT_POINTS = 200
+Grid = tuple[float, float, int]
+
+
+def choose_grids(chains: Chains, asked: Grid | Sequence[Grid] | None) -> list[Floats]:
+    """Return the grid of each column: the one asked for, or a default one.
+
+    The default is the public domain, with 200 points; widened by a tenth of its width on each side where the
+    kernel is on the whole line. Without a domain it is the range of the released values. Where densities may
+    be infinite, at the ends of the domain of a beta kernel, a point is moved half a step inside.
+
+    Parameters
+    ----------
+    chains : Chains
+    asked : (lo, hi, points), or one such triple a column, optional
+        A single triple is for every column.
+
+    Raises
+    ------
+    DataError
+        When there is neither a grid nor anything to take one from, or there are not as many as columns.
+    """
+    columns = columns_of(chains, family_of(chains))
+    triples = _per_column(asked, len(columns))
+    return [
+        column.family.inside(_grid(chains, number, column, triple))
+        for number, (column, triple) in enumerate(zip(columns, triples, strict=True))
+    ]
+
+
+def _per_column(asked: Grid | Sequence[Grid] | None, count: int) -> Sequence[Grid | None]:
+    if asked is None:
+        return [None] * count
+    if isinstance(asked[0], (int, float)):
+        return [asked] * count  # type: ignore[list-item]  # a single triple
+    if len(asked) != count:
+        raise DataError(
+            f"summary.grid has {len(asked)} grids, and the chains are of {count} "
+            f"{'column' if count == 1 else 'columns'}: give one [lo, hi, points] for each, or one for all"
+        )
+    return asked  # type: ignore[return-value]
+
+
+def _grid(chains: Chains, number: int, column: Column, triple: Grid | None) -> Floats:
+    if triple is not None:
+        return np.linspace(float(triple[0]), float(triple[1]), int(triple[2]))
+    if chains.layout.kernel == "beta":
+        return np.linspace(chains.constants["domain_lo"], chains.constants["domain_hi"], DEFAULT_POINTS)
+    domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
+    bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
+    if number < len(bounds) and bounds[number, 0] < bounds[number, 1]:
+        low, high = bounds[number]
+        margin = 0.1 * (high - low)
+        return np.linspace(low - margin, high + margin, DEFAULT_POINTS)
+    values = on_the_scale_of_data(chains)
+    if values is not None:
+        values = values.reshape(values.shape[0], -1)[:, number]
+        if values.size and np.ptp(values) > 0:
+            return np.linspace(values.min(), values.max(), DEFAULT_POINTS)
+    raise DataError("no grid to report the density on: give --set 'summary.grid=[lo, hi, points]'")
+
+
+def on_the_scale_of_data(chains: Chains) -> Floats | None:
+    """Return the released values where each is about one of the data's, else None."""
+    kinds = ("laplace", "gaussian", "none", "smoothed_histogram")
+    return chains.observed if chains.mechanism.get("kind") in kinds else None
+
+
+def density_points(grid: Floats) -> Floats:
+    """Points at a quarter, half and three quarters of the grid's range, where the density is monitored."""
+    return np.linspace(grid[0], grid[-1], 5)[1:4]
+
+
+def labels(points: Floats, column: str) -> list[str]:
+    """Names of the densities of a column at `points`, with as many digits as tell them apart."""
+    prefix = f"{column}=" if column else ""
+    for digits in range(4, 18):
+        names = [f"density[{prefix}{point:.{digits}g}]" for point in points]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def spread(size: int, most: int) -> NDArray[np.int64]:
+    """At most `most` evenly spaced numbers out of 0 .. size - 1, the last one included."""
+    if size <= most:
+        return np.arange(size)
+    return size - 1 - ((np.arange(most, dtype=np.int64) * size) // most)[::-1]
