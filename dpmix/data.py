@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
-from dpmix.simulate import SIMULATIONS
+from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.tables import load_table
 
@@ -68,7 +68,7 @@ def load_data(spec: RunSpec) -> Data:
         columns = section.columns or ("value",)
         if len(columns) != 1:
             raise SpecError(f"data.columns: {section.simulate} has one column")
-        draws, noise = (np.random.default_rng(s) for s in np.random.SeedSequence(section.seed).spawn(2))
+        draws, noise = generators(section.seed)
         return Data(SIMULATIONS[section.simulate](section.n, draws), tuple(columns), noise)
     assert section.path is not None  # the spec requires it
     values, names = load_table(section.path, section.columns, least=2)
