@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import SpecError
+from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
+from dpmix.release_values import trust_of, value_problem, value_warning
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.tables import load_table
@@ -107,17 +109,32 @@ def load_stated_release(spec: RunSpec) -> Release:
     Raises
     ------
     SpecError
-        When ``release`` or ``mechanism`` is missing, or the mechanism does not say how much noise there is.
+        When ``release`` or ``mechanism`` is missing, or the mechanism does not say how much noise there is,
+        or of how many records a histogram is.
     DataError
-        For what `load_table` refuses.
+        For what `load_table` refuses, and values that cannot come from the mechanism.
     """
     if spec.release is None or spec.release.path is None:
         key = "release" if spec.release is None else "release.path"
         raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
-    values, names = load_table(spec.release.path, spec.release.columns)
-    mechanism, guarantee = stated(spec.mechanism, len(names))
+    path = spec.release.path
+    trust = trust_of(spec.mechanism.kind)
+    n = getattr(spec.mechanism, "n", None)
+    if trust == "global" and n is None:
+        raise SpecError(
+            f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
+            "records it is"
+        )
+    values, names = load_table(path, spec.release.columns)
+    mechanism, guarantee = stated(spec.mechanism, len(names), n)
+    problem = value_problem(mechanism, values)
+    if problem is not None:
+        raise DataError(f"{path} {problem}")
+    warning = None if n is None else value_warning(mechanism, values, n)
+    if warning is not None:
+        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
     none = mechanism["kind"] == "none"
     return Release(
         values=values,
@@ -126,7 +143,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         epsilon=float("inf") if none else guarantee.epsilon,
         delta=guarantee.delta,
         rho=guarantee.rho,
-        n=len(values),
-        trust=guarantee.trust,
+        n=len(values) if n is None else n,
+        trust=trust,
         private=not none,
     )

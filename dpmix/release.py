@@ -28,17 +28,21 @@ class Release:
     Parameters
     ----------
     values : ndarray of float64, shape (n, d)
-        One row per record, one column per column of the data, in the units of the data.
+        One row per record, one column per column of the data, in the units of the data; a wavelet's Haar
+        coefficients, in (j, k) order; a binomial's count. Of a global release: its draws (k, 1), or the
+        noisy counts of its bins (m, 1).
     columns : tuple of str
         Names of the d columns.
     mechanism : dict
-        What JSON can hold of the mechanism: ``kind``, ``scale`` (a list, one per column, as actually used),
-        ``domain`` (list of [lo, hi], or null), ``calibration``, ``requested``, ``granularity``. ``kind`` is
+        What JSON can hold of the mechanism: ``kind``, ``scale`` (a list, one per column, as actually used;
+        one number for all coefficients or counts; empty where there is none), ``domain`` (list of [lo, hi],
+        or null), ``calibration``, ``requested``, ``granularity``, and the mechanism's own: ``levels``;
+        ``trials`` and ``weight``; ``bins``, ``draws`` and ``weight``; ``bins`` and ``noise``. ``kind`` is
         ``"none"`` for unprotected values.
     epsilon, delta, rho : float or None
         Total guarantee over a record's columns; None where it does not apply or is not known.
     n : int
-        Number of records.
+        Number of confidential records.
     adjacency : str
         ``"replacement"``: neighbours differ in one record, and n is public.
     trust : str
@@ -71,7 +75,8 @@ class Release:
         """Check that shapes and names agree."""
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
-        if self.values.shape != (self.n, len(self.columns)):
+        rows = self.n if self.trust == "local" else len(self.values)
+        if self.values.shape != (rows, len(self.columns)) or self.n < 1:
             raise ValueError(f"values of shape {self.values.shape}, n = {self.n}, columns {self.columns}")
 
     def __repr__(self) -> str:
@@ -86,12 +91,62 @@ class Release:
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """Noise scale of each column (Laplace scale or Gaussian standard deviation); empty without noise."""
+        """Noise scale of each column, or the one of all coefficients or counts; empty where there is none."""
         return tuple(float(s) for s in self.mechanism.get("scale") or ())
+
+    def edges(self) -> NDArray[np.float64]:
+        """Return the edges of a wavelet's cells or of a histogram's bins, in the units of the data.
+
+        Returns
+        -------
+        ndarray of float64, shape (cells + 1,)
+            Increasing, from lo to hi; see `equal_edges`.
+
+        Raises
+        ------
+        ValueError
+            For a release that has neither.
+        """
+        if self.kind == "wavelet":
+            cells = 2 ** (int(self.mechanism["levels"]) + 1)
+        elif self.kind in ("smoothed_histogram", "perturbed_histogram"):
+            cells = int(self.mechanism["bins"])
+        else:
+            raise ValueError(f"a {self.kind} release has no cells")
+        low, high = self.mechanism["domain"][0]
+        return equal_edges((float(low), float(high)), cells)
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
         return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust)
+
+
+def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
+    """Return the edges of equal cells of [lo, hi]; mechanisms and their readers take the same ones.
+
+    Cell i holds the y with edges[i] <= y < edges[i + 1], and the last one hi too: see `cell_of`.
+
+    Parameters
+    ----------
+    pair : (lo, hi)
+        Bounds, lo < hi.
+    cells : int
+        Their number, at least 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (cells + 1,)
+        Increasing, unless the cells are narrower than doubles can tell apart.
+    """
+    low, high = pair
+    found = low + (high - low) * (np.arange(cells + 1) / cells)
+    found[0], found[-1] = low, high
+    return np.asarray(found, dtype=np.float64)
+
+
+def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cell of each value, of those with these edges; values outside belong to the end cells."""
+    return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
 
 
 def guarantee_in_words(epsilon: float | None, delta: float | None, rho: float | None, trust: str) -> str:

@@ -18,7 +18,7 @@ from dpmix.mechanisms import from_spec, stated
 from dpmix.mechanisms.base import LocalAdditive, width
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.privacy.gaussian import gaussian_delta
-from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, NoMechanism, WaveletMechanism
+from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, NoisyCountsMechanism, NoMechanism
 
 ONE = ((1.0, 6.0),)
 THREE = ((1.0, 6.0), (0.0, 100.0), (0.1, 0.3))
@@ -192,8 +192,8 @@ def test_bounds_that_are_none_are_refused(pair: tuple[float, float]) -> None:
 def test_kinds_and_bounds_are_refused_by_name() -> None:
     with pytest.raises(PrivacyError, match="none adds no noise"):
         from_spec(NoMechanism(kind="none"), 1)
-    with pytest.raises(SpecError, match="wavelet cannot be applied"):
-        from_spec(WaveletMechanism(kind="wavelet", epsilon=1.0, levels=2), 1)
+    with pytest.raises(SpecError, match="noisy_counts cannot be applied"):
+        from_spec(NoisyCountsMechanism(kind="noisy_counts", epsilon=1.0, levels=(2,), classes=2), 1)
     with pytest.raises(SpecError, match=r"mechanism\.domain: missing"):
         from_spec(LaplaceMechanism(kind="laplace", epsilon=1.0), 1)
     with pytest.raises(SpecError, match="1 pairs of bounds for 2 columns"):
@@ -223,5 +223,5 @@ def test_a_gaussian_release_made_elsewhere_and_a_scale_without_bounds() -> None:
         assert found["scale"] == [2.0, 2.0]
         assert (guarantee.epsilon, guarantee.rho) == (None, None)
     assert stated(NoMechanism(kind="none"), 1)[0] == {"kind": "none"}
-    with pytest.raises(SpecError, match="wavelet cannot be fitted"):
-        stated(WaveletMechanism(kind="wavelet", epsilon=1.0, levels=2), 1)
+    with pytest.raises(SpecError, match="noisy_counts cannot be fitted"):
+        stated(NoisyCountsMechanism(kind="noisy_counts", epsilon=1.0, levels=(2,), classes=2), 1)

@@ -167,9 +167,9 @@ WRONG = [
     ("sampler={kind: neal8, latent: metropolis}", "sampler.latent: metropolis is not for neal8"),
     ("mechansim.kind=laplace", 'mechansim.kind: unknown section; did you mean "mechanism"?'),
     ("mechanism.kind=laplas", 'mechanism.kind: "laplas" is unknown; did you mean "laplace"?'),
-    ("mechanism.kind=x", 'mechanism.kind: "x" is unknown; one of laplace, gaussian, none'),
-    ("mechanism.kind=null", "mechanism.kind: missing; one of laplace, gaussian, none"),
-    ("mechanism.kind=3", "mechanism.kind: 3 is unknown; one of laplace, gaussian, none"),
+    ("mechanism.kind=x", 'mechanism.kind: "x" is unknown; one of laplace, gaussian, wavelet'),
+    ("mechanism.kind=null", "mechanism.kind: missing; one of laplace, gaussian, wavelet"),
+    ("mechanism.kind=3", "mechanism.kind: 3 is unknown; one of laplace, gaussian, wavelet"),
     (
         "mechanism.rho=1",
         "mechanism: states its noise twice (epsilon, rho); laplace takes epsilon, rho or scale",
@@ -327,7 +327,7 @@ def test_no_noise_refuses_what_proposes_confidential_values(kind: str) -> None:
         ([], "a spec is a mapping, a path or a RunSpec, not list"),
         ({1: 2}, "1: unknown key"),
         ({"data": 5}, "data: must be a mapping of keys, not 5"),
-        ({"mechanism": {"epsilon": 5}}, "mechanism.kind: missing; one of laplace, gaussian, none"),
+        ({"mechanism": {"epsilon": 5}}, "mechanism.kind: missing; one of laplace, gaussian, wavelet"),
     ],
 )
 def test_what_is_no_spec_at_all(source: Any, expected: str) -> None:

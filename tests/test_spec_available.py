@@ -12,10 +12,6 @@ from dpmix.spec.available import KINDS, NOT_YET
 from tests.specs import message
 
 UNAVAILABLE: dict[str, dict[str, Any]] = {
-    "wavelet": {"epsilon": 1, "levels": 4, "calibration": "paper"},
-    "binomial": {"epsilon": 1, "trials": 8},
-    "smoothed_histogram": {"epsilon": 1, "bins": 8, "draws": 10, "n": 100},
-    "perturbed_histogram": {"epsilon": 1, "bins": 8, "n": 100, "noise": "geometric"},
     "noisy_counts": {"epsilon": 1, "levels": [3, 3], "classes": 2, "n": 100},
     "clamped_moments": {"epsilon": 1, "bounds": [[-1, 1], [-2, 2]], "n": 100},
     "log_moments": {"epsilon1": 1, "epsilon2": 1, "thresholds": [0.1, 0.01], "n": 100, "split": 0.5},
@@ -26,7 +22,9 @@ UNAVAILABLE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", UNAVAILABLE)
 def test_unavailable_mechanisms_are_checked_and_then_refused_by_name(kind: str) -> None:
     refused = f"mechanism.kind: {kind} is not available in this version of dpmix; "
-    refused += "available: laplace, gaussian, none"
+    refused += (
+        "available: laplace, gaussian, wavelet, binomial, smoothed_histogram, perturbed_histogram, none"
+    )
     contents = {"mechanism": {"kind": kind, **UNAVAILABLE[kind]}}
     assert message(source=contents) == refused
     contents["mechanism"]["epsilons"] = 1

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmix.data import load_data
 from dpmix.errors import SpecError
-from dpmix.mechanisms import LocalAdditive, from_spec
+from dpmix.mechanisms import Mechanism, from_spec, needs_n
 from dpmix.spec import RunSpec, load_spec
 
 
@@ -19,7 +20,9 @@ def calibrate(
     *,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Return the noise and the guarantee of a spec's mechanism; no data are read.
+    """Return the noise and the guarantee of a spec's mechanism.
+
+    No data are read, but for their number where the guarantee depends on it and the spec does not say it.
 
     Parameters
     ----------
@@ -33,9 +36,11 @@ def calibrate(
     Returns
     -------
     dict
-        Those of ``epsilon``, ``delta``, ``rho``, ``scale`` and ``sensitivity`` that apply: the totals over a
-        record's columns as a release would record them; scale and sensitivity in the units of the data, as
-        lists where there are several columns.
+        Those of ``epsilon``, ``delta``, ``rho``, ``scale``, ``sensitivity`` and ``weight`` that apply: the
+        totals over a record's columns as a release would record them; scale and sensitivity in the units of
+        the data, of a wavelet's coefficients or of counts, as lists where there are several columns. Where a
+        wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives, beside
+        ``epsilon_requested`` and ``sensitivity_paper``.
 
     Raises
     ------
@@ -43,6 +48,8 @@ def calibrate(
         When the spec is not one, or lacks what is needed.
     PrivacyError
         When the guarantee cannot be met.
+    DataError
+        When the number of records is needed and the data cannot be read.
     """
     checked = load_spec(spec, overrides)
     mechanism = mechanism_of(checked)
@@ -52,17 +59,15 @@ def calibrate(
         value = getattr(total, name)
         if value is not None:
             found[name] = value
-    for name in ("scale", "sensitivity"):
-        values = list(getattr(mechanism, name))
-        found[name] = values[0] if len(values) == 1 else values
-    n = checked.data.n if checked.data is not None else None
+    found |= mechanism.figures()
+    n = found.get("n", checked.data.n if checked.data is not None else None)
     warning = delta_warning(total.delta, n)
     if warning and not quiet:
         print(f"dpmix: {warning}", file=sys.stderr)
     return found
 
 
-def mechanism_of(spec: RunSpec, columns: int | None = None) -> LocalAdditive:
+def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None) -> Mechanism:
     """Return the calibrated mechanism of a spec.
 
     Parameters
@@ -72,9 +77,13 @@ def mechanism_of(spec: RunSpec, columns: int | None = None) -> LocalAdditive:
     columns : int, optional
         Number of columns; else that of the names in ``data`` or ``release``, or of the pairs of bounds.
 
+    n : int, optional
+        Number of confidential records; else that of the spec, or of the data where the guarantee depends on
+        it.
+
     Raises
     ------
-    SpecError, PrivacyError
+    SpecError, PrivacyError, DataError
         As `calibrate`.
     """
     if spec.mechanism is None:
@@ -82,7 +91,9 @@ def mechanism_of(spec: RunSpec, columns: int | None = None) -> LocalAdditive:
     if columns is None:
         named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
         columns = len(named[0]) if named else len(spec.mechanism.domain or ((),))
-    return from_spec(spec.mechanism, columns)
+    if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
+        n = spec.data.n or len(load_data(spec).values)
+    return from_spec(spec.mechanism, columns, n)
 
 
 def delta_warning(delta: float | None, n: int | None) -> str | None:

@@ -12,14 +12,13 @@ from typing import Any
 from dpmix.api.calibrate import delta_warning, mechanism_of
 from dpmix.data import load_data
 from dpmix.errors import PrivacyError, UsageError
-from dpmix.mechanisms import LocalAdditive
+from dpmix.mechanisms import Mechanism, needs_n
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.atomic import check_output
 from dpmix.store.release import write_release
 
 _LARGE = 20_000
-_NOISE = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
 
 
 def privatize(
@@ -74,11 +73,12 @@ def privatize(
     checked = load_spec(spec, overrides)
     if seed is not None:
         checked = _seeded(checked, seed)
-    mechanism = mechanism_of(checked)
+    section = checked.mechanism
+    if section is None or not needs_n(section):
+        mechanism_of(checked)  # what cannot be met is said before the data are read
     target = None if output is None else _target(checked, Path(output), force)
     data = load_data(checked)
-    if len(data.columns) != len(mechanism.domain):
-        mechanism = mechanism_of(checked, len(data.columns))
+    mechanism = mechanism_of(checked, len(data.columns), len(data.values))
     total = data.values.size
     with _bar(total, progress, quiet) as report:
         if data.rng is not None:
@@ -100,7 +100,9 @@ def privatize(
 
 
 def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()) -> str:
-    """Say what `privatize` would do, without reading data or drawing noise.
+    """Say what `privatize` would do, without drawing noise.
+
+    Data are not read, but for their number where the guarantee depends on it and the spec does not say it.
 
     Raises
     ------
@@ -113,21 +115,19 @@ def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: 
     return in_words(mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
 
 
-def in_words(mechanism: LocalAdditive, columns: Sequence[str]) -> str:
+def in_words(mechanism: Mechanism, columns: Sequence[str]) -> str:
     """Say which noise goes where and what that guarantees.
 
     Parameters
     ----------
-    mechanism : LocalAdditive
+    mechanism : Mechanism
         Calibrated.
     columns : sequence of str
         Names of its columns.
     """
-    pairs = zip(mechanism.scale, columns, strict=True)
-    noise = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
     total = mechanism.guarantee
     words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
-    return f"{_NOISE[mechanism.kind]} {noise}; {words}"
+    return f"{mechanism.in_words(columns)}; {words}"
 
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:

@@ -9,25 +9,65 @@ from collections.abc import Callable
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms import gaussian, laplace
+from dpmix.mechanisms import (
+    binomial,
+    gaussian,
+    laplace,
+    perturbed_histogram,
+    smoothed_histogram,
+    wavelet,
+)
 from dpmix.mechanisms.base import LocalAdditive, Mechanism, Pairs
+from dpmix.mechanisms.binomial import Binomial
 from dpmix.mechanisms.gaussian import Gaussian
 from dpmix.mechanisms.laplace import Laplace
+from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
+from dpmix.mechanisms.wavelet import Wavelet
 from dpmix.privacy.accounting import Guarantee
 
-__all__ = ["Gaussian", "Laplace", "LocalAdditive", "Mechanism", "from_spec", "stated"]
+__all__ = [
+    "Binomial",
+    "Gaussian",
+    "Laplace",
+    "LocalAdditive",
+    "Mechanism",
+    "PerturbedHistogram",
+    "SmoothedHistogram",
+    "Wavelet",
+    "from_spec",
+    "needs_n",
+    "stated",
+]
 
-_BY_KIND: dict[str, Callable[[Any, Pairs], LocalAdditive]] = {
-    "laplace": Laplace.from_spec,
-    "gaussian": Gaussian.from_spec,
+Stated = tuple[dict[str, Any], Guarantee]
+
+_BY_KIND: dict[str, Callable[[Any, Pairs, int | None], Mechanism]] = {
+    "laplace": lambda spec, domain, n: Laplace.from_spec(spec, domain),
+    "gaussian": lambda spec, domain, n: Gaussian.from_spec(spec, domain),
+    "wavelet": Wavelet.from_spec,
+    "binomial": Binomial.from_spec,
+    "smoothed_histogram": SmoothedHistogram.from_spec,
+    "perturbed_histogram": PerturbedHistogram.from_spec,
 }
-_STATED: dict[str, Callable[[Any, Pairs | None, int], tuple[tuple[float, ...], Guarantee]]] = {
-    "laplace": laplace.stated,
-    "gaussian": gaussian.stated,
+_STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
+    "laplace": lambda spec, columns, n: _additive(laplace.stated(spec, spec.domain, columns)),
+    "gaussian": lambda spec, columns, n: _additive(gaussian.stated(spec, spec.domain, columns)),
+    "wavelet": lambda spec, columns, n: wavelet.stated(spec),
+    "binomial": lambda spec, columns, n: binomial.stated(spec),
+    "smoothed_histogram": lambda spec, columns, n: smoothed_histogram.stated(spec, n),
+    "perturbed_histogram": lambda spec, columns, n: perturbed_histogram.stated(spec),
 }
+_SEVERAL = ("laplace", "gaussian")
+_KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
-def from_spec(spec: Any, columns: int) -> LocalAdditive:
+def needs_n(spec: Any) -> bool:
+    """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
+    return spec.kind == "smoothed_histogram" and spec.n is None
+
+
+def from_spec(spec: Any, columns: int, n: int | None = None) -> Mechanism:
     """Return the calibrated mechanism of a spec's section ``mechanism``.
 
     Parameters
@@ -36,13 +76,16 @@ def from_spec(spec: Any, columns: int) -> LocalAdditive:
         A checked section, with its public domain.
     columns : int
         Number of columns to be released.
+    n : int, optional
+        Number of confidential records, for the global mechanisms.
 
     Raises
     ------
     PrivacyError
         For the kind ``none``, and for guarantees that cannot be met.
     SpecError
-        For kinds that are not here, and for bounds that are missing or not one pair per column.
+        For kinds that are not here, bounds that are missing or not one pair per column, several columns where
+        the kind releases one, and a number of records that is missing or another than ``mechanism.n``.
     """
     if spec.kind == "none":
         raise PrivacyError(
@@ -51,16 +94,19 @@ def from_spec(spec: Any, columns: int) -> LocalAdditive:
         )
     if spec.kind not in _BY_KIND:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {' or '.join(_BY_KIND)}")
-    if spec.domain is None:
+    if columns > 1 and spec.kind not in _SEVERAL:
         raise SpecError(
-            "mechanism.domain: missing; give the public bounds here or in data.domain "
-            "(they are never read off the data)"
+            f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a spec of "
+            f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
         )
-    _check_pairs(spec.domain, columns)
-    return _BY_KIND[spec.kind](spec, spec.domain)
+    _check_domain(spec, columns)
+    given = getattr(spec, "n", None)
+    if n is not None and given is not None and given != n:
+        raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
+    return _BY_KIND[spec.kind](spec, spec.domain, n)
 
 
-def stated(spec: Any, columns: int) -> tuple[dict[str, Any], Guarantee]:
+def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
     Parameters
@@ -69,34 +115,53 @@ def stated(spec: Any, columns: int) -> tuple[dict[str, Any], Guarantee]:
         A checked section: a scale, or a guarantee with its domain; or the kind ``none``.
     columns : int
         Number of columns of the release.
+    n : int, optional
+        Number of confidential records, where it is known; else that of the spec.
 
     Raises
     ------
     SpecError
-        For kinds that are not here, and for bounds that are not one pair per column.
+        For kinds that are not here, for bounds that are not one pair per column, and where the bounds or the
+        number of records are missing and needed.
     """
     if spec.kind == "none":
         return {"kind": "none"}, Guarantee(None, None, None)
     if spec.kind not in _STATED:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
-    if spec.domain is not None:
+    if spec.kind not in _SEVERAL:
+        _check_domain(spec, 1)
+    elif spec.domain is not None:
         _check_pairs(spec.domain, columns)
-    scale, guarantee = _STATED[spec.kind](spec, spec.domain, columns)
-    names = ("epsilon", "delta", "rho", "scale")
+    own, guarantee = _STATED[spec.kind](spec, columns, n)
     return {
         "kind": spec.kind,
-        "scale": list(scale),
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
         "calibration": _calibration(spec),
-        "requested": {k: getattr(spec, k) for k in names if getattr(spec, k, None) is not None},
+        "requested": {k: getattr(spec, k) for k in _KEYS if getattr(spec, k, None) is not None},
         "stated": True,
-    }, guarantee
+    } | own, guarantee
+
+
+def _additive(found: tuple[tuple[float, ...], Guarantee]) -> Stated:
+    return {"scale": list(found[0])}, found[1]
 
 
 def _calibration(spec: Any) -> str:
-    if spec.scale is not None:
-        return "scale"
-    return "exact" if spec.kind == "gaussian" and spec.rho is not None else str(spec.calibration)
+    for key in ("scale", "weight"):
+        if getattr(spec, key, None) is not None:
+            return key
+    return (
+        "exact" if spec.kind == "gaussian" and spec.rho is not None else getattr(spec, "calibration", "exact")
+    )
+
+
+def _check_domain(spec: Any, columns: int) -> None:
+    if spec.domain is None:
+        raise SpecError(
+            "mechanism.domain: missing; give the public bounds here or in data.domain "
+            "(they are never read off the data)"
+        )
+    _check_pairs(spec.domain, columns)
 
 
 def _check_pairs(domain: Pairs, columns: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +21,64 @@ Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
 
 
-class Mechanism(Protocol):
+class Mechanism(abc.ABC):
     """A way of releasing records: its parameters are public, and it knows its own guarantee."""
 
     kind: ClassVar[str]
+    domain: Pairs
 
     @property
+    @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Total guarantee over the columns of a record."""
 
+    @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
 
+    @abc.abstractmethod
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee: numbers, or lists over columns."""
+
+    @abc.abstractmethod
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where, such as "Laplace noise of scale 2 on x"."""
+
+    @abc.abstractmethod
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values; the numbers clamped per column, returned beside, are the curator's alone."""
+        """Release the values with noise from the operating system's randomness.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, d)
+            Confidential.
+        columns : sequence of str
+            Their names.
+        progress : callable, optional
+            Called with the number of values done, of n times d.
+
+        Returns
+        -------
+        Release, tuple of int
+            The numbers of values clamped per column are the curator's to see, and not part of the release.
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not finite float64 numbers of shape (n, d), or too many.
+        """
+
+    @abc.abstractmethod
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; the release says it is not private."""
 
 
 @dataclass(frozen=True)
-class LocalAdditive:
+class LocalAdditive(Mechanism):
     """Noise added to each number of each record by itself (methods, section 2).
 
     A record's number y in column l is clamped to the public [lo_l, hi_l] and released as y + noise of scale
@@ -99,42 +138,22 @@ class LocalAdditive:
             "granularity": [2.0**noise.granularity for noise in self.noises],
         }
 
-    def clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        """Return the values moved into the domain, and how many of each column were outside.
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee: numbers, or lists over columns."""
+        found = {"scale": self.scale, "sensitivity": self.sensitivity}
+        return {name: v[0] if len(v) == 1 else list(v) for name, v in found.items()}
 
-        Raises
-        ------
-        PrivacyError
-            When the values are not finite float64 numbers of shape (n, d).
-        """
-        if values.ndim != 2 or values.shape[1] != len(self.domain) or values.dtype != np.float64:
-            raise PrivacyError(f"{self.kind} takes float64 values of {len(self.domain)} columns")
-        if not np.isfinite(values).all():
-            raise PrivacyError(f"{self.kind} takes finite values only")
-        low, high = np.array(self.domain, dtype=np.float64).T
-        outside = ((values < low) | (values > high)).sum(axis=0)
-        return np.clip(values, low, high), tuple(int(count) for count in outside)
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        noise = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
+        pairs = zip(self.scale, columns, strict=True)
+        return f"{noise[self.kind]} " + ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
 
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
-        """Release the values with noise from the operating system's randomness.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n, d)
-            Confidential.
-        columns : sequence of str
-            Their names.
-        progress : callable, optional
-            Called with the number of values done, of n times d.
-
-        Returns
-        -------
-        Release, tuple of int
-            The numbers of values clamped per column are the curator's to see, and not part of the release.
-        """
-        bounded, clamped = self.clamp(values)
+        """Release the values; see `Mechanism`."""
+        bounded, clamped = clamp(self.kind, self.domain, values)
         released = np.empty_like(bounded)
         n = bounded.shape[0]
         for column, noise in enumerate(self.noises):
@@ -145,8 +164,8 @@ class LocalAdditive:
     def simulate(
         self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
-        """Release simulated values with seeded floating-point noise; the release says it is not private."""
-        bounded, clamped = self.clamp(values)
+        """Release simulated values with seeded floating-point noise; see `Mechanism`."""
+        bounded, clamped = clamp(self.kind, self.domain, values)
         released = np.column_stack(
             [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
         )
@@ -174,6 +193,25 @@ class LocalAdditive:
             private=private,
             simulated=simulated,
         )
+
+
+def clamp(
+    kind: str, domain: Pairs, values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    """Return the values moved into the domain, and how many of each column were outside.
+
+    Raises
+    ------
+    PrivacyError
+        When the values are not finite float64 numbers of shape (n, d).
+    """
+    if values.ndim != 2 or values.shape[1] != len(domain) or values.dtype != np.float64:
+        raise PrivacyError(f"{kind} takes float64 values of {len(domain)} columns")
+    if not np.isfinite(values).all():
+        raise PrivacyError(f"{kind} takes finite values only")
+    low, high = np.array(domain, dtype=np.float64).T
+    outside = ((values < low) | (values > high)).sum(axis=0)
+    return np.clip(values, low, high), tuple(int(count) for count in outside)
 
 
 def width(pair: tuple[float, float]) -> float:

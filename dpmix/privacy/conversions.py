@@ -91,6 +91,37 @@ def pure_to_rho(epsilon: float) -> float:
     return 0.5 * positive("epsilon", epsilon) ** 2
 
 
+def response_rho(epsilon: float) -> float:
+    """Return the zCDP of randomized response, hence of any `epsilon`-DP mechanism: rho = eps tanh(eps/2).
+
+    The privacy loss is eps with probability p = e^eps/(1 + e^eps) and else -eps, its mean is rho, and
+    log E exp(t (loss - rho)) <= rho t^2 is the inequality of Kearns and Saul (1998). Every eps-DP mechanism
+    is a post-processing of randomized response for each pair of neighbours (Kairouz, Oh and Viswanath 2015).
+    The sum over k answers of eps/k each is k times this at eps/k.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    """
+    positive("epsilon", epsilon)
+    return epsilon * math.tanh(0.5 * epsilon)
+
+
+def response_epsilon(rho: float) -> float:
+    """Return the epsilon at which `response_rho` is `rho`, rounded so that it never exceeds it."""
+    positive("rho", rho)
+    low, high = 0.0, rho + math.sqrt(2 * rho) + 1
+    while (middle := 0.5 * (low + high)) not in (low, high):
+        if response_rho(middle) <= rho:
+            low = middle
+        else:
+            high = middle
+    if not low:
+        raise PrivacyError(f"rho = {rho:g} is too small to be had")
+    return low
+
+
 def rho_to_pure_bound(rho: float) -> float:
     """Return the epsilon whose `pure_to_rho` is `rho`: sqrt(2 rho), the calibration of P1 section 6."""
     return math.sqrt(2 * positive("rho", rho))

@@ -25,7 +25,7 @@ from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
 Kind = Literal["laplace", "gaussian"]
 
 BLOCK = 1024
-"""Values are privatized in blocks of this size, the last one padded: the privacy map depends on the size."""
+"""Values are privatized in blocks of about this size, the last one padded: the privacy map depends on it."""
 
 BITS = 50
 """The granularity is 2^k with k this many bits below the smaller of scale and sensitivity."""
@@ -33,7 +33,7 @@ BITS = 50
 
 @dataclass(frozen=True)
 class AdditiveNoise:
-    """Independent Laplace or Gaussian noise on each number of a column.
+    """Independent Laplace or Gaussian noise on each number of a sequence.
 
     Parameters
     ----------
@@ -42,12 +42,19 @@ class AdditiveNoise:
     scale : float
         Laplace scale, or Gaussian standard deviation, in the units of the values.
     sensitivity : float
-        How far one record can move its value: the width of the public domain.
+        How far one record can move the numbers, in L1 norm for Laplace and L2 norm for Gaussian noise: of
+        one number a record, the width of the public domain.
+    block : int
+        The numbers that one record moves all lie in one block of this size.
+    spread : float, optional
+        How far numbers may be apart at all; `sensitivity` where left out.
     """
 
     kind: Kind
     scale: float
     sensitivity: float
+    block: int = BLOCK
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -77,7 +84,7 @@ class AdditiveNoise:
         import opendp.prelude as dp  # half a second, and only real releases need it
 
         dp.enable_features("contrib")
-        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=BLOCK)
+        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=self.block)
         if self.kind == "laplace":
             return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=self.scale, k=self.granularity)
         return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=self.scale, k=self.granularity)
@@ -85,7 +92,7 @@ class AdditiveNoise:
     def event(self) -> LaplaceEvent | GaussianEvent:
         """Return what replacing one record costs, by the privacy map of the object that adds the noise.
 
-        The map is for a whole block, in which the record is one number.
+        The map is for a whole block, in which the record is.
         """
         loss = float(self._measurement.map(self.sensitivity))
         return LaplaceEvent(loss) if self.kind == "laplace" else GaussianEvent(loss)
@@ -98,7 +105,7 @@ class AdditiveNoise:
         Parameters
         ----------
         values : ndarray of float64, shape (n,)
-            Finite; inside the domain whose width is `sensitivity`.
+            Finite; inside a public domain no wider than `sensitivity`, or `spread`.
         progress : callable, optional
             Called with the number of values done, after each block.
 
@@ -109,15 +116,16 @@ class AdditiveNoise:
         """
         if values.dtype != np.float64 or values.ndim != 1 or not values.size:
             raise PrivacyError("noise is added to a column of floating-point numbers only")
-        if not np.isfinite(values).all() or float(values.max()) - float(values.min()) > self.sensitivity:
+        spread = self.sensitivity if self.spread is None else self.spread
+        if not np.isfinite(values).all() or float(values.max()) - float(values.min()) > spread:
             raise PrivacyError("noise is added to finite values inside the public domain only")
         released = np.empty_like(values)
-        block = np.full(BLOCK, values[0])
-        for start in range(0, values.size, BLOCK):
-            part = values[start : start + BLOCK]
+        block = np.full(self.block, values[0])
+        for start in range(0, values.size, self.block):
+            part = values[start : start + self.block]
             block[: part.size] = part
             noisy = self._measurement(block.tolist())
-            if len(noisy) != BLOCK:
+            if len(noisy) != self.block:
                 raise PrivacyError("the noise library returned a vector of the wrong length")
             released[start : start + part.size] = noisy[: part.size]
             if progress is not None:
@@ -130,7 +138,15 @@ class AdditiveNoise:
         return np.asarray(values + draw(0.0, self.scale, values.shape), dtype=np.float64)
 
 
-def calibrated(kind: Kind, scale: float, sensitivity: float, loss: float) -> AdditiveNoise:
+def calibrated(
+    kind: Kind,
+    scale: float,
+    sensitivity: float,
+    loss: float,
+    *,
+    block: int = BLOCK,
+    spread: float | None = None,
+) -> AdditiveNoise:
     """Return noise whose privacy map does not exceed `loss`.
 
     Parameters
@@ -140,7 +156,7 @@ def calibrated(kind: Kind, scale: float, sensitivity: float, loss: float) -> Add
     scale : float
         The scale that would do in exact arithmetic. Granularity costs a little more, so that the scale used
         is larger by a relative 1e-12 or so.
-    sensitivity : float
+    sensitivity, block, spread
         As in `AdditiveNoise`.
     loss : float
         Epsilon for Laplace, rho for Gaussian noise.
@@ -151,7 +167,7 @@ def calibrated(kind: Kind, scale: float, sensitivity: float, loss: float) -> Add
         When no scale nearby reaches it.
     """
     for attempt in range(60):
-        noise = AdditiveNoise(kind, scale * (1 + (2.0**attempt - 1) * 2.0**-52), sensitivity)
+        noise = AdditiveNoise(kind, scale * (1 + (2.0**attempt - 1) * 2.0**-52), sensitivity, block, spread)
         event = noise.event()
         if (event.epsilon if isinstance(event, LaplaceEvent) else event.rho) <= loss:
             return noise

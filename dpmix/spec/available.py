@@ -16,10 +16,6 @@ from dpmix.spec.sampler import SamplerKind
 from dpmix.spec.synthesis import SynthesisSpec
 
 NOT_YET: Final[tuple[tuple[str, str], ...]] = (
-    ("mechanism.kind", "wavelet"),
-    ("mechanism.kind", "binomial"),
-    ("mechanism.kind", "smoothed_histogram"),
-    ("mechanism.kind", "perturbed_histogram"),
     ("mechanism.kind", "noisy_counts"),
     ("mechanism.kind", "clamped_moments"),
     ("mechanism.kind", "log_moments"),

@@ -62,6 +62,15 @@ class MechanismSection(Section):
         """Whether the noise is stated by exactly these keys."""
         return {k for s in self.statements for k in s if getattr(self, k) is not None} == set(keys)
 
+    def _one_column(self) -> None:
+        """Refuse bounds of several columns."""
+        if self.domain is not None and len(self.domain) > 1:
+            raise refusal(
+                "domain",
+                f"{len(self.domain)} pairs of bounds, but {self.kind} releases one column; "
+                "give one pair, or use laplace or gaussian",
+            )
+
 
 def _alternatives(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
@@ -136,6 +145,15 @@ class WaveletMechanism(MechanismSection):
         description="Scale by the exact sensitivity of the Haar coefficients, or by the paper's bound.",
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> WaveletMechanism:
+        self._one_column()
+        if self.calibration == "paper" and self.scale is not None:
+            raise refusal(
+                "calibration", "paper is a way of reaching epsilon or rho; leave it out, or state those"
+            )
+        return self
+
 
 class BinomialMechanism(MechanismSection):
     """A binomial count whose probability moves with the record."""
@@ -147,6 +165,11 @@ class BinomialMechanism(MechanismSection):
         None, description="How far the probability moves, stated instead of epsilon."
     )
     trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
+
+    @model_validator(mode="after")
+    def _check(self) -> BinomialMechanism:
+        self._one_column()
+        return self
 
 
 class SmoothedHistogramMechanism(MechanismSection):
@@ -164,6 +187,11 @@ class SmoothedHistogramMechanism(MechanismSection):
         None, description="Number of confidential records, for a release without its file."
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> SmoothedHistogramMechanism:
+        self._one_column()
+        return self
+
 
 class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
@@ -179,6 +207,16 @@ class PerturbedHistogramMechanism(MechanismSection):
     n: Records | None = Field(
         None, description="Number of confidential records, for a release without its file."
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> PerturbedHistogramMechanism:
+        self._one_column()
+        if self.noise == "gaussian":
+            if self.epsilon is not None and self.delta is None:
+                raise refusal("delta", "missing beside epsilon; gaussian noise takes (epsilon, delta) or rho")
+        elif self.delta is not None:
+            raise refusal("delta", f"{self.noise} noise has none; leave it out, or use noise: gaussian")
+        return self
 
 
 class NoisyCountsMechanism(MechanismSection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 
 from dpmix.errors import DataError
 from dpmix.release import Release
+from dpmix.release_values import ADDITIVE, mechanism_problem, trust_of, value_problem, value_warning
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, read, write_tree
 
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")
+_ROWS = {"smoothed_histogram": "draw", "perturbed_histogram": "bin"}
 
 
 def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:
@@ -51,10 +54,11 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         attrs[name] = math.nan if value is None else float(value)
     for name in (*_TEXTS, *_FLAGS):
         attrs[name] = getattr(release, name)
+    row = _ROWS.get(release.kind, "record")
     variables = {
-        "record": Variable(("record",), np.arange(release.n)),
+        row: Variable((row,), np.arange(len(release.values))),
         "column": Variable(("column",), np.array(release.columns)),
-        "values": Variable(("record", "column"), release.values),
+        "values": Variable((row, "column"), release.values),
     }
     write_tree(path, Node(attrs, {}, {"release": Node(attrs, variables)}), force=force)
 
@@ -72,18 +76,17 @@ def read_release(path: str | Path) -> Release:
         raise DataError(f"{path} is not a release file: it has no /release/values")
     attrs = node.attrs
     values, columns = _values(path, node)
-    if attrs.get("n") != len(values):
-        raise _bad(path, "n", f"is not the number of records, {len(values)}")
+    mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
     release = Release(
         values=values,
         columns=columns,
-        mechanism=_mechanism(path, _text(path, attrs, "mechanism")),
+        mechanism=mechanism,
         epsilon=_number(path, attrs, "epsilon"),
         delta=_number(path, attrs, "delta"),
         rho=_number(path, attrs, "rho"),
-        n=len(values),
+        n=_records(path, attrs, mechanism["kind"], len(values)),
         adjacency=_text(path, attrs, "adjacency"),
-        trust=_text(path, attrs, "trust"),
+        trust=_trust(path, attrs, mechanism["kind"]),
         private=_flag(path, attrs, "private"),
         simulated=_flag(path, attrs, "simulated"),
         created_at=_text(path, attrs, "created_at"),
@@ -92,13 +95,37 @@ def read_release(path: str | Path) -> Release:
     if release.kind == "none":
         if release.private:
             raise _bad(path, "private", "is true although the mechanism adds no noise")
-    elif len(release.scales) != len(columns):
+    elif release.kind in ADDITIVE and len(release.scales) != len(columns):
         raise _bad(path, "mechanism", f"has {len(release.scales)} scales for {len(columns)} columns")
+    problem = value_problem(mechanism, values)
+    if problem is not None:
+        raise _bad(path, "values", problem)
+    warning = value_warning(mechanism, values, release.n)
+    if warning is not None:
+        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
     if release.adjacency != "replacement":
         raise _bad(path, "adjacency", "is not replacement, the only one known here")
-    if release.trust not in ("local", "global"):
-        raise _bad(path, "trust", "is neither local nor global")
     return release
+
+
+def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str, rows: int) -> int:
+    n = attrs.get("n")
+    if trust_of(kind) == "local":
+        if n != rows:
+            raise _bad(path, "n", f"is not the number of records, {rows}")
+        return rows
+    if isinstance(n, str) or n is None or np.ndim(n) != 0 or not (n >= 1 and float(n).is_integer()):
+        raise _bad(path, "n", "is not a number of records")
+    return int(n)
+
+
+def _trust(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str) -> str:
+    trust = _text(path, attrs, "trust")
+    if trust not in ("local", "global"):
+        raise _bad(path, "trust", "is neither local nor global")
+    if trust_of(kind) == "global" and trust != "global":
+        raise _bad(path, "trust", f"is local, but a {kind} is of the whole sample")
+    return trust
 
 
 def _bad(path: str | Path, name: str, problem: str) -> DataError:
@@ -138,13 +165,9 @@ def _mechanism(path: str | Path, text: str) -> dict[str, Any]:
         raise _bad(path, "mechanism", "is not JSON") from error
     if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
         raise _bad(path, "mechanism", "does not name its kind")
-    if found["kind"] != "none":
-        scale = found.get("scale")
-        numbers = isinstance(scale, list) and all(
-            isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < math.inf for s in scale
-        )
-        if not numbers:
-            raise _bad(path, "mechanism", "does not list a positive noise scale per column")
+    problem = mechanism_problem(found)
+    if problem is not None:
+        raise _bad(path, "mechanism", problem)
     return found
 
 

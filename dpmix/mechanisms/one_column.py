@@ -1,0 +1,104 @@
+"""What the mechanisms of one column, with values on a public domain, share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.base import Mechanism, Pairs, clamp
+from dpmix.release import Release, equal_edges
+from dpmix.release_values import trust_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneColumn(Mechanism):
+    """A mechanism that releases one column.
+
+    Parameters
+    ----------
+    domain : tuple of one (lo, hi)
+        Public bounds.
+    calibration : str
+        How noise or weight were found.
+    requested : dict
+        What was asked for, such as ``{"epsilon": 5.0}``.
+    """
+
+    kind: ClassVar[str]
+    domain: Pairs
+    calibration: str
+    requested: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that there is one pair of finite bounds."""
+        if len(self.domain) != 1:
+            raise PrivacyError(f"{self.kind} releases one column, not {len(self.domain)}")
+        low, high = self.domain[0]
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+            raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+
+    def _describe(self, **own: Any) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "domain": [list(pair) for pair in self.domain],
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+        } | own
+
+    def _clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values in the domain, shape (n,), and how many were outside."""
+        bounded, outside = clamp(self.kind, self.domain, values)
+        return np.ascontiguousarray(bounded[:, 0]), outside
+
+    def _release(
+        self,
+        values: NDArray[np.float64],
+        columns: Sequence[str],
+        n: int,
+        rng: np.random.Generator | None,
+    ) -> Release:
+        private = rng is None
+        total = self.guarantee
+        mechanism = self.describe() | {"column": columns[0]}
+        if not private and "granularity" in mechanism:
+            mechanism["granularity"] = None
+        return Release(
+            values=values,
+            columns=tuple(columns) if values.shape[1] == 1 else self.names(columns[0]),
+            mechanism=mechanism,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=n,
+            adjacency=total.adjacency,
+            trust=trust_of(self.kind),
+            private=private,
+            simulated=not private,
+        )
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the columns of the release."""
+        return (column,)
+
+
+def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
+    """Return the edges of equal cells.
+
+    Raises
+    ------
+    PrivacyError
+        When there are more cells than doubles between the bounds.
+    """
+    edges = equal_edges(pair, cells)
+    if not (np.diff(edges) > 0).all():
+        raise PrivacyError(
+            f"{kind} on [{pair[0]:.17g}, {pair[1]:.17g}] cannot have {cells} cells: they would be narrower "
+            "than the numbers there; take fewer"
+        )
+    return edges

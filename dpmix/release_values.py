@@ -1,0 +1,172 @@
+"""Whether released values can have come from the mechanism that is stated: for files, whoever made them.
+
+Errors name what is wrong, not the file: that is for the reader of the file to add.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ADDITIVE = ("laplace", "gaussian")
+GLOBAL = ("smoothed_histogram", "perturbed_histogram")
+
+
+def trust_of(kind: str) -> str:
+    """Return who is trusted under a mechanism: ``"global"`` for the histograms, else ``"local"``."""
+    return "global" if kind in GLOBAL else "local"
+
+
+_WHOLE = {
+    "wavelet": {"levels": 0},
+    "binomial": {"trials": 1},
+    "smoothed_histogram": {"bins": 1, "draws": 1},
+    "perturbed_histogram": {"bins": 1},
+}
+_NOISES = ("laplace", "gaussian", "geometric")
+_MOST_LEVELS = 24
+
+
+def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of a mechanism lacks; None where it is complete.
+
+    Parameters
+    ----------
+    mechanism : mapping
+        With ``kind``; anything else may be missing or wrong.
+
+    Returns
+    -------
+    str or None
+        One clause, such as "does not state its levels".
+    """
+    kind = mechanism["kind"]
+    if kind == "none":
+        return None
+    for key, least in _WHOLE.get(kind, {}).items():
+        value = mechanism.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            return f"does not state its {key}, a whole number of at least {least}"
+    if kind == "wavelet" and mechanism["levels"] > _MOST_LEVELS:
+        return f"states more than {_MOST_LEVELS} levels"
+    if kind in ("binomial", "smoothed_histogram"):
+        weight = mechanism.get("weight")
+        if not _is_number(weight) or not 0 < weight <= 1 or (kind == "binomial" and weight == 1):
+            return "does not state its weight, between 0 and 1"
+    if kind == "perturbed_histogram" and mechanism.get("noise") not in _NOISES:
+        return f"does not state its noise, one of {', '.join(_NOISES)}"
+    if kind in _WHOLE:
+        domain = mechanism.get("domain")
+        pair = domain[0] if isinstance(domain, list) and len(domain) == 1 else None
+        numbers = isinstance(pair, list) and len(pair) == 2 and all(map(_is_number, pair))
+        if not numbers or not pair[0] < pair[1]:  # type: ignore[index]  # a pair, if numbers
+            return "does not state one pair of bounds"
+    scale = mechanism.get("scale")
+    if not isinstance(scale, list) or not all(_is_number(s) and s > 0 for s in scale):
+        return "does not list a positive noise scale per column"
+    if kind in ("wavelet", "perturbed_histogram") and len(scale) != 1:
+        return "does not state one noise scale"
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def width_of(mechanism: Mapping[str, Any], columns: int) -> int:
+    """Return the number of columns that a release of `columns` confidential columns has.
+
+    Parameters
+    ----------
+    mechanism : mapping
+        With ``kind``; ``levels`` of a wavelet.
+    columns : int
+        Number of confidential columns.
+    """
+    return 2 ** (int(mechanism["levels"]) + 1) - 1 if mechanism["kind"] == "wavelet" else columns
+
+
+def value_problem(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> str | None:
+    """Say why values cannot be a release of this mechanism; None where they can.
+
+    Parameters
+    ----------
+    mechanism : mapping
+        As in `dpmix.release.Release`.
+    values : ndarray of float64, shape (rows, columns)
+        Finite.
+
+    Returns
+    -------
+    str or None
+        One clause, such as "has 6 columns, but levels: 2 gives 7".
+    """
+    kind = mechanism["kind"]
+    rows, columns = values.shape
+    if kind == "wavelet":
+        wanted = width_of(mechanism, 1)
+        if columns != wanted:
+            return (
+                f"has {_counted(columns, 'column')}, but a wavelet release of levels "
+                f"{mechanism['levels']} has {wanted}: one for each coefficient (j, k)"
+            )
+        return None
+    if kind not in ("binomial", *GLOBAL):
+        return None
+    if columns != 1:
+        return f"has {columns} columns, but a {kind} release has one"
+    column = values[:, 0]
+    if kind == "binomial":
+        trials = mechanism["trials"]
+        bad = (column != np.floor(column)) | (column < 0) | (column > trials)
+        return _first(bad, f"is no whole number from 0 to the {trials} trials", "record")
+    if kind == "smoothed_histogram":
+        if rows != mechanism["draws"]:
+            return f"has {_counted(rows, 'draw')}, but mechanism.draws is {mechanism['draws']}"
+        low, high = mechanism["domain"][0]
+        return _first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
+    if rows != mechanism["bins"]:
+        return f"has {_counted(rows, 'noisy count')}, but mechanism.bins is {mechanism['bins']}"
+    if mechanism.get("noise") == "geometric":
+        return _first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
+    return None
+
+
+def value_warning(mechanism: Mapping[str, Any], values: NDArray[np.float64], n: int) -> str | None:
+    """Say what is legal and yet suspect in released values; None where nothing is.
+
+    Noisy counts may be negative, and may exceed the number of records, which a wrong n or wrong bins do too.
+
+    Parameters
+    ----------
+    mechanism, values
+        As in `value_problem`.
+    n : int
+        Number of confidential records.
+    """
+    if mechanism["kind"] != "perturbed_histogram":
+        return None
+    above = int((values > n).sum())
+    if not above:
+        return None
+    return (
+        f"{above} of {_counted(len(values), 'noisy count')} "
+        f"{'is' if above == 1 else 'are'} above n = {n}: legal with noise, but check n and the bins"
+    )
+
+
+def _first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:
+    if not bad.any():
+        return None
+    more = int(bad.sum()) - 1
+    return f"has a value that {what}: {row} {int(np.argmax(bad)) + 1}" + (
+        f" (and {more} more)" if more else ""
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
