@@ -1,14 +1,19 @@
 """What a sampler asks of a channel; implementations register by the classes of channel and kernel.
 
 The release of a record is a number z: its own where one number is released, else the row of the arrays that
-the channel holds. Latent values are in the kernel's coordinate.
+the channel holds. Latent values are in the kernel's coordinate. A channel may also hold variables of its own
+that a chain moves (`augmented`), given which a record's density is known.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpmix._jit import dispatch
 
 __all__ = [
+    "augment",
+    "augmented",
     "draw_latent",
     "draw_start",
     "fill_marginal",
@@ -17,7 +22,13 @@ __all__ = [
     "log_marginal",
     "noise_density",
     "noise_variance",
+    "settle",
 ]
+
+
+def augmented(channel: Any) -> tuple[str, ...]:
+    """Return the names of the fields that belong to a chain's state; a chain takes copies of them."""
+    return tuple(getattr(channel, "augmented", ()))
 
 
 @dispatch()
@@ -64,3 +75,16 @@ def draw_latent(channel, kernel, rng, z, theta, h):
 @dispatch(on=2)
 def draw_start(channel, kernel, rng, z):
     """Draw or choose a latent value to start from, with nothing known but z."""
+
+
+@dispatch(on=2)
+def settle(channel, kernel, rng, values):
+    """Set or draw the channel's own variables given latent values of all records."""
+
+
+@dispatch(on=2)
+def augment(channel, kernel, rng, z, theta, labels, order, k):
+    """Draw the channel's own variables given everything else but the latent values.
+
+    ``order[:k]`` lists the components, and ``labels`` (n,) has each record's.
+    """

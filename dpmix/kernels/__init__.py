@@ -19,10 +19,12 @@ from dpmix.kernels.base import (
     theta_rows,
     value,
 )
+from dpmix.kernels.multivariate import MultivariateNormal
 from dpmix.kernels.normal import NormalNIG
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 
 __all__ = [
+    "MultivariateNormal",
     "NormalNIG",
     "NormalTruncatedNIG",
     "draw_posterior",

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import njit
-from dpmix.channels import draw_start, hides
+from dpmix.channels import augmented, draw_latent, draw_start, hides, settle
 from dpmix.kernels import draw_posterior, draw_prior, latent_columns, parameter_shapes, tally, theta_rows
 from dpmix.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import base
@@ -21,8 +21,9 @@ from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
 from dpmix.samplers.neal2 import Neal2
 from dpmix.samplers.neal3 import Neal3
-from dpmix.samplers.neal5 import PrivateNeal5, estimate
+from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
+from dpmix.samplers.offers import estimates
 from dpmix.samplers.record import Output
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
@@ -102,10 +103,9 @@ def _start(state, kernel, rng, values, m):
 
 
 @njit
-def _estimates(state, channel, kernel, m):
-    """Set the estimates of private Neal 5 from the latent values."""
-    for i in range(len(state.labels)):
-        state.estimate[i] = estimate(channel, kernel, state.z[i], state.latent[i * m : (i + 1) * m])
+def _draw_latents(state, channel, kernel, rng, values):
+    for i in range(len(values)):
+        values[i] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
 
 
 class Chain:
@@ -139,7 +139,8 @@ class Chain:
         pool: Executor | None = None,
     ) -> None:
         self.z = z
-        self.channel = channel
+        own = {name: getattr(channel, name).copy() for name in augmented(channel)}
+        self.channel = channel._replace(**own) if own else channel
         self.kernel = kernel
         self.mixing = mixing
         self.rng = rng
@@ -169,7 +170,7 @@ class Chain:
             raise ValueError(f"unknown sampler {algorithm.kind!r}")
         if self._held and not hides(channel):
             raise ValueError(f"{algorithm.kind} with latent values needs noise")
-        blocks = block_count(len(z))
+        blocks = 1 if own else block_count(len(z))  # the channel's own variables depend on all records
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
         self._block = BLOCK if algorithm.kind in ("neal2", "neal8") else 0
         self._state: State = self._blank(z, slots)
@@ -185,6 +186,7 @@ class Chain:
         labels = np.unique(np.searchsorted(cuts, along), return_inverse=True)[1]
         self._place(labels.astype(np.int32), initial_concentration(mixing))
         _start(self._state, kernel, rng, values, self._held)
+        settle(self.channel, kernel, rng, values)
         self._refresh()
 
     def _blank(self, z: NDArray[np.float64], slots: int) -> State:
@@ -208,7 +210,7 @@ class Chain:
 
     def _refresh(self) -> None:
         if isinstance(self._algorithm, PrivateNeal5):
-            _estimates(self._state, self.channel, self.kernel, self._held)
+            estimates(self.channel, self.kernel, self._state, self._held)
 
     def _grow(self) -> None:
         self._state = grown(self._state, 2 * len(self._state.counts))
@@ -360,6 +362,19 @@ class Chain:
         latent = self._state.latent
         return latent.reshape(len(self.z), self._held, *latent.shape[1:]).copy() if self._held else None
 
+    def draw_latents(self) -> NDArray[np.float64]:
+        """Draw latent values of all records from their law given the state, shape (n,) or (n, d).
+
+        Raises
+        ------
+        TypeError
+            Where channel and kernel have no exact draw.
+        """
+        columns = latent_columns(self.kernel)
+        values = np.empty((len(self.z), columns) if columns else len(self.z))
+        _draw_latents(self._state, self.channel, self.kernel, self.rng, values)
+        return values
+
     @property
     def acceptance_rate(self) -> float:
         """Share of proposals accepted since the last saved draw; NaN without proposals."""
@@ -373,11 +388,16 @@ class Chain:
         concentration: float,
         latent: NDArray[np.float64] | None = None,
     ) -> None:
-        """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m)."""
+        """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m).
+
+        Latent values go where the state holds them, and where the channel's own variables depend on them.
+        """
         self._place(np.asarray(allocations, dtype=np.int32), concentration)
         self._state.theta[:, : theta.shape[1]] = theta
         if latent is not None:
-            self._state.latent[:] = np.reshape(latent, self._state.latent.shape)
+            if self._held:
+                self._state.latent[:] = np.reshape(latent, self._state.latent.shape)
+            settle(self.channel, self.kernel, self.rng, np.ascontiguousarray(latent[:, 0]))
         self._refresh()
 
     def _generators(self) -> list[Generator]:
@@ -386,8 +406,10 @@ class Chain:
     def snapshot(self) -> dict[str, Any]:
         """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
         kept = {name: getattr(self._state, name).copy() for name in _KEPT}
+        own = {f"channel_{name}": getattr(self.channel, name).copy() for name in augmented(self.channel)}
         return {
             **kept,
+            **own,
             "plan": self._plan[[STEP, THIN, SKIP, PENDING]],
             "generators": [rng.bit_generator.state for rng in self._generators()],
         }
@@ -400,6 +422,8 @@ class Chain:
             name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
         }
         self._state = blank._replace(**kept)
+        for name in augmented(self.channel):
+            getattr(self.channel, name)[:] = snapshot[f"channel_{name}"]
         self._allocations = allocations
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]

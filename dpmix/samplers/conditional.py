@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix._jit import dispatch, njit
-from dpmix.channels import NoNoise, fill_marginal, log_marginal, noise_density
-from dpmix.kernels import draw_record, value
+from dpmix.channels import NoNoise, Rows, augment, fill_marginal, log_marginal
+from dpmix.kernels import MultivariateNormal, draw_record
 from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import ACCEPTED, BLOCK, PROPOSED, TINY
+from dpmix.samplers.state import ACCEPTED, BLOCK, OCCUPIED, PROPOSED, TINY
 
 __all__ = ["ExactLatent", "MetropolisLatent", "allocate", "update_latent_and_parameters"]
 
@@ -125,20 +126,6 @@ def _allocate_threads(executor, state, x, slots, channel, kernel, rng):
 _allocate.register(_allocate_threads, Threads, compiled=False)
 
 
-@njit
-def _metropolis_range(start, stop, rng, state, channel, kernel):
-    """Move the latent values of records start..stop; return how many moved."""
-    accepted = 0
-    for i in range(start, stop):
-        proposal = draw_record(kernel, rng, state.theta, state.labels[i])
-        ratio = noise_density(channel, state.z[i], value(kernel, proposal))
-        present = noise_density(channel, state.z[i], value(kernel, state.latent[i]))
-        if rng.random() * present < ratio:
-            state.latent[i] = proposal
-            accepted += 1
-    return accepted
-
-
 @dispatch()
 def _metropolis(executor, state, channel, kernel, rng):
     """Move all latent values and return how many moved."""
@@ -146,12 +133,12 @@ def _metropolis(executor, state, channel, kernel, rng):
 
 @_metropolis.register
 def _metropolis_serial(executor: Serial, state, channel, kernel, rng):
-    return _metropolis_range(0, len(state.labels), rng, state, channel, kernel)
+    return move_latents(channel, kernel, state, rng, 0, len(state.labels))
 
 
 def _metropolis_threads(executor, state, channel, kernel, rng):
     def block(number, start, stop, own):
-        return _metropolis_range(start, stop, own, state, channel, kernel)
+        return move_latents(channel, kernel, state, own, start, stop)
 
     return sum(executor.map(block))
 
@@ -159,12 +146,30 @@ def _metropolis_threads(executor, state, channel, kernel, rng):
 _metropolis.register(_metropolis_threads, Threads, compiled=False)
 
 
+@dispatch()
+def held_records(kernel, state):
+    """Return the latent values that the state holds as a release without noise: values, and their channel."""
+
+
+def _held_numbers(kernel, state):
+    return state.latent, NoNoise()
+
+
+def _held_rows(kernel, state):
+    return state.z, Rows(state.latent)
+
+
+for _classes in draw_record.registered:
+    held_records.register(_held_rows if _classes == (MultivariateNormal,) else _held_numbers, *_classes)
+
+
 def _allocate_exact(latent, executor, state, slots, channel, kernel, rng):
     _allocate(executor, state, state.z, slots, channel, kernel, rng)
 
 
 def _allocate_held(latent, executor, state, slots, channel, kernel, rng):
-    _allocate(executor, state, state.latent, slots, NoNoise(), kernel, rng)
+    x, plain = held_records(kernel, state)
+    _allocate(executor, state, x, slots, plain, kernel, rng)
 
 
 @dispatch(on=2)
@@ -174,12 +179,15 @@ def allocate(latent, executor, state, slots, channel, kernel, rng):
 
 def _update_exact(latent, executor, state, channel, kernel, rng):
     update_parameters(executor, state, state.z, channel, kernel, rng)
+    k = state.ints[OCCUPIED]
+    augment(channel, kernel, rng, state.z, state.theta, state.labels, state.order, k)
 
 
 def _update_held(latent, executor, state, channel, kernel, rng):
     state.floats[ACCEPTED] += _metropolis(executor, state, channel, kernel, rng)
     state.floats[PROPOSED] += len(state.labels)
-    update_parameters(executor, state, state.latent, NoNoise(), kernel, rng)
+    x, plain = held_records(kernel, state)
+    update_parameters(executor, state, x, plain, kernel, rng)
 
 
 @dispatch(on=2)

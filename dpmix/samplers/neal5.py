@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.channels import noise_density
-from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally, value
+from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
 from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
 from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.state import (
     ACCEPTED,
     CONCENTRATION,
@@ -32,22 +32,13 @@ from dpmix.samplers.state import (
     swap,
 )
 
-__all__ = ["PrivateNeal5", "estimate"]
+__all__ = ["PrivateNeal5"]
 
 
 class PrivateNeal5(NamedTuple):
     """`auxiliary`: the number m of auxiliary values a record."""
 
     auxiliary: int
-
-
-@njit
-def estimate(channel, kernel, z, values):
-    """Return the mean of q(z | y) over the m latent values `values`."""
-    total = 0.0
-    for y in values:
-        total += noise_density(channel, z, value(kernel, y))
-    return total / len(values)
 
 
 @njit
@@ -86,12 +77,11 @@ def _scan(state, channel, kernel, mixing, rng, m):
             state.counts[h] = 0
         for a in range(m):
             values[a] = draw_record(kernel, rng, state.theta, h)
-        density = estimate(channel, kernel, state.z[i], values)
+        density, present = odds(channel, kernel, state, i, values)
         state.floats[PROPOSED] += 1.0
-        if rng.random() * state.estimate[i] < density:
+        if rng.random() * present < density:
             state.floats[ACCEPTED] += 1.0
-            state.estimate[i] = density
-            state.latent[i * m : (i + 1) * m] = values
+            keep(channel, kernel, state, i, values, density)
             if h != own:
                 if state.counts[h] == 0:
                     state.ints[OCCUPIED] += 1

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.channels import fill_marginal, log_marginal
+from dpmix.channels import augment, fill_marginal, log_marginal
 from dpmix.kernels import draw_prior
 from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
@@ -153,6 +153,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
         return GROW
     update_parameters(executor, state, state.z, channel, kernel, rng)
     k = state.ints[OCCUPIED]
+    augment(channel, kernel, rng, state.z, state.theta, state.labels, state.order, k)
     state.floats[CONCENTRATION] = draw_concentration(
         rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
     )

@@ -1,0 +1,164 @@
+"""Multivariate normal kernel with a normal-inverse-Wishart base measure.
+
+Theta is the mean, and after it the covariance row by row; a latent value is an array (d,).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, tally, value
+
+__all__ = ["MultivariateNormal", "cholesky", "forward", "spread_normal"]
+
+
+class MultivariateNormal(NamedTuple):
+    """Sigma ~ InverseWishart(nu, psi), mu | Sigma ~ N(mu0, Sigma / lam); mu0 (d,), psi (d, d)."""
+
+    mu0: Any
+    lam: float
+    nu: float
+    psi: Any
+
+    @property
+    def columns(self) -> int:
+        """Length of a latent value."""
+        return len(self.mu0)
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of a component's parameters."""
+        d = len(self.mu0)
+        return {"mean": (d,), "covariance": (d, d)}
+
+
+@njit
+def cholesky(matrix, factor):
+    """Set the lower triangle of `factor` to the Cholesky factor of `matrix` (d, d); return its log diagonal sum.
+
+    A pivot that rounding has made less than positive is held at a tiny value.
+    """
+    d = len(matrix)
+    total = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            left = matrix[i, j]
+            for r in range(j):
+                left -= factor[i, r] * factor[j, r]
+            if i == j:
+                factor[i, i] = math.sqrt(max(left, 1e-300))
+                total += math.log(factor[i, i])
+            else:
+                factor[i, j] = left / factor[j, j]
+    return total
+
+
+@njit
+def forward(factor, x):
+    """Solve factor y = x for a lower triangular factor, in place; return |y|^2."""
+    total = 0.0
+    for i in range(len(x)):
+        for r in range(i):
+            x[i] -= factor[i, r] * x[r]
+        x[i] /= factor[i, i]
+        total += x[i] * x[i]
+    return total
+
+
+@njit
+def spread_normal(rng, factor, scale, x):
+    """Add `scale` times a normal vector of covariance factor factor' to `x`."""
+    d = len(x)
+    e = np.empty(d)
+    for i in range(d):
+        e[i] = rng.standard_normal()
+    for i in range(d):
+        for r in range(i + 1):
+            x[i] += scale * factor[i, r] * e[r]
+
+
+@njit
+def _draw(rng, mu, lam, nu, psi, theta, h):
+    """Draw theta[:, h] from the normal-inverse-Wishart distribution with these parameters.
+
+    Bartlett: with psi = L L' and A lower triangular of normals, roots of chi-squares on its diagonal,
+    Sigma = M M' for M = L A'^-1.
+    """
+    d = len(mu)
+    low = np.zeros((d, d))
+    cholesky(psi, low)
+    a = np.zeros((d, d))
+    for i in range(d):
+        a[i, i] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (nu - i)))
+        for j in range(i):
+            a[i, j] = rng.standard_normal()
+    m = np.zeros((d, d))
+    for i in range(d):  # row i of M solves A x = L[i]
+        for j in range(d):
+            x = low[i, j]
+            for r in range(j):
+                x -= a[j, r] * m[i, r]
+            m[i, j] = x / a[j, j]
+    e = np.empty(d)
+    for j in range(d):
+        e[j] = rng.standard_normal() / math.sqrt(lam)
+    for i in range(d):
+        shift = 0.0
+        for j in range(d):
+            shift += m[i, j] * e[j]
+            total = 0.0
+            for r in range(d):
+                total += m[i, r] * m[j, r]
+            theta[d + i * d + j, h] = total
+        theta[i, h] = mu[i] + shift
+
+
+@draw_prior.register
+def _draw_prior(kernel: MultivariateNormal, rng, theta, h):
+    _draw(rng, kernel.mu0, kernel.lam, kernel.nu, kernel.psi, theta, h)
+
+
+@draw_posterior.register
+def _draw_posterior(kernel: MultivariateNormal, rng, count, stats, h, theta, tuning):
+    d = len(kernel.mu0)
+    lam = kernel.lam + count
+    gap = np.empty(d)
+    mu = np.empty(d)
+    psi = np.empty((d, d))
+    for i in range(d):
+        gap[i] = theta[i, h] + stats[i, h] / count - kernel.mu0[i]
+        mu[i] = kernel.mu0[i] + count / lam * gap[i]
+    for i in range(d):
+        for j in range(d):
+            scatter = stats[d + i * d + j, h] - stats[i, h] * stats[j, h] / count
+            psi[i, j] = kernel.psi[i, j] + scatter + kernel.lam * count / lam * gap[i] * gap[j]
+    _draw(rng, mu, lam, kernel.nu + count, psi, theta, h)
+
+
+@tally.register
+def _tally(kernel: MultivariateNormal, theta, h, y, stats):
+    d = len(kernel.mu0)
+    for i in range(d):
+        gap = y[i] - theta[i, h]
+        stats[i, h] += gap
+        for j in range(d):
+            stats[d + i * d + j, h] += gap * (y[j] - theta[j, h])
+
+
+@draw_record.register
+def _draw_record(kernel: MultivariateNormal, rng, theta, h):
+    d = len(kernel.mu0)
+    factor = np.zeros((d, d))
+    cholesky(theta[d:, h].copy().reshape(d, d), factor)
+    y = theta[:d, h].copy()
+    spread_normal(rng, factor, 1.0, y)
+    return y
+
+
+@value.register
+def _value(kernel: MultivariateNormal, y):
+    return y

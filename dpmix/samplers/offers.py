@@ -1,0 +1,133 @@
+"""Metropolis moves of latent values that the state holds, given the release of one record or of all.
+
+Where each record has a release of its own, an offer is weighed by its density, or the mean of it over several
+latent values; where a histogram of the whole sample was released, by the ratio of its likelihoods with one
+record moved, which changes two counts (Beraha, Favaro and Rao 2024, sections 3.1 and 5.1).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpmix._jit import dispatch, njit
+from dpmix.channels import log_marginal, noise_density
+from dpmix.channels.base import augment, settle
+from dpmix.channels.histogram import bin_of, log_count
+from dpmix.kernels import draw_record, value
+
+__all__ = ["estimate", "estimates", "keep", "move_latents", "odds"]
+
+
+@njit
+def estimate(channel, kernel, z, values):
+    """Return the mean of q(z | y) over the m latent values `values`."""
+    total = 0.0
+    for y in values:
+        total += noise_density(channel, z, value(kernel, y))
+    return total / len(values)
+
+
+@dispatch()
+def odds(channel, kernel, state, i, values):
+    """Return the density of the release with `values` for record i, and without."""
+
+
+@dispatch()
+def keep(channel, kernel, state, i, values, density):
+    """Put `values`, and the density that `odds` returned for them, in the state of record i."""
+
+
+def _odds_local(channel, kernel, state, i, values):
+    return estimate(channel, kernel, state.z[i], values), state.estimate[i]
+
+
+def _keep_local(channel, kernel, state, i, values, density):
+    m = len(values)
+    state.estimate[i] = density
+    state.latent[i * m : (i + 1) * m] = values
+
+
+def _odds_global(channel, kernel, state, i, values):
+    old, new = channel.bins[i], bin_of(channel, value(kernel, values[0]))
+    if old == new:
+        return 1.0, 1.0
+    before, after = channel.counts[old], channel.counts[new]
+    change = log_count(channel, new, after + 1) - log_count(channel, new, after)
+    change += log_count(channel, old, before - 1) - log_count(channel, old, before)
+    return math.exp(min(change, 700.0)), 1.0
+
+
+def _keep_global(channel, kernel, state, i, values, density):
+    channel.counts[channel.bins[i]] -= 1
+    channel.bins[i] = bin_of(channel, value(kernel, values[0]))
+    channel.counts[channel.bins[i]] += 1
+    state.latent[i] = values[0]
+
+
+@dispatch()
+def estimates(channel, kernel, state, m):
+    """Set the densities of all records' m latent values."""
+
+
+def _estimates_local(channel, kernel, state, m):
+    for i in range(len(state.labels)):
+        state.estimate[i] = estimate(channel, kernel, state.z[i], state.latent[i * m : (i + 1) * m])
+
+
+def _estimates_global(channel, kernel, state, m):
+    """Do nothing: a record has no density of its own."""
+
+
+@dispatch()
+def move_latents(channel, kernel, state, rng, start, stop):
+    """Offer records start..stop a latent value of their component each; return how many took it."""
+
+
+def _move_local(channel, kernel, state, rng, start, stop):
+    accepted = 0
+    for i in range(start, stop):
+        proposal = draw_record(kernel, rng, state.theta, state.labels[i])
+        ratio = noise_density(channel, state.z[i], value(kernel, proposal))
+        present = noise_density(channel, state.z[i], value(kernel, state.latent[i]))
+        if rng.random() * present < ratio:
+            state.latent[i] = proposal
+            accepted += 1
+    return accepted
+
+
+def _move_global(channel, kernel, state, rng, start, stop):
+    accepted = 0
+    proposal = state.latent[:1].copy()
+    for i in range(start, stop):
+        proposal[0] = draw_record(kernel, rng, state.theta, state.labels[i])
+        ratio, _ = odds(channel, kernel, state, i, proposal)
+        if rng.random() < ratio:
+            keep(channel, kernel, state, i, proposal, ratio)
+            accepted += 1
+    return accepted
+
+
+for _classes in noise_density.registered:
+    odds.register(_odds_local, *_classes)
+    keep.register(_keep_local, *_classes)
+    estimates.register(_estimates_local, *_classes)
+    move_latents.register(_move_local, *_classes)
+for _classes in log_count.registered:
+    odds.register(_odds_global, *_classes)
+    keep.register(_keep_global, *_classes)
+    estimates.register(_estimates_global, *_classes)
+    move_latents.register(_move_global, *_classes)
+
+
+def _no_settling(channel, kernel, rng, values):
+    """Do nothing: the channel has no variables of its own."""
+
+
+def _no_augmenting(channel, kernel, rng, z, theta, labels, order, k):
+    """Do nothing: the channel has no variables of its own."""
+
+
+for _pair in log_marginal.registered:
+    if _pair not in augment.registered:
+        settle.register(_no_settling, *_pair)
+        augment.register(_no_augmenting, *_pair)
