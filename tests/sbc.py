@@ -23,7 +23,7 @@ from dpmix.kernels import NormalNIG
 from tests import samplers
 from tests.oracles.ecdf import band, p_value
 from tests.oracles.joint import Model, draw_latent, draw_release, draw_state
-from tests.oracles.partitions import prior_predictive_pdf
+from tests.oracles.kernels import prior_predictive_pdf
 
 BASE = (0.0, 0.1, 3.0, 2.0)
 CHANNELS = {"laplace": ("laplace", 1.0), "gaussian": ("gaussian", 1.0), "none": ("none", 0.0)}
@@ -69,7 +69,7 @@ def quantities(model: Model, draws: dict[str, Any], z: Any) -> dict[str, Any]:
 def truth(model: Model, channel: Any, n: int, rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
     """Draw the joint law: one state under the names of a chain's draws, and its release."""
     labels, theta, alpha = draw_state(rng, model, n)
-    z = draw_release(rng, model.channel, draw_latent(rng, labels, theta, 1))
+    z = draw_release(rng, model, draw_latent(rng, model, labels, theta, 1))
     k = theta.shape[1]
     shares = rng.standard_gamma(np.append(np.bincount(labels) - model.discount, alpha + k * model.discount))
     kernel = NormalNIG(*model.base)

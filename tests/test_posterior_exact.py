@@ -16,7 +16,7 @@ from tests import samplers
 from tests.oracles import cases
 from tests.oracles.joint import Model
 from tests.oracles.mc import batch_means, compare, discrepancies
-from tests.oracles.partitions import BlockTable
+from tests.oracles.blocks import block_table
 
 DRAWS, THIN, BURN_IN = 20_000, 4, 500
 PRIMARY, SECONDARY = 4.0, 5.0
@@ -75,7 +75,7 @@ def test_large_cluster_is_exact(sampler: str, channel: str) -> None:
     z = y + {"laplace": noise.laplace, "gaussian": noise.normal, "none": lambda *_: 0.0}[kind](0.0, scale, 40)
     model = Model((kind, scale), cases.BASE, 0.0, 1e-7)
     grid = np.array([-1.0, 1.0, 2.5])
-    table = BlockTable(z, model.channel, model.base, grid, blocks=[[], list(range(40))])
+    table = block_table(z, model.channel, model.base, grid, blocks=[[], list(range(40))])
     chain = samplers.chain(sampler, model, z, rng)
     chain.set_state(
         np.zeros(40, dtype=np.int64),
@@ -92,6 +92,6 @@ def test_large_cluster_is_exact(sampler: str, channel: str) -> None:
     mean, var = draws["mean"][:, 0], draws["variance"][:, 0]
     density = np.exp(-0.5 * (grid - mean[:, None]) ** 2 / var[:, None]) / np.sqrt(2 * np.pi * var[:, None])
     found = np.column_stack([mean, np.log(var), draws["log_likelihood"], density, density**2])
-    truth = np.array([table.mean[1], table.log_var[1], table.loglik[1], *table.f1[1], *table.f2[1]])
+    truth = np.array([*table.theta[1], table.loglik[1], *table.f1[1], *table.f2[1]])
     assert np.max(np.abs(discrepancies(found, truth))) < PRIMARY
     assert batch_means(np.log(var))[1] < 0.1

@@ -11,7 +11,7 @@ import pytest
 from tests import samplers
 from tests.oracles.joint import Model
 from tests.oracles.mc import batch_means, random_density
-from tests.oracles.partitions import BlockTable
+from tests.oracles.blocks import Table, block_table
 from tests.oracles.reference import ReferenceChain
 
 DRAWS, BURN_IN = 4000, 1000
@@ -35,7 +35,7 @@ def release(model: Model) -> Any:
     return y + (rng.laplace(0, scale, 40) if kind == "laplace" else scale * rng.standard_normal(40))
 
 
-def statistics(draws: dict[str, Any], table: BlockTable, discount: float) -> Any:
+def statistics(draws: dict[str, Any], table: Table, discount: float) -> Any:
     """(draw, statistic): clusters, density at `GRID`, its square, co-clustering, concentration."""
     density, square = random_density(draws, table, discount)
     labels, k = draws["allocations"], draws["n_clusters"]
@@ -47,7 +47,7 @@ def statistics(draws: dict[str, Any], table: BlockTable, discount: float) -> Any
 def test_samplers_agree(name: str) -> None:
     model = CASES[name]
     z = release(model)
-    table = BlockTable(z, model.channel, model.base, GRID, blocks=[[]])
+    table = block_table(z, model.channel, model.base, GRID, blocks=[[]])
     found = {}
     for index, sampler in enumerate(samplers.SAMPLERS):
         if name == "none" and sampler in samplers.NOISY:

@@ -9,9 +9,10 @@ import functools
 
 import numpy as np
 
+from tests.oracles.blocks import Table, block_table
 from tests.oracles.joint import Model
-from tests.oracles.log_g import Channel
-from tests.oracles.partitions import BlockTable, Exact, posterior
+from tests.oracles.marginals import Channel
+from tests.oracles.partitions import Exact, posterior
 
 Z = np.array([-4.1, -3.2, -0.4, 0.9, 3.5, 4.4])
 GRID = np.array([-4.5, -2.0, 0.0, 3.0, 6.0])
@@ -27,9 +28,9 @@ GAMMA = (2.0, 2.0)
 
 
 @functools.cache
-def table(channel: str) -> BlockTable:
+def table(channel: str) -> Table:
     """Integrals over theta of every block of `Z`."""
-    return BlockTable(Z, CHANNELS[channel], BASE, GRID)
+    return block_table(Z, CHANNELS[channel], BASE, GRID)
 
 
 @functools.cache

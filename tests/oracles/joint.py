@@ -8,6 +8,7 @@ statistics have known laws: the p-values are exact, with no Monte Carlo standard
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,20 +17,40 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from tests.oracles import histograms, kernels, marginals
 from tests.oracles.log_g import Channel
-from tests.oracles.partitions import Base, alpha_rule, log_eppf
+from tests.oracles.niw import MultivariateNormal
+from tests.oracles.partitions import alpha_rule, log_eppf
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Model:
-    """Channel, base measure, discount, and the concentration: a number, or (shape, rate) of a Gamma prior."""
+    """Channel, base measure, discount, and the concentration: a number, or (shape, rate) of a Gamma prior.
 
-    channel: Channel
-    base: Base
+    Channels are those of `marginals`, of `histograms` (with `released` values drawn, where it is not counts)
+    and, for the kernel ``multivariate``, ``laplace``, ``gaussian`` or ``none`` with a scale for each column.
+    """
+
+    channel: tuple[str, Any]
+    base: Any
     discount: float
     alpha: float | tuple[float, float]
+    kernel: str = "normal"
+    released: int = 0
+
+    @functools.cached_property
+    def law(self) -> Any:
+        """Kernel and base measure."""
+        if self.kernel == "multivariate":
+            return MultivariateNormal(self.base)
+        return kernels.kernel(self.kernel, self.base)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the release is one of the whole sample."""
+        return self.channel[0] in ("smoothed", "counts")
 
 
 class ChainLike(Protocol):
@@ -60,17 +81,8 @@ class ChainLike(Protocol):
         """Latent values the sampler keeps, (n, m), or None."""
 
 
-def add_noise(rng: np.random.Generator, channel: Channel, y: Array) -> Array:
-    """Draw z given y."""
-    kind, scale = channel
-    if kind == "laplace":
-        return y + rng.laplace(0.0, scale, y.shape)
-    return y + scale * rng.standard_normal(y.shape) if kind == "gaussian" else y.copy()
-
-
 def draw_state(rng: np.random.Generator, model: Model, n: int) -> tuple[Any, Array, float]:
     """Allocations (in order of appearance), theta (2, k) and concentration from their prior."""
-    mu0, lam, a, b = model.base
     alpha = model.alpha if isinstance(model.alpha, float) else rng.gamma(model.alpha[0], 1.0 / model.alpha[1])
     counts: list[int] = []
     labels = np.empty(n, dtype=np.int64)
@@ -82,21 +94,21 @@ def draw_state(rng: np.random.Generator, model: Model, n: int) -> tuple[Any, Arr
         if h == k:
             counts.append(0)
         counts[h] += 1
-    var = b / rng.standard_gamma(a, len(counts))
-    mean = mu0 + np.sqrt(var / lam) * rng.standard_normal(len(counts))
-    return labels, np.stack([mean, var]), float(alpha)
+    return labels, model.law.draw_prior(rng, len(counts)), float(alpha)
 
 
-def draw_latent(rng: np.random.Generator, labels: Any, theta: Array, m: int) -> Array:
-    """Draw m latent values for each record from f(. | theta of its component), (n, m)."""
-    mean, var = theta[0, labels][:, None], theta[1, labels][:, None]
-    return np.asarray(mean + np.sqrt(var) * rng.standard_normal((len(labels), m)))
+def draw_latent(rng: np.random.Generator, model: Model, labels: Any, theta: Array, m: int) -> Array:
+    """Draw m latent values for each record from f(. | theta of its component), (n, m) or (n, m, column)."""
+    return np.stack([model.law.draw_latent(rng, theta[:, labels]) for _ in range(m)], axis=1)
 
 
-def draw_release(rng: np.random.Generator, channel: Channel, latent: Array) -> Array:
+def draw_release(rng: np.random.Generator, model: Model, latent: Array) -> Array:
     """Draw z given the latent values: with m of them, the noise is around one taken at random."""
-    n, m = latent.shape
-    return add_noise(rng, channel, latent[np.arange(n), rng.integers(0, m, n)] if m > 1 else latent[:, 0])
+    n, m = latent.shape[:2]
+    y = latent[np.arange(n), rng.integers(0, m, n)] if m > 1 else latent[:, 0]
+    if model.is_global:
+        return histograms.draw_release(rng, model.channel, model.law.value(y), model.released)
+    return marginals.draw_release(rng, model.law, model.channel, y)
 
 
 def marginal_cdf(channel: Channel, z: Array, mean: Array, var: Array) -> Array:
@@ -111,6 +123,11 @@ def marginal_cdf(channel: Channel, z: Array, mean: Array, var: Array) -> Array:
     return np.asarray(special.ndtr(x / sd) - 0.5 * (near - far))
 
 
+def overwrite(chain: ChainLike, z: Array) -> None:
+    """Put a new release in the place of a chain's."""
+    chain.z[:] = z
+
+
 def exact_restarts(
     make: Callable[[Array], ChainLike],
     model: Model,
@@ -122,6 +139,7 @@ def exact_restarts(
     latent: int = 0,
     settle: int = 0,
     restate: bool = False,
+    redraw: Callable[[Any, Array], None] = overwrite,
 ) -> dict[str, Array]:
     """Statistics of `restarts` independent draws, each moved by rounds of sweeps and redrawn releases.
 
@@ -130,49 +148,82 @@ def exact_restarts(
     `settle` sweeps come before all else, for samplers whose state holds more than can be set: they must
     then be enough
     to reach the posterior given z. With `restate` a chain that keeps functions of z is told its state anew.
+    `redraw` puts a new release into a chain.
     """
-    z = np.zeros(n)
-    chain = make(z)
+    chain: Any = None
     rows = []
     for _ in range(restarts):
         labels, theta, alpha = draw_state(rng, model, n)
-        y = draw_latent(rng, labels, theta, max(latent, 1))
-        chain.z[:] = draw_release(rng, model.channel, y)
+        y = draw_latent(rng, model, labels, theta, max(latent, 1))
+        z = draw_release(rng, model, y)
+        if chain is None:
+            chain = make(z.copy())
+        redraw(chain, z)
         chain.set_state(labels, theta, alpha, y if latent else None)
         chain.advance(settle)
         for turn in range(rounds):
             if turn:
                 labels, theta = chain.allocations, chain.theta
-                y = np.asarray(chain.latent) if latent else draw_latent(rng, labels, theta, 1)
-                chain.z[:] = draw_release(rng, model.channel, y)
+                y = np.asarray(chain.latent) if latent else draw_latent(rng, model, labels, theta, 1)
+                z = draw_release(rng, model, y)
+                redraw(chain, z)
                 if restate:
                     chain.set_state(labels, theta, chain.concentration, y if latent else None)
             chain.advance(sweeps)
-        rows.append(statistics(model, chain.z, chain.allocations, chain.theta, chain.concentration))
+        y = np.asarray(chain.latent) if latent else y
+        rows.append(statistics(model, z, chain.allocations, chain.theta, chain.concentration, y))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def statistics(model: Model, z: Array, labels: Any, theta: Array, alpha: float) -> dict[str, float]:
-    """Label-invariant statistics; those named u_ are uniform under the joint law, whatever else is given."""
-    mu0, lam, a, b = model.base
+def statistics(
+    model: Model, z: Array, labels: Any, theta: Array, alpha: float, latent: Array
+) -> dict[str, float]:
+    """Label-invariant statistics; those named u_ are uniform under the joint law, whatever else is given.
+
+    `latent` counts for global releases only, where the state always holds it.
+    """
     counts = np.bincount(labels)
-    mean, var = theta[0, labels], theta[1, labels]
-    pits = marginal_cdf(model.channel, z, mean, var)
     out = {
         "n_clusters": float(len(counts)),
         "largest": float(counts.max()),
         "size_of_first": float(counts[labels[0]]),
-        "u_variance": float(special.gammaincc(a, b / var[0])),
-        "u_mean": float(special.ndtr((mean[0] - mu0) * np.sqrt(lam / var[0]))),
-        "u_release_first": float(pits[0]),
-        "u_release_last": float(pits[-1]),
-        "sum": float(z.sum()),
-        "sum_of_squares": float(np.log1p(np.sum((z - mu0) ** 2))),
-        "spread": float(np.log1p(np.sum((z - z.mean()) ** 2))),
+        **model.law.uniforms(theta[:, labels[0]]),
     }
     if isinstance(model.alpha, tuple):
         out["u_concentration"] = float(special.gammainc(model.alpha[0], model.alpha[1] * alpha))
-    return out
+    if model.kernel in ("normal", "truncated") and model.channel[0] in ("laplace", "gaussian", "none"):
+        pits = marginal_cdf(model.channel, z, theta[0, labels], theta[1, labels])
+        out |= {"u_release_first": float(pits[0]), "u_release_last": float(pits[-1])}
+    return out | features(model, z, labels, theta, latent)
+
+
+def features(model: Model, z: Array, labels: Any, theta: Array, latent: Array) -> dict[str, float]:
+    """Functions of the release, with the state, whose laws are simulated."""
+    first = theta[:, labels[0]]
+    if model.is_global:
+        y = model.law.value(latent[:, 0])
+        held = histograms.count(model.channel, y)
+        seen = histograms.count(model.channel, z) if model.channel[0] == "smoothed" else z
+        place = float(seen @ np.arange(len(seen)))
+        return {
+            "first_bin": float(seen[0]),
+            "place": place,
+            "squares": float(seen @ seen),
+            "overlap": float(seen @ held),
+            "held_squares": float(held @ held),
+            "place_and_centre": place * float(model.law.centre(first)),
+            "place_and_spread": place * float(model.law.log_spread(first)),
+            "first_and_centre": float((y[0] - y[-1]) * model.law.centre(first)),
+        }
+    origin = model.base[0] if model.kernel in ("normal", "truncated") else 0.0
+    own = z if z.ndim == 1 else z[:, 0]
+    return {
+        "sum": float(z.sum()),
+        "sum_of_squares": float(np.log1p(np.sum((z - origin) ** 2))),
+        "spread": float(np.log1p(np.sum((z - z.mean()) ** 2))),
+        "release_and_centre": float((own[0] - origin) * (model.law.centre(first) - origin)),
+        "release_and_spread": float(abs(own[0] - own[-1]) * model.law.log_spread(first)),
+    }
 
 
 def integer_partitions(n: int, largest: int | None = None) -> Iterator[list[int]]:
@@ -223,13 +274,12 @@ def joint_p_values(
 ) -> dict[str, float]:
     """P-values of the restarts' statistics against exact laws, or against simulations of the joint law."""
     laws = partition_laws(model, n)
-    simulated: dict[str, list[float]] = {"sum": [], "sum_of_squares": [], "spread": []}
-    for _ in range(4 * len(found["sum"])):
+    simulated: dict[str, list[float]] = {}
+    for _ in range(4 * len(found["n_clusters"])):
         labels, theta, alpha = draw_state(rng, model, n)
-        z = draw_release(rng, model.channel, draw_latent(rng, labels, theta, 1))
-        simulated["sum"].append(z.sum())
-        simulated["sum_of_squares"].append(np.log1p(np.sum((z - model.base[0]) ** 2)))
-        simulated["spread"].append(np.log1p(np.sum((z - z.mean()) ** 2)))
+        y = draw_latent(rng, model, labels, theta, 1)
+        for name, value in features(model, draw_release(rng, model, y), labels, theta, y).items():
+            simulated.setdefault(name, []).append(value)
     out = {}
     for name, values in found.items():
         if name in laws:
