@@ -13,6 +13,7 @@ from dpmix.store.h5 import create
 from dpmix.summary.families.base import Floats
 from dpmix.summary.families.normal import NormalInverseGamma
 
+PARAMETERS = ("mean", "variance", "a", "b", "covariance")
 BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)
 
 
@@ -79,9 +80,14 @@ def write_chains(
     base: NormalInverseGamma = BASE,
     observed: Floats | None = None,
     attrs: dict[str, Any] | None = None,
-    constants: dict[str, float] | None = None,
+    constants: dict[str, Any] | None = None,
+    columns: tuple[str, ...] = (),
 ) -> Path:
-    """Write one chains file; a chain may add concentration, log_likelihood, acceptance_rate to its states."""
+    """Write one chains file.
+
+    A chain may add concentration, log_likelihood, acceptance_rate and allocations to its states. Constants of
+    None are left out, and arrays are over column, column2.
+    """
     draws = chains[0]["n_clusters"].size
     spec = spec or a_spec(sampler__iterations=1000 + draws, sampler__chains=len(chains))
     z = np.linspace(-12.0, 12.0, 200) if observed is None else observed
@@ -115,17 +121,28 @@ def write_chains(
         )
         alpha = np.stack([c.get("concentration", np.ones(draws)) for c in chains])
         posterior.dataset("concentration", alpha, ("chain", "draw"))
-        for name in ("weights", "mean", "variance"):
-            padded = np.full((len(chains), draws, width), np.nan)
+        for name in ("weights", *(p for p in PARAMETERS if p in chains[0])):
+            extra = chains[0][name].shape[2:]
+            padded = np.full((len(chains), draws, width, *extra), np.nan)
             for row, chain in enumerate(chains):
                 padded[row, :, : chain[name].shape[1]] = chain[name]
-            posterior.dataset(name, padded, ("chain", "draw", "component"))
+            dims = ("chain", "draw", "component", "column", "column2")[: padded.ndim]
+            for dim, size in zip(dims[3:], extra, strict=True):
+                if dim not in posterior:
+                    posterior.coordinate(dim, size)
+            posterior.dataset(name, padded, dims)
+        if "allocations" in chains[0]:
+            labels = np.stack([chain["allocations"] for chain in chains]).astype(np.int16)
+            posterior.coordinate("obs", labels.shape[2])
+            posterior.dataset("allocations", labels, ("chain", "draw", "obs"))
         for name in ("acceptance_rate", "log_likelihood"):
             values = np.stack([c.get(name, np.full(draws, np.nan)) for c in chains])
             stats.dataset(name, values, ("chain", "draw"))
         data = root.group("observed_data")
-        data.coordinate("obs", z.size)
-        data.dataset("z", z, ("obs",))
+        data.coordinate("obs", len(z))
+        if z.ndim == 2:
+            data.coordinate("column", np.asarray(columns) if columns else z.shape[1])
+        data.dataset("z", z, ("obs", "column")[: z.ndim])
         constant = root.group("constant_data")
         constant.coordinate(
             "chain", np.asarray(ids if ids is not None else range(len(chains)), dtype=np.int64)
@@ -134,5 +151,11 @@ def write_chains(
         values = {"base_mu0": base.mu0, "base_lambda": base.lam, "base_a": base.a, "base_b": base.b}
         values |= {"noise_scale": 4.0, "discount": 0.0, "acceptance_bound": float("nan"), **(constants or {})}
         for name, value in values.items():
-            constant.dataset(name, value)
+            if value is None:
+                continue
+            dims = ("column", "column2")[: np.ndim(value)]
+            for dim, size in zip(dims, np.shape(value), strict=True):
+                if dim not in constant:
+                    constant.coordinate(dim, size)
+            constant.dataset(name, value, dims)
     return path

@@ -12,7 +12,16 @@ import dpmix
 from dpmix.errors import ConvergenceError, DataError, SpecError, UsageError
 from tests.chains_files import a_spec, states_of_mixture, write_chains
 
-KEYS = ["parameters", "density", "n_clusters", "acceptance", "seconds", "ess_per_second", "warnings"]
+KEYS = [
+    "parameters",
+    "density",
+    "n_clusters",
+    "clustering",
+    "acceptance",
+    "seconds",
+    "ess_per_second",
+    "warnings",
+]
 
 
 @pytest.fixture(scope="module")

@@ -212,16 +212,16 @@ def test_models_that_are_not_known_are_refused(tmp_path, kernel, base):
 
 def test_default_grid(tmp_path):
     chains = read_chains([write_chains(tmp_path / "c.h5", chains_of(1))])
-    grid = choose_grids(chains, None)[0]
+    grid = choose_grids(chains, [])[0]
     assert (grid[0], grid[-1], grid.size) == (-12.0, 12.0, 200)
-    assert choose_grids(chains, (1.0, 2.0, 3))[0].tolist() == [1.0, 1.5, 2.0]
+    assert choose_grids(chains, [(1.0, 2.0, 3)])[0].tolist() == [1.0, 1.5, 2.0]
     spec = spec_for(40, 1)
     spec["mechanism"] = {"kind": "laplace", "scale": 1.0}
     attrs = {"mechanism": '{"kind": "laplace", "scale": [1.0]}'}
     ranged = write_chains(
         tmp_path / "d.h5", chains_of(1), spec=spec, attrs=attrs, observed=np.array([3.0, -1.0])
     )
-    assert choose_grids(read_chains([ranged]), None)[0][[0, -1]].tolist() == [-1.0, 3.0]
+    assert choose_grids(read_chains([ranged]), [])[0][[0, -1]].tolist() == [-1.0, 3.0]
     bare = write_chains(tmp_path / "e.h5", chains_of(1), spec=spec, attrs=attrs, observed=np.array([3.0]))
     with pytest.raises(DataError, match=r"summary\.grid"):
-        choose_grids(read_chains([bare]), None)
+        choose_grids(read_chains([bare]), [])

@@ -6,13 +6,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmix.errors import ConvergenceError, UsageError
+from dpmix.simulate import true_labels
 from dpmix.spec.load import load_spec
 from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import read_chains
+from dpmix.store.chains_reader import Chains, read_chains
 from dpmix.store.summary import write_summary
 from dpmix.summary.compute import summarize_chains
+from dpmix.summary.guarantee import is_simulated
 from dpmix.summary.result import Summary
 
 PathLike = str | os.PathLike[str]
@@ -93,7 +98,7 @@ def summarize(
         raise UsageError(f"the summary and the report cannot both be {targets[0]}")
     chains = read_chains([os.fspath(path) for path in paths])
     options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
-    summary = summarize_chains(chains, options)
+    summary = summarize_chains(chains, options, truth=_true_labels(chains))
     if output is not None:
         attrs = {
             "level": summary.level,
@@ -118,6 +123,15 @@ def summarize(
     if require_convergence and summary.failures:
         raise NotConverged(summary)
     return summary
+
+
+def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
+    """Return the true labels of simulated records, by the spec in the chains; None where there are none."""
+    data = chains.spec.get("data") or {}
+    name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
+    if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
+        return None
+    return true_labels(str(name), int(n), int(seed))
 
 
 def _check_target(target: Path, sources: Sequence[PathLike], *, force: bool) -> None:

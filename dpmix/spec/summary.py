@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from dpmix.spec.fields import Integer, Number, Section, refusal, wrong
 
@@ -18,17 +18,34 @@ def _three(value: object) -> object:
     return value
 
 
+def _several(value: object) -> str:
+    """Tell a list of grids from one grid."""
+    return "several" if isinstance(value, (list, tuple)) and len(value) > 0 and _nested(value[0]) else "one"
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+Grid = Annotated[
+    tuple[Number, Number, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
+]
+
+
 class SummarySpec(Section):
     """What is reported, and where the density is evaluated."""
 
     grid: (
         Annotated[
-            tuple[Number, Number, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
+            Annotated[Grid, Tag("one")]
+            | Annotated[tuple[Annotated[Grid, BeforeValidator(_three)], ...], Tag("several")],
+            Discriminator(_several),
         ]
         | None
     ) = Field(
         None,
-        description="Where densities are reported: [lo, hi, points]; found from the domain where left out.",
+        description="Where densities are reported: [lo, hi, points], or a list of one such grid a column; "
+        "found from the domain where left out.",
     )
     level: Annotated[Number, Field(gt=0, lt=1)] = Field(
         0.95, description="Posterior probability of the bands and intervals."
@@ -36,11 +53,25 @@ class SummarySpec(Section):
     baseline: Literal["deconvolution_kde"] | None = Field(
         None, description="An estimate without a model to set beside the posterior."
     )
+    clustering: Literal["vi", "binder"] = Field(
+        "vi",
+        description="Loss of the partition that is reported first: variation of information, or Binder's.",
+    )
+    coclustering: StrictBool = Field(
+        False,
+        description="Whether to write out, for all pairs of records, the probability to share a cluster.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SummarySpec:
-        if self.grid is not None:
-            lo, hi, _ = self.grid
+        for lo, hi, _ in self.grids():
             if not lo < hi or not math.isfinite(hi - lo):
                 raise refusal("grid", f"[{lo:g}, {hi:g}, ...] must have its lower end below its upper one")
         return self
+
+    def grids(self) -> list[tuple[float, float, int]]:
+        """Return the grids that were given, none, one for all columns or one for each."""
+        if self.grid is None:
+            return []
+        grids = self.grid if isinstance(self.grid[0], tuple) else (self.grid,)
+        return [(float(lo), float(hi), int(points)) for lo, hi, points in grids]

@@ -24,7 +24,9 @@ def write_summary(
     `baseline` and the scalar `baseline_bandwidth` where they were asked for; with several columns it has such
     a group for each), `/joint` (with several columns: `columns` and the scalar `hellinger_from_prior`; with
     two the density `mean` over the grids `first` and `second`),
-    `/n_clusters` (`probability` over `support`), `/acceptance` (scalars), `/warnings` (`text` over
+    `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
+    (`estimate` over `obs`, scalars, a group `credible_ball`; `other` likewise for the other loss;
+    `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/warnings` (`text` over
     `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN.
 
     Parameters
@@ -68,6 +70,8 @@ def write_summary(
             variables={k: Variable((), _column([v])[0]) for k, v in content["acceptance"].items()}
         ),
     }
+    if content["clustering"] is not None:
+        groups["clustering"] = _clustering(content["clustering"])
     if "joint" in content:
         groups["joint"] = _joint(content["joint"])
     if content["warnings"]:
@@ -92,6 +96,32 @@ def _columns(densities: Mapping[str, Any]) -> dict[str, Node]:
         safe = name.replace("/", "_")
         groups[safe if safe not in groups else f"{safe}_{len(groups)}"] = _density(density)
     return groups
+
+
+def _clustering(found: Mapping[str, Any]) -> Node:
+    variables = {"estimate": Variable(("obs",), np.asarray(found["estimate"]))}
+    groups = {}
+    for name, value in found.items():
+        if name == "coclustering":
+            variables[name] = Variable(("obs", "obs2"), np.asarray(value))
+        elif name == "other":
+            groups[name] = _clustering(value)
+        elif name == "credible_ball":
+            groups[name] = _ball(value)
+        elif name == "n_clusters" or name == "draws":
+            variables[name] = Variable((), np.asarray(value, dtype=np.int64))
+        elif name not in ("estimate", "loss"):
+            variables[name] = Variable((), _column([value])[0])
+    return Node({"loss": found["loss"]}, variables, groups)
+
+
+def _ball(ball: Mapping[str, Any]) -> Node:
+    bounds = [name for name, value in ball.items() if isinstance(value, Mapping)]
+    variables = {k: Variable((), np.asarray(v)) for k, v in ball.items() if k not in bounds}
+    variables["bound"] = Variable(("bound",), np.asarray(bounds))
+    for name in ("n_clusters", "distance"):
+        variables[name] = Variable(("bound",), np.asarray([ball[bound][name] for bound in bounds]))
+    return Node(variables=variables)
 
 
 def _joint(joint: Mapping[str, Any]) -> Node:

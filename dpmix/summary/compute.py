@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.spec.run import RunSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
+from dpmix.summary.clustering import cluster
 from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
-from dpmix.summary.density import posterior_density
+from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.grids import choose_grids
@@ -21,7 +23,9 @@ from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.result import Acceptance, ClusterCounts, Provenance, Summary
 
 
-def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
+def summarize_chains(
+    chains: Chains, options: SummarySpec, *, truth: NDArray[np.int64] | None = None
+) -> Summary:
     """Compute everything that is reported of a mixture's posterior (methods, section 4, "Reported").
 
     Parameters
@@ -29,7 +33,9 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     chains : Chains
         What `dpmix.store.chains_reader.read_chains` gives.
     options : SummarySpec
-        Grid, level, and whether to set a baseline beside the posterior.
+        Grid, level, loss of the partition, and whether to set a baseline beside the posterior.
+    truth : int64 array (n,), optional
+        True labels of the records, where the data are simulated.
 
     Raises
     ------
@@ -37,7 +43,7 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
         When the chains hold bad components or give no grid; when a baseline is asked for that this release
         does not have.
     """
-    posterior = posterior_density(chains, choose_grids(chains, options.grid), options.level)
+    posterior = posterior_density(chains, choose_grids(chains, options.grids()), options.level)
     densities = dict(posterior.densities)
     if options.baseline is not None:
         values, bandwidth = _baseline(chains, posterior.density.grid)
@@ -45,6 +51,14 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
     series = _series(chains) | dict(posterior.series)
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     support, counts = np.unique(chains.n_clusters, return_counts=True)
+    clustering = cluster(
+        chains,
+        options.clustering,
+        options.level,
+        generator(chains, 0, -2),
+        truth=truth,
+        coclustering=options.coclustering,
+    )
     seconds = float(chains.seconds.sum())
     per_second = {
         name: None if value.ess_bulk is None or not seconds > 0.0 else value.ess_bulk / seconds
@@ -58,6 +72,7 @@ def summarize_chains(chains: Chains, options: SummarySpec) -> Summary:
         densities=densities,
         hellinger=posterior.hellinger,
         n_clusters=ClusterCounts(support, counts / counts.sum()),
+        clustering=clustering,
         acceptance=acceptance,
         seconds=seconds,
         ess_per_second=per_second,

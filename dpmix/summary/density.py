@@ -117,7 +117,7 @@ def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> 
     for block in chains.blocks(_BLOCK):
         rows = slice(block.start, block.start + block.weights.shape[0])
         state = state_measures(block.weights, block.parameters, source)
-        rng = _generator(chains, int(chains.ids[block.chain]), block.start)
+        rng = generator(chains, int(chains.ids[block.chain]), block.start)
         drawn = draw_measures(state, chains.concentration[block.chain, rows], discount, source, rng)
         for work in works:
             work.add((block.chain, rows), _of(state, work.column), _of(drawn, work.column))
@@ -130,13 +130,13 @@ def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> 
     densities, bias = {}, 0.0
     for number, work in enumerate(works):
         parts = [_of(batch, work.column) for batch in batches]
-        rng = _generator(chains, -1 - number, 0)
+        rng = generator(chains, -1 - number, 0)
         densities[work.column.name], bias = work.finish(_of(last, work.column), parts, level, rng)
     series = {name: values for work in works for name, values in work.series.items()}
     if pairs is None or not isinstance(source, NormalInverseWishart):
         only = densities[""].hellinger_from_prior
         return DensityPosterior(densities, only, bias, series, wanted.size * count)
-    distance, bias = joint_distance(batches, source, _generator(chains, 0, -1))
+    distance, bias = joint_distance(batches, source, generator(chains, 0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
@@ -216,7 +216,7 @@ def _batches(states: list[tuple[int, Measures]]) -> list[Measures]:
     return batches
 
 
-def _generator(chains: Chains, chain_id: int, start: int) -> np.random.Generator:
+def generator(chains: Chains, chain_id: int, start: int) -> np.random.Generator:
     """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
     digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))

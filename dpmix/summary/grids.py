@@ -16,7 +16,7 @@ DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]
 
 
-def choose_grids(chains: Chains, asked: Grid | Sequence[Grid] | None) -> list[Floats]:
+def choose_grids(chains: Chains, asked: Sequence[Grid]) -> list[Floats]:
     """Return the grid of each column: the one asked for, or a default one.
 
     The default is the public domain, with 200 points; widened by a tenth of its width on each side where the
@@ -26,8 +26,8 @@ def choose_grids(chains: Chains, asked: Grid | Sequence[Grid] | None) -> list[Fl
     Parameters
     ----------
     chains : Chains
-    asked : (lo, hi, points), or one such triple a column, optional
-        A single triple is for every column.
+    asked : sequence of (lo, hi, points)
+        None, one for every column, or one for each.
 
     Raises
     ------
@@ -42,17 +42,17 @@ def choose_grids(chains: Chains, asked: Grid | Sequence[Grid] | None) -> list[Fl
     ]
 
 
-def _per_column(asked: Grid | Sequence[Grid] | None, count: int) -> Sequence[Grid | None]:
-    if asked is None:
+def _per_column(asked: Sequence[Grid], count: int) -> Sequence[Grid | None]:
+    if len(asked) == 0:
         return [None] * count
-    if isinstance(asked[0], (int, float)):
-        return [asked] * count  # type: ignore[list-item]  # a single triple
+    if len(asked) == 1:
+        return [asked[0]] * count
     if len(asked) != count:
         raise DataError(
             f"summary.grid has {len(asked)} grids, and the chains are of {count} "
             f"{'column' if count == 1 else 'columns'}: give one [lo, hi, points] for each, or one for all"
         )
-    return asked  # type: ignore[return-value]
+    return asked
 
 
 def _grid(chains: Chains, number: int, column: Column, triple: Grid | None) -> Floats:

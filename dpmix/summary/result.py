@@ -13,6 +13,7 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
+from dpmix.summary.partition import Clustering
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class Summary:
         Hellinger distance of the posterior mean density from the prior predictive, of all columns together.
     n_clusters : ClusterCounts
         Posterior of the number of clusters.
+    clustering : Clustering or None
+        Partition of the records; None where no allocations were saved, as for every global release.
     acceptance : Acceptance
         Of the proposals, for samplers that make any.
     seconds : float
@@ -106,6 +109,7 @@ class Summary:
     densities: Mapping[str, Density]
     hellinger: float
     n_clusters: ClusterCounts
+    clustering: Clustering | None
     acceptance: Acceptance
     seconds: float
     ess_per_second: Mapping[str, float | None]
@@ -153,6 +157,7 @@ class Summary:
                 "support": self.n_clusters.support,
                 "probability": self.n_clusters.probability,
             },
+            "clustering": None if self.clustering is None else self.clustering.contents(),
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),

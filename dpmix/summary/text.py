@@ -9,6 +9,7 @@ import numpy as np
 from dpmix.summary.result import Summary
 
 WIDTH = 96
+LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
 _HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
 
 
@@ -20,6 +21,7 @@ def headline(summary: Summary) -> str:
     lines = [
         f"Clusters: {counts.support[mode]} with probability {counts.probability[mode]:.2f}; "
         f"between {counts.support[0]} and {counts.support[-1]} in all draws",
+        *_partition(summary),
         f"Density: highest at {density.grid[int(np.argmax(density.mean))]:.4g} "
         f"({density.mean.max():.3g}, {percent} band {_band_at_peak(summary)}); "
         f"Hellinger distance from the prior {density.hellinger_from_prior:.2f}",
@@ -49,6 +51,24 @@ def rate(value: float | None) -> str:
 def _band_at_peak(summary: Summary) -> str:
     peak = int(np.argmax(summary.density.mean))
     return f"{summary.density.lower[peak]:.3g} to {summary.density.upper[peak]:.3g}"
+
+
+def _partition(summary: Summary) -> list[str]:
+    found = summary.clustering
+    if found is None:
+        return []
+    estimate, ball = found.estimate, found.estimate.ball
+    bounds = (ball.vertical_upper.n_clusters, ball.vertical_lower.n_clusters)
+    text = (
+        f"Partition: {estimate.n_clusters} clusters at least expected {LOSS_NAMES[estimate.loss]} "
+        f"({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of radius {ball.radius:.3g} holds "
+        f"partitions of {bounds[0]} to {bounds[1]} clusters; expected ARI {estimate.expected_ari:.2f}"
+    )
+    if estimate.ari is not None:
+        text += f"; ARI with the true labels {estimate.ari:.2f}"
+    if found.draws < found.of:
+        text += f" (from {found.draws:,} of {found.of:,} draws)"
+    return _wrapped(text, indent="  ")
 
 
 def _table(summary: Summary) -> list[str]:

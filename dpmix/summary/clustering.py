@@ -1,0 +1,201 @@
+"""Clusters of the records: similarity, point estimates and credible balls from the saved allocations.
+
+The estimate is the partition of least posterior expected loss, under the variation of information or Binder's
+loss; the ball around it holds the draws nearest to it (S. Wade and Z. Ghahramani 2018, Bayesian cluster
+analysis: point estimation and credible balls, Bayesian Analysis 13, 559-626). Expectations are means over
+draws, not bounds of them; the search (`dpmix.partitions`) starts from several random orders and from the best
+of the draws themselves, and need not find the very least.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix import partitions
+from dpmix.errors import DataError
+from dpmix.store.chains_reader import Chains
+from dpmix.summary.families.base import Floats
+from dpmix.summary.grids import spread
+from dpmix.summary.partition import Bound, Clustering, CredibleBall, Estimate, Labels
+
+LOSSES: Final = ("vi", "binder")
+MOST_DRAWS: Final = 10_000
+_LEAST_DRAWS: Final = 500
+_PAIRS: Final = 6e9  # of records, over all draws
+_SEARCH_DRAWS: Final = 2_000
+_SEARCH_LABELS: Final = 4e7
+_WORK: Final = 6e9
+_RUNS: Final = 16
+_SWEEPS: Final = 20
+_DISSOLVE: Final = 5
+_CANDIDATES: Final = 60
+_ROOM: Final = 10
+
+
+def cluster(
+    chains: Chains,
+    loss: str,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    truth: NDArray[np.int64] | None = None,
+    coclustering: bool = False,
+) -> Clustering | None:
+    """Estimate the partition of the records; None where no allocations were saved.
+
+    Parameters
+    ----------
+    chains : Chains
+    loss : {"vi", "binder"}
+        Which estimate comes first; both are made.
+    level : float
+        Probability of the credible balls.
+    rng : numpy.random.Generator
+        Source of the orders of the search.
+    truth : int64 array (n,), optional
+        True labels.
+    coclustering : bool
+        Whether the similarity matrix is to be written out.
+
+    Raises
+    ------
+    DataError
+        When allocations are missing, or the true labels are of another number of records.
+    """
+    if not chains.has_allocations:
+        return None
+    count, draws = chains.n_clusters.shape
+    n = chains.n
+    wanted = spread(draws, max(1, int(_draws_for(n)) // count))
+    labels, counts = partitions.compact(np.concatenate(list(chains.allocations(wanted))))
+    if truth is not None and truth.size != labels.shape[1]:
+        raise DataError(f"there are {truth.size} true labels for {labels.shape[1]} records")
+    by_record = np.ascontiguousarray(labels.T)
+    similarity = partitions.similarity(by_record)
+    found = {name: minimise(name, labels, counts, similarity, rng) for name in LOSSES}
+    known = None if truth is None else partitions.compact(truth[None, :].astype(np.int64))
+    estimates = {name: describe(name, best, labels, counts, level, known) for name, best in found.items()}
+    mean = None
+    if known is not None:
+        mean = float(partitions.losses(known[0][0], int(known[1][0]), labels, counts)[2].mean())
+    return Clustering(loss, estimates, len(labels), count * draws, similarity, mean, coclustering)
+
+
+def _draws_for(n: int) -> float:
+    """Return how many draws to use, so that comparing all pairs of n records takes seconds."""
+    return min(max(2.0 * _PAIRS / (n * n), _LEAST_DRAWS), MOST_DRAWS)
+
+
+def minimise(
+    loss: str,
+    labels: Labels,
+    counts: Labels,
+    similarity: NDArray[np.float32],
+    rng: np.random.Generator,
+) -> Labels:
+    """Search for the partition of least expected loss.
+
+    Starts are random orders of the records and the two best of up to 60 draws. The search for the VI
+    estimate goes by at most 2,000 draws (fewer with many records or clusters); what it finds is compared by
+    all draws.
+
+    Parameters
+    ----------
+    loss : {"vi", "binder"}
+    labels : int32 array (S, n)
+        Draws, their labels compact (`dpmix.partitions.compact`).
+    counts : int32 array (S,)
+        Their numbers of blocks.
+    similarity : float32 array (n, n)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    int32 array (n,)
+        Labels, numbered from 0 by falling size.
+    """
+    draws, n = labels.shape
+    most = int(counts.max())
+    row = LOSSES.index(loss)
+    if loss == "vi":
+        size = int(min(max(_SEARCH_LABELS / (n * most), 100.0), _SEARCH_DRAWS))
+        part = labels[spread(draws, size)]
+        at = np.ascontiguousarray((part * len(part) + np.arange(len(part), dtype=np.int32)[:, None]).T)
+        cells, apart = most * len(part), np.empty((0, 0), dtype=np.float32)
+        work = 20.0 * n * most * len(part)
+    else:
+        at, cells, apart = np.empty((n, 0), dtype=np.int32), 0, 1.0 - 2.0 * similarity
+        work = 60.0 * n * n
+    candidates = spread(draws, _CANDIDATES)
+    expected = [
+        partitions.losses(labels[s], int(counts[s]), labels[candidates], counts[candidates])[row].mean()
+        for s in candidates
+    ]
+    starts = [labels[candidates[k]] for k in np.argsort(expected, kind="stable")[:2]]
+    runs = int(min(max(_WORK / work, 2.0), _RUNS))
+    starts += [np.full(n, -1, dtype=np.int32)] * runs
+    room = min(n, most + _ROOM)
+    ends = [partitions.search(start, at, cells, apart, room, _SWEEPS, _DISSOLVE, rng) for start in starts]
+    distinct = np.unique(partitions.compact(np.stack(ends).astype(np.int64))[0], axis=0)
+    means = [partitions.losses(p, int(p.max()) + 1, labels, counts)[row].mean() for p in distinct]
+    return by_size(distinct[int(np.argmin(means))])
+
+
+def by_size(labels: Labels) -> Labels:
+    """Renumber the blocks of a partition from 0 by falling size, equal ones by first appearance."""
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    new = np.empty(order.size, dtype=np.int32)
+    new[order] = np.arange(order.size)
+    return new[labels]
+
+
+def describe(
+    loss: str,
+    best: Labels,
+    labels: Labels,
+    counts: Labels,
+    level: float,
+    known: tuple[Labels, Labels] | None,
+) -> Estimate:
+    """Say how far the draws are from an estimate, and the truth `known`, a single draw."""
+    size = int(best.max()) + 1
+    found = partitions.losses(best, size, labels, counts)
+    distance = found[LOSSES.index(loss)]
+    ari = None if known is None else float(partitions.losses(best, size, *known)[2, 0])
+    ball = credible_ball(distance, labels, counts, level)
+    return Estimate(loss, best, float(distance.mean()), size, ball, float(found[2].mean()), ari)
+
+
+def credible_ball(distance: Floats, labels: Labels, counts: Labels, level: float) -> CredibleBall:
+    """Find the ball of the draws nearest to an estimate, and its bounds.
+
+    Parameters
+    ----------
+    distance : float64 array (S,)
+        Of each draw from the estimate.
+    labels, counts : int32 arrays (S, n), (S,)
+        The draws.
+    level : float
+        The share that the ball is to hold.
+    """
+    rank = min(max(math.ceil(level * distance.size - 1e-9), 1), distance.size)
+    radius = float(np.sort(distance)[rank - 1])
+    inside = np.flatnonzero(distance <= radius + 1e-12)
+
+    def farthest(among: NDArray[np.intp]) -> Bound:
+        s = among[int(np.argmax(distance[among]))]
+        return Bound(labels[s], int(counts[s]), float(distance[s]))
+
+    clusters = counts[inside]
+    return CredibleBall(
+        level=level,
+        probability=inside.size / distance.size,
+        radius=radius,
+        vertical_upper=farthest(inside[clusters == clusters.min()]),
+        vertical_lower=farthest(inside[clusters == clusters.max()]),
+        horizontal=farthest(inside),
+    )

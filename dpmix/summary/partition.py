@@ -1,0 +1,138 @@
+"""What is reported of the partition of the records, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Labels = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A partition on the rim of a credible ball: its labels, number of clusters, distance from the centre."""
+
+    labels: Labels
+    n_clusters: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class CredibleBall:
+    """The smallest ball around an estimate, in its own loss, that holds a share `level` of the draws.
+
+    Parameters
+    ----------
+    level, probability : float
+        The share asked for, and the one within the ball, which is at least that.
+    radius : float
+        Largest distance of a draw in the ball.
+    vertical_upper, vertical_lower, horizontal : Bound
+        Of the draws in the ball, the farthest among those of fewest clusters, the farthest among those of
+        most clusters, and the farthest of all; where several are, the first.
+    """
+
+    level: float
+    probability: float
+    radius: float
+    vertical_upper: Bound
+    vertical_lower: Bound
+    horizontal: Bound
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A point estimate of the partition.
+
+    Parameters
+    ----------
+    loss : str
+        "vi" or "binder".
+    labels : int32 array (n,)
+        Cluster of each record, numbered from 0 by falling size.
+    expected_loss : float
+        Mean over the draws: of the variation of information in nats, or of the share of pairs of records
+        that are together in one partition and apart in the other.
+    n_clusters : int
+    ball : CredibleBall
+    expected_ari : float
+        Mean over the draws of the adjusted Rand index with the estimate.
+    ari : float or None
+        Adjusted Rand index with the true labels, where they are known.
+    """
+
+    loss: str
+    labels: Labels
+    expected_loss: float
+    n_clusters: int
+    ball: CredibleBall
+    expected_ari: float
+    ari: float | None
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """What the draws say of the partition of the records.
+
+    Parameters
+    ----------
+    loss : str
+        The loss of the estimate that is reported first.
+    estimates : mapping of str to Estimate
+        By loss.
+    draws, of : int
+        Number of draws used, evenly spaced, and saved.
+    similarity : float32 array (n, n)
+        Posterior probability that two records are in one cluster.
+    ari_posterior_mean : float or None
+        Mean over the draws of the adjusted Rand index with the true labels, where they are known.
+    coclustering : bool
+        Whether `similarity` is to be written out.
+    """
+
+    loss: str
+    estimates: Mapping[str, Estimate]
+    draws: int
+    of: int
+    similarity: NDArray[np.float32]
+    ari_posterior_mean: float | None
+    coclustering: bool
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimate that is reported first."""
+        return self.estimates[self.loss]
+
+    def contents(self) -> dict[str, Any]:
+        """Return what is written of it, arrays as they are."""
+        found = _contents(self.estimate) | {
+            "ari_posterior_mean": self.ari_posterior_mean,
+            "draws": self.draws,
+            "other": _contents(next(e for loss, e in self.estimates.items() if loss != self.loss)),
+        }
+        return found | ({"coclustering": self.similarity} if self.coclustering else {})
+
+
+def _contents(estimate: Estimate) -> dict[str, Any]:
+    ball = estimate.ball
+    return {
+        "loss": estimate.loss,
+        "estimate": estimate.labels,
+        "expected_loss": estimate.expected_loss,
+        "n_clusters": estimate.n_clusters,
+        "credible_ball": {
+            "level": ball.level,
+            "probability": ball.probability,
+            "radius": ball.radius,
+            **{
+                name: {"n_clusters": getattr(ball, name).n_clusters, "distance": getattr(ball, name).distance}
+                for name in ("vertical_upper", "vertical_lower", "horizontal")
+            },
+        },
+        "expected_ari": estimate.expected_ari,
+        "ari": estimate.ari,
+    }
