@@ -1,0 +1,273 @@
+"""Panels in the logit of u on which a beta density is a polynomial, and convolutions computed on them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from dpmix._jit import njit
+from dpmix.channels.beta_quadrature import (
+    BELL,
+    FARTHEST,
+    LEFT,
+    RIGHT,
+    advance,
+    bell_modes,
+    mode,
+    reach,
+    sides,
+)
+from dpmix.gamma import log_beta
+from dpmix.special import exp
+
+__all__ = ["MOST_PANELS", "bell_panels", "fill_bell", "fill_laplace", "laplace_panels"]
+
+MOST_PANELS = 1000
+_N = 16  # nodes a panel
+_X = np.cos(np.pi * (2 * np.arange(_N)[::-1] + 1) / (2 * _N))  # ascending
+_T = chebyshev.chebvander(_X, _N - 1)
+_SERIES = np.linalg.inv(_T)  # from values at the nodes to coefficients
+_INTEGRATE = (
+    chebyshev.chebval(_X, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)).T @ _SERIES
+)  # to integrals from -1 to each node
+_W = chebyshev.chebval(1.0, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)) @ _SERIES
+_SERIES_T = np.ascontiguousarray(_SERIES.T)
+_INTEGRATE_T = np.ascontiguousarray(_INTEGRATE.T)
+_GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(_N)
+
+# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise:
+# interpolation asks for less than integration
+_LAPLACE = (4.0, 2.5, 4.0)
+_GAUSSIAN = (10.0, 4.0, 2.5)
+_REACH = 38.0
+
+
+@njit
+def _widest(y, end, wide):
+    """Return `end`, or where u is `wide` away from that at y if that comes first."""
+    u, v, _, _ = sides(y)
+    if end > y:
+        if v <= wide:
+            return end
+        return min(end, math.log(u + wide) - math.log(v - wide))
+    if u <= wide:
+        return end
+    return max(end, math.log(u - wide) - math.log(v + wide))
+
+
+@njit
+def _outwards(a, b, y, end, wide, variation, poles, found):
+    """Write the ends of panels from y to `end` into `found`; return how many, all but the last counted."""
+    count = 0
+    while y != end and count < len(found):
+        y, _ = advance(BELL, a, b, 0.0, 1.0, math.inf, y, _widest(y, end, wide), variation, poles)
+        found[count] = y
+        count += 1
+    return count
+
+
+@njit
+def _lay(a, b, low, high, wide, variation, poles):
+    """Return the edges of panels from logit `low` to `high`; more than MOST_PANELS of them are cut short."""
+    start = min(max(0.0, low), high)
+    left = np.empty(MOST_PANELS)
+    right = np.empty(MOST_PANELS)
+    below = _outwards(a, b, start, low, wide, variation, poles, left)
+    above = _outwards(a, b, start, high, wide, variation, poles, right)
+    edges = np.empty(below + above + 1)
+    for k in range(below):
+        edges[k] = left[below - 1 - k]
+    edges[below] = start
+    edges[below + 1 :] = right[:above]
+    return edges
+
+
+@njit
+def laplace_panels(a, b, scale):
+    """Return edges of panels outside which the density adds nothing to any z under Laplace noise.
+
+    What lies further out than the density tilted by exp(-u/scale) reaches, and by exp(u/scale), does not.
+    """
+    first = mode(RIGHT, a, b, 0.0, 1.0, scale, -FARTHEST, FARTHEST)
+    last = mode(LEFT, a, b, 1.0, 0.0, scale, -FARTHEST, FARTHEST)
+    low = reach(RIGHT, a, b, 0.0, 1.0, scale, first, -math.inf)
+    high = reach(LEFT, a, b, 1.0, 0.0, scale, last, math.inf)
+    variation, poles, wide = _LAPLACE
+    return _lay(a, b, low, high, wide * scale, variation, poles)
+
+
+@njit
+def bell_panels(a, b, below_low, above_low, below_high, above_high, scale):
+    """Return edges of panels outside which nothing is added to any z between two, under Gaussian noise."""
+    first, _, _ = bell_modes(a, b, below_low, above_low, scale)
+    low = reach(BELL, a, b, below_low, above_low, scale, first, -math.inf)
+    one, _, other = bell_modes(a, b, below_high, above_high, scale)
+    last = other if other < math.inf else one
+    high = reach(BELL, a, b, below_high, above_high, scale, last, math.inf)
+    variation, poles, wide = _GAUSSIAN
+    return _lay(a, b, low, high, wide * scale, variation, poles)
+
+
+@njit
+def _apart(u, v, other_u, other_v):
+    """Return u - other_u without cancellation near either end."""
+    return u - other_u if u < 0.5 else other_v - v
+
+
+@njit
+def _spread_panel(a, b, constant, scale, start, stop, weight, growth):
+    """Set `weight` to the density (times half the panel), `growth` to e^{(u - centre)/scale}.
+
+    Return how far the centre lies from both ends, in units of the noise.
+    """
+    centre = 0.5 * (start + stop)
+    half = 0.5 * (stop - start)
+    u, v, _, _ = sides(centre)
+    for j in range(_N):
+        own_u, own_v, log_u, log_v = sides(centre + half * _X[j])
+        weight[j] = half * exp(a * log_u + b * log_v - constant)
+        growth[j] = exp(_apart(own_u, own_v, u, v) / scale)
+    start_u, start_v, _, _ = sides(start)
+    stop_u, stop_v, _, _ = sides(stop)
+    return _apart(u, v, start_u, start_v) / scale, _apart(stop_u, stop_v, u, v) / scale
+
+
+@njit
+def _fit_panel(weight, growth, before, after, series, work):
+    """Set `series` to the Chebyshev series of the convolution in a panel.
+
+    `before` is the integral over what lies below the panel, `after` over what lies above, both as seen from
+    its centre.
+    """
+    work[:] = 0.0
+    for i in range(_N):
+        up = weight[i] * growth[i]
+        down = weight[i] / growth[i]
+        after += _W[i] * down
+        for j in range(_N):
+            work[0, j] += _INTEGRATE_T[i, j] * up
+            work[1, j] += _INTEGRATE_T[i, j] * down
+    series[:] = 0.0
+    for j in range(_N):
+        height = (before + work[0, j]) / growth[j] + (after - work[1, j]) * growth[j]
+        for k in range(_N):
+            series[k] += _SERIES_T[j, k] * height
+
+
+@njit
+def _evaluate(series, x):
+    """Return a Chebyshev series at x: even and odd terms by Clenshaw's recurrence in T_2(x)."""
+    t = 2.0 * x * x - 1.0
+    twice = 2.0 * t
+    even = even_next = odd = odd_next = 0.0
+    for k in range(_N // 2 - 1, 0, -1):
+        even, even_next = series[2 * k] + twice * even - even_next, even
+        odd, odd_next = series[2 * k + 1] + twice * odd - odd_next, odd
+    # T_{2k+1} = x V_k(t) with V_0 = 1, V_1 = 2 t - 1, so that the odd part ends with V_1 - 2 t V_0 = -1
+    return series[0] + t * even - even_next + x * (series[1] + (twice - 1.0) * odd - odd_next)
+
+
+@njit
+def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out):
+    """Set ``out[i - start]`` to the density of z[i] under Laplace noise, `scale` of the interval."""
+    count = len(edges) - 1
+    constant = log_beta(a, b)
+    weight = np.empty((count, _N))
+    growth = np.empty((count, _N))
+    near = np.empty(count)  # decay from the centre of a panel to its lower end
+    far = np.empty(count)  # and to its upper end
+    before = np.empty(count)
+    after = np.empty(count + 1)
+    seen = 0.0
+    for k in range(count):
+        to_start, to_stop = _spread_panel(a, b, constant, scale, edges[k], edges[k + 1], weight[k], growth[k])
+        near[k] = exp(-to_start)
+        far[k] = exp(-to_stop)
+        before[k] = seen * near[k]
+        total = 0.0
+        for j in range(_N):
+            total += _W[j] * weight[k, j] * growth[k, j]
+        seen = (before[k] + total) * far[k]
+    after[count] = 0.0
+    for k in range(count - 1, -1, -1):
+        total = 0.0
+        for j in range(_N):
+            total += _W[j] * weight[k, j] / growth[k, j]
+        after[k] = (after[k + 1] * far[k] + total) * near[k]
+    height = 0.5 / (scale * width)
+    series = np.empty((count, _N))
+    fitted = np.zeros(count, dtype=np.bool_)
+    work = np.empty((2, _N))
+    low_u, _, _, _ = sides(edges[0])
+    _, high_v, _, _ = sides(edges[count])
+    for i in range(start, stop):
+        u = (z[i] - lo) / width
+        v = (lo + width - z[i]) / width
+        if u <= low_u:
+            out[i - start] = height * after[0] * exp((u - low_u) / scale)
+            continue
+        if v <= high_v:
+            out[i - start] = height * seen * exp((v - high_v) / scale)
+            continue
+        at = math.log(u / v)
+        first = 0
+        last = count - 1
+        while first < last:
+            middle = (first + last + 1) // 2
+            if edges[middle] <= at:
+                first = middle
+            else:
+                last = middle - 1
+        if not fitted[first]:
+            _fit_panel(
+                weight[first],
+                growth[first],
+                before[first],
+                after[first + 1] * far[first],
+                series[first],
+                work,
+            )
+            fitted[first] = True
+        x = (2.0 * at - edges[first] - edges[first + 1]) / (edges[first + 1] - edges[first])
+        out[i - start] = height * _evaluate(series[first], x)
+
+
+@njit
+def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
+    """Set ``out[i - start]`` to the density of z[i] under Gaussian noise of sd `scale` (of the interval)."""
+    count = len(edges) - 1
+    constant = log_beta(a, b) + math.log(scale * width) + 0.5 * math.log(2.0 * math.pi)
+    place = np.empty((count, _N))  # u, in units of the noise
+    height = np.empty((count, _N))
+    top = np.empty(count)
+    ends = np.empty(count + 1)
+    inverse = 1.0 / scale
+    for k in range(count):
+        centre = 0.5 * (edges[k] + edges[k + 1])
+        half = 0.5 * (edges[k + 1] - edges[k])
+        top[k] = -math.inf
+        for j in range(_N):
+            u, _, log_u, log_v = sides(centre + half * _GAUSS_X[j])
+            place[k, j] = u * inverse
+            height[k, j] = a * log_u + b * log_v + math.log(half * _GAUSS_W[j]) - constant
+            top[k] = max(top[k], height[k, j])
+    for k in range(count + 1):
+        ends[k] = sides(edges[k])[0] * inverse
+    bound = np.empty(count)
+    for i in range(start, stop):
+        at = (z[i] - lo) / width * inverse
+        best = -math.inf
+        for k in range(count):
+            gap = max(max(ends[k] - at, at - ends[k + 1]), 0.0)
+            bound[k] = top[k] - 0.5 * gap * gap
+            middle = at - place[k, _N // 2]
+            best = max(best, height[k, _N // 2] - 0.5 * middle * middle)
+        total = 0.0
+        for k in range(count):
+            if bound[k] > best - _REACH:
+                for j in range(_N):
+                    gap = at - place[k, j]
+                    total += exp(height[k, j] - 0.5 * gap * gap)
+        out[i - start] = total

@@ -1,0 +1,234 @@
+"""Beta kernel on a known interval with gamma priors on both parameters; theta = (a, b).
+
+A latent value y stands as the logit of its place u = (y - lo) / width in the interval: beta draws with small
+parameters round to 0 or 1, their logits do not. Parameters move in (log a, log b), by Langevin steps (MALA)
+given latent values (Beraha, Favaro and Rao 2024, Appendix B, which takes the identity for our metric) and by
+random walks where the latent values are integrated out. Both take their scale from the Fisher information at
+the point they start from, and weigh the way back by that at the point proposed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpmix._jit import njit
+from dpmix.gamma import digamma, log_beta, log_gamma_draw, trigamma
+from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally, value
+
+__all__ = ["A", "B", "Beta", "log_sides"]
+
+A, B = 0, 1
+
+STEPS = 5  # Langevin steps a call
+TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
+LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
+_STEP, _ADAPTING, _ADAPTATIONS = 0, 1, 2  # state.tuning
+_SMALLEST, _LARGEST = 1e-100, 1e100  # the base measure is cut here, far from where anything can be computed
+
+
+class Beta(NamedTuple):
+    """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), (y - lo) / width ~ Beta(a, b) (methods, 4).
+
+    The base measure is restricted to 1e-100 < a, b < 1e100.
+    """
+
+    a_shape: float
+    a_rate: float
+    b_shape: float
+    b_rate: float
+    lo: float
+    width: float
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of a component's parameters."""
+        return {"a": (), "b": ()}
+
+
+@njit
+def log_sides(y):
+    """Return (log u, log(1 - u)) of a logit."""
+    rest = math.log1p(math.exp(-abs(y)))
+    return min(y, 0.0) - rest, -max(y, 0.0) - rest
+
+
+@njit
+def _draw_parameter(rng, shape, rate):
+    while True:
+        found = math.exp(min(log_gamma_draw(rng, shape) - math.log(rate), 700.0))
+        if _SMALLEST < found < _LARGEST:
+            return found
+
+
+@draw_prior.register
+def _draw_prior(kernel: Beta, rng, theta, h):
+    theta[A, h] = _draw_parameter(rng, kernel.a_shape, kernel.a_rate)
+    theta[B, h] = _draw_parameter(rng, kernel.b_shape, kernel.b_rate)
+
+
+@tally.register
+def _tally(kernel: Beta, theta, h, y, stats):
+    left, right = log_sides(y)
+    stats[A, h] += left
+    stats[B, h] += right
+
+
+@draw_record.register
+def _draw_record(kernel: Beta, rng, theta, h):
+    return log_gamma_draw(rng, theta[A, h]) - log_gamma_draw(rng, theta[B, h])
+
+
+@value.register
+def _value(kernel: Beta, y):
+    if y < 0.0:
+        odds = math.exp(y)
+        return kernel.lo + kernel.width * (odds / (1.0 + odds))
+    return kernel.lo + kernel.width / (1.0 + math.exp(-y))
+
+
+@log_prior.register
+def _log_prior(kernel: Beta, theta, h):
+    """Coordinates (log a, log b), whose Jacobian is a b."""
+    a, b = theta[A, h], theta[B, h]
+    if not (_SMALLEST < a < _LARGEST and _SMALLEST < b < _LARGEST):
+        return -math.inf
+    return kernel.a_shape * math.log(a) - kernel.a_rate * a + kernel.b_shape * math.log(b) - kernel.b_rate * b
+
+
+@njit
+def _information(a, b):
+    """Return the Fisher information of (log a, log b) in one value: entries (a, a), (a, b), (b, b)."""
+    both = trigamma(a + b)
+    own_a = 1.0 + a * a * trigamma(a + 1.0)  # a^2 trigamma(a), which would overflow
+    own_b = 1.0 + b * b * trigamma(b + 1.0)
+    return own_a - a * a * both, -a * b * both, own_b - b * b * both
+
+
+@njit
+def _prior_information(kernel, a, b):
+    """Return a scale of the prior's curvature in (log a, log b): half of what it is plus half of its mean."""
+    return 0.5 * (kernel.a_shape + kernel.a_rate * a), 0.5 * (kernel.b_shape + kernel.b_rate * b)
+
+
+@njit
+def _log_posterior(kernel, count, stats, h, a, b):
+    """Return the log posterior density of (log a, log b) up to a constant, and its gradient."""
+    sum_a, sum_b = stats[A, h], stats[B, h]
+    value = kernel.a_shape * math.log(a) + kernel.b_shape * math.log(b)
+    value += a * (sum_a - kernel.a_rate) + b * (sum_b - kernel.b_rate) - count * log_beta(a, b)
+    both = count * digamma(a + b)
+    # a digamma(a) = a digamma(a + 1) - 1
+    slope_a = kernel.a_shape + count * (1.0 - a * digamma(a + 1.0)) + a * (both + sum_a - kernel.a_rate)
+    slope_b = kernel.b_shape + count * (1.0 - b * digamma(b + 1.0)) + b * (both + sum_b - kernel.b_rate)
+    return value, slope_a, slope_b
+
+
+@njit
+def _langevin(kernel, count, stats, h, a, b, step):
+    """Return log posterior, drift (2) and metric (aa, ab, bb) of a Langevin step from (a, b)."""
+    value, slope_a, slope_b = _log_posterior(kernel, count, stats, h, a, b)
+    aa, ab, bb = _information(a, b)
+    prior_a, prior_b = _prior_information(kernel, a, b)
+    aa, ab, bb = count * aa + prior_a, count * ab, count * bb + prior_b
+    determinant = aa * bb - ab * ab
+    drift_a = (bb * slope_a - ab * slope_b) / determinant
+    drift_b = (aa * slope_b - ab * slope_a) / determinant
+    length = step * math.sqrt(max(drift_a * slope_a + drift_b * slope_b, 0.0))
+    scale = step if length <= LONGEST else step * LONGEST / length
+    return value, scale * drift_a, scale * drift_b, aa, ab, bb
+
+
+@njit
+def _gaussian_step(rng, aa, ab, bb):
+    """Draw a normal vector with precision matrix (aa, ab; ab, bb)."""
+    root = math.sqrt(bb)
+    e = rng.standard_normal() / math.sqrt(aa - ab * ab / bb)
+    return e, rng.standard_normal() / root - ab / bb * e
+
+
+@njit
+def _log_gaussian(x, y, aa, ab, bb):
+    """Return the log density of a normal vector with precision matrix (aa, ab; ab, bb), times 2 pi."""
+    return 0.5 * math.log(aa * bb - ab * ab) - 0.5 * (aa * x * x + 2.0 * ab * x * y + bb * y * y)
+
+
+@njit
+def _adapt(tuning, acceptance):
+    """Robbins-Monro on the log of the step."""
+    tuning[_ADAPTATIONS] += 1.0
+    gain = (tuning[_ADAPTATIONS] + 5.0) ** -0.6
+    step = tuning[_STEP] * math.exp(gain * (acceptance - TARGET))
+    tuning[_STEP] = min(max(step, 1e-6), 2.0)
+
+
+@draw_posterior.register
+def _draw_posterior(kernel: Beta, rng, count, stats, h, theta, tuning):
+    a, b = theta[A, h], theta[B, h]
+    for _ in range(STEPS):
+        step = tuning[_STEP]
+        spread = math.sqrt(2.0 * step)
+        here, drift_a, drift_b, aa, ab, bb = _langevin(kernel, count, stats, h, a, b, step)
+        e, f = _gaussian_step(rng, aa, ab, bb)
+        move_a, move_b = drift_a + spread * e, drift_b + spread * f
+        log_a, log_b = math.log(a) + move_a, math.log(b) + move_b
+        acceptance = 0.0
+        if max(abs(log_a), abs(log_b)) < -math.log(_SMALLEST):
+            new_a, new_b = math.exp(log_a), math.exp(log_b)
+            there, back_a, back_b, aa_back, ab_back, bb_back = _langevin(
+                kernel, count, stats, h, new_a, new_b, step
+            )
+            e_back, f_back = -(move_a + back_a) / spread, -(move_b + back_b) / spread
+            ratio = there - here + _log_gaussian(e_back, f_back, aa_back, ab_back, bb_back)
+            ratio -= _log_gaussian(e, f, aa, ab, bb)
+            if not math.isnan(ratio):
+                acceptance = math.exp(min(ratio, 0.0))
+            if rng.random() < acceptance:
+                a, b = new_a, new_b
+        if tuning[_ADAPTING] == 1.0:
+            _adapt(tuning, acceptance)
+    theta[A, h], theta[B, h] = a, b
+
+
+@njit
+def _walk_information(kernel, a, b, count, spread):
+    """Return a scale of the information on (log a, log b) in `count` values under noise: (aa, ab, bb).
+
+    What mean and variance of the noisy values tell of those of y, and the Fisher information of y itself to
+    the extent that the noise leaves its logarithms.
+    """
+    total = a + b
+    mean, rest = a / total, b / total
+    variance = mean * rest / (total + 1.0)
+    noise = spread / (kernel.width * kernel.width)
+    share = variance / (variance + noise) if noise > 0.0 else 1.0
+    by_mean = mean * rest * (total + 1.0) * share  # of log a - log b
+    by_variance = 0.5 * (share * total / (total + 1.0)) ** 2  # of log(a + b)
+    both = digamma(total)
+    left, right = math.exp(digamma(a) - both), math.exp(digamma(b) - both)
+    sd = math.sqrt(noise)
+    kept = share * share * left * right / ((left + sd) * (right + sd)) if noise > 0.0 else 1.0
+    aa, ab, bb = _information(a, b)
+    lost = 1.0 - kept
+    prior_a, prior_b = _prior_information(kernel, a, b)
+    return (
+        count * (kept * aa + lost * (by_mean + mean * mean * by_variance)) + prior_a,
+        count * (kept * ab + lost * (mean * rest * by_variance - by_mean)),
+        count * (kept * bb + lost * (by_mean + rest * rest * by_variance)) + prior_b,
+    )
+
+
+@propose.register
+def _propose(kernel: Beta, rng, theta, h, count, spread, proposal):
+    factor = 1.7 * math.exp(1.4 * (rng.random() - 0.5))
+    a, b = theta[A, h], theta[B, h]
+    aa, ab, bb = _walk_information(kernel, a, b, count, spread)
+    e, f = _gaussian_step(rng, aa, ab, bb)
+    log_a, log_b = math.log(a) + factor * e, math.log(b) + factor * f
+    if max(abs(log_a), abs(log_b)) >= -math.log(_SMALLEST):
+        proposal[A, h], proposal[B, h] = a, b
+        return -math.inf
+    proposal[A, h], proposal[B, h] = math.exp(log_a), math.exp(log_b)
+    aa_back, ab_back, bb_back = _walk_information(kernel, proposal[A, h], proposal[B, h], count, spread)
+    ratio = _log_gaussian(e, f, aa_back, ab_back, bb_back) - _log_gaussian(e, f, aa, ab, bb)
+    return ratio + log_prior(kernel, proposal, h) - log_prior(kernel, theta, h)
