@@ -15,6 +15,8 @@ from dpmix.privacy.conversions import (
     laplace_epsilon,
     laplace_rho,
     pure_to_rho,
+    response_epsilon,
+    response_rho,
     rho_to_epsilon,
     rho_to_pure_bound,
 )
@@ -171,3 +173,26 @@ def test_sums_are_rounded_up(values: list[float]) -> None:
         exact = mpmath.fsum(mpmath.mpf(v) for v in values)
         assert sum_up(values) >= exact
         assert sum_up(values) <= exact * (1 + mpmath.mpf(2) ** -51) + mpmath.mpf(2) ** -1074
+
+
+def renyi_of_response(epsilon: float, order: mpmath.mpf) -> mpmath.mpf:
+    p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+    total = p * (p / (1 - p)) ** (order - 1) + (1 - p) * ((1 - p) / p) ** (order - 1)
+    return mpmath.log(total) / (order - 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 18.8])
+def test_randomized_response_zcdp_is_the_supremum_over_all_orders(epsilon: float) -> None:
+    rho = response_rho(epsilon)
+    with mpmath.workdps(40):
+        orders = [mpmath.mpf(10) ** k + 1 for k in (-12, -3, -1, 0, 1, 2, 3)]
+        ratios = [float(renyi_of_response(epsilon, order) / order) for order in orders]
+    assert max(ratios) <= rho * (1 + 1e-15)
+    assert ratios[0] == pytest.approx(rho, rel=1e-9)
+    assert rho < pure_to_rho(epsilon)
+
+
+@given(st.floats(1e-12, 1e3))
+def test_response_epsilon_inverts_and_never_exceeds(rho: float) -> None:
+    epsilon = response_epsilon(rho)
+    assert rho * (1 - 1e-14) <= response_rho(epsilon) <= rho

@@ -191,3 +191,141 @@ def test_other_files_are_named(tmp_path: Path) -> None:
     for name in ("other.h5", "text.h5", "missing.h5"):
         with pytest.raises(DataError, match=name):
             read_release(tmp_path / name)
+
+
+DOMAIN = [[0.0, 4.0]]
+KINDS: dict[str, dict[str, Any]] = {
+    "wavelet": {
+        "mechanism": {"kind": "wavelet", "levels": 1, "scale": [2.0], "domain": DOMAIN},
+        "values": np.array([[1.5, -0.5, 2.0], [0.0, 1.0, -7.0]]),
+        "columns": ("x_0_0", "x_1_0", "x_1_1"),
+        "n": 2,
+    },
+    "binomial": {
+        "mechanism": {"kind": "binomial", "trials": 6, "weight": 0.5, "scale": [], "domain": DOMAIN},
+        "values": np.array([[0.0], [6.0], [3.0]]),
+        "columns": ("x",),
+        "n": 3,
+    },
+    "smoothed_histogram": {
+        "mechanism": {
+            "kind": "smoothed_histogram",
+            "bins": 4,
+            "draws": 2,
+            "weight": 0.5,
+            "scale": [],
+            "domain": DOMAIN,
+        },
+        "values": np.array([[0.0], [3.9]]),
+        "columns": ("x",),
+        "n": 100,
+        "trust": "global",
+    },
+    "perturbed_histogram": {
+        "mechanism": {
+            "kind": "perturbed_histogram",
+            "bins": 3,
+            "noise": "geometric",
+            "scale": [2.0],
+            "domain": DOMAIN,
+        },
+        "values": np.array([[5.0], [-2.0], [9.0]]),
+        "columns": ("x",),
+        "n": 10,
+        "trust": "global",
+    },
+}
+
+
+def of_kind(kind: str, **mechanism: Any) -> Release:
+    """A release of a kind, with some entries of its mechanism replaced, or taken out where None."""
+    changes = KINDS[kind]
+    described = {k: v for k, v in (changes["mechanism"] | mechanism).items() if v is not None}
+    return release(**(changes | {"mechanism": described}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_read_as_it_was_written(kind: str, tmp_path: Path, capsys: Any) -> None:
+    made = of_kind(kind)
+    write_release(tmp_path / "release.h5", made)
+    found = read_release(tmp_path / "release.h5")
+    np.testing.assert_array_equal(found.values, made.values)
+    for field in dataclasses.fields(Release):
+        if field.name != "values":
+            assert getattr(found, field.name) == getattr(made, field.name), field.name
+    assert capsys.readouterr().err == ""
+    tree = xarray.open_datatree(tmp_path / "release.h5", engine="h5netcdf")
+    row = {"smoothed_histogram": "draw", "perturbed_histogram": "bin"}.get(kind, "record")
+    assert tree["release"]["values"].dims == (row, "column")
+
+
+def test_a_noisy_count_above_n_is_a_warning(tmp_path: Path, capsys: Any) -> None:
+    made = dataclasses.replace(of_kind("perturbed_histogram"), n=8)
+    write_release(tmp_path / "release.h5", made)
+    assert read_release(tmp_path / "release.h5").n == 8
+    said = capsys.readouterr().err
+    assert said.startswith("dpmix: warning: ")
+    assert "1 of 3 noisy counts is above n = 8" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("wavelet", {"levels": 2}, "values has 3 columns, but a wavelet release of levels 2 has 7"),
+        ("wavelet", {"levels": None}, "mechanism does not state its levels, a whole number of at least 0"),
+        ("wavelet", {"levels": 1.0}, "does not state its levels"),
+        ("wavelet", {"levels": 400}, "more than 24 levels"),
+        ("wavelet", {"scale": []}, "does not state one noise scale"),
+        ("wavelet", {"domain": [[4.0, 0.0]]}, "does not state one pair of bounds"),
+        ("wavelet", {"domain": None}, "does not state one pair of bounds"),
+        ("binomial", {"trials": 5}, "is no whole number from 0 to the 5 trials: record 2"),
+        ("binomial", {"trials": True}, "does not state its trials"),
+        ("binomial", {"weight": 1.0}, "does not state its weight"),
+        ("binomial", {"weight": None}, "does not state its weight"),
+        ("smoothed_histogram", {"draws": 3}, "values has 2 draws, but mechanism.draws is 3"),
+        ("smoothed_histogram", {"domain": [[1.0, 3.0]]}, "outside [1, 3]: draw 1 (and 1 more)"),
+        ("smoothed_histogram", {"bins": 0}, "does not state its bins"),
+        ("perturbed_histogram", {"bins": 4}, "values has 3 noisy counts, but mechanism.bins is 4"),
+        ("perturbed_histogram", {"noise": "cauchy"}, "does not state its noise, one of laplace, gaussian"),
+        ("perturbed_histogram", {"scale": [1.0, 1.0]}, "does not state one noise scale"),
+    ],
+)
+def test_releases_that_contradict_their_mechanism_are_refused(
+    kind: str, changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    write_release(tmp_path / "release.h5", of_kind(kind, **changes))
+    with pytest.raises(DataError) as caught:
+        read_release(tmp_path / "release.h5")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'release.h5'} is not a valid release file: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("binomial", {"values": np.array([[0.5], [1.0], [2.0]])}, "no whole number from 0 to the 6"),
+        ("binomial", {"values": np.array([[-1.0], [1.0], [2.0]])}, "no whole number from 0 to the 6"),
+        (
+            "perturbed_histogram",
+            {"values": np.array([[0.5], [1.0], [2.0]])},
+            "as geometric noise gives: bin 1",
+        ),
+        ("perturbed_histogram", {"values": np.full((3, 1), np.inf)}, "not finite"),
+        ("smoothed_histogram", {"trust": "local", "n": 2}, "trust is local, but a smoothed_histogram is of"),
+        ("binomial", {"trust": "global", "n": 4}, "n is not the number of records, 3"),
+    ],
+)
+def test_values_that_contradict_the_mechanism_are_refused(
+    kind: str, changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    write_release(tmp_path / "release.h5", dataclasses.replace(of_kind(kind), **changes))
+    with pytest.raises(DataError) as caught:
+        read_release(tmp_path / "release.h5")
+    assert message in str(caught.value)
+
+
+def test_edges_are_those_of_cells_and_bins() -> None:
+    np.testing.assert_array_equal(of_kind("wavelet").edges(), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(of_kind("smoothed_histogram").edges(), [0, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match="laplace release has no cells"):
+        release().edges()

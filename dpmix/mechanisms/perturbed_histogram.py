@@ -92,7 +92,7 @@ class PerturbedHistogram(OneColumn):
         """The noise of all counts together."""
         if self.noise == "geometric":
             return GeometricNoise(self.s, 2, self.bins)
-        spread = None if self.n is None else float(self.n)
+        spread = 2.0**53 if self.n is None else float(self.n)
         return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.bins, spread)
 
     @property

@@ -190,9 +190,9 @@ def haar_changes(levels: int, parting: int) -> list[tuple[int, float]]:
 
 def haar_sensitivity(levels: int) -> float:
     """Return the L1 sensitivity 2 (2^((J+1)/2) - 1)/(sqrt 2 - 1), of the coefficients as doubles too."""
-    heights = [math.nextafter(math.sqrt(2.0**j), math.inf) if j % 2 else 2.0 ** (j // 2)
-               for j in range(levels + 1)]  # fmt: skip
-    return 2 * sum_up(heights)
+    exact = [2.0 ** (j // 2) for j in range(0, levels + 1, 2)]
+    roots = [math.nextafter(math.sqrt(2.0**j), math.inf) for j in range(1, levels + 1, 2)]
+    return 2 * sum_up(exact + roots)
 
 
 def haar_rho(levels: int, scale: float, granularity: float = 0.0) -> float:
