@@ -11,7 +11,10 @@ import yaml
 
 from dpmix.store.h5 import create
 from dpmix.summary.families.base import Floats
+from dpmix.summary.families.beta import BetaGamma
+from dpmix.summary.families.multivariate import NormalInverseWishart
 from dpmix.summary.families.normal import NormalInverseGamma
+from dpmix.summary.families.truncated import TruncatedNormalInverseGamma
 
 PARAMETERS = ("mean", "variance", "a", "b", "covariance")
 BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)
@@ -159,3 +162,74 @@ def write_chains(
                     constant.coordinate(dim, size)
             constant.dataset(name, value, dims)
     return path
+
+
+TRUNCATED = TruncatedNormalInverseGamma(0.0, 0.1, 3.0, 3.0, 1.5**2)
+BETA = BetaGamma(2.0, 2.0, 3.0, 1.5, lo=-1.0, width=4.0)
+NIW = NormalInverseWishart(np.zeros(2), 0.1, 5.0, np.array([[3.0, 0.5], [0.5, 2.0]]))
+
+
+def _states(draws: int, rng: np.random.Generator, k: int) -> tuple[dict[str, Floats], Any]:
+    """Weights of k components, the last of which is there in about half of the states; and where they are."""
+    counts = k - rng.integers(0, 2, draws)
+    weights = rng.dirichlet([20.0] * k + [1.0], draws)[:, :k]
+    there = np.arange(k) < counts[:, None]
+    return {"n_clusters": counts.astype(float), "weights": np.where(there, weights, np.nan)}, there
+
+
+def states_of_beta(draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Beta components near Beta(5, 50), Beta(50, 50), Beta(50, 5)."""
+    out, there = _states(draws, rng, 3)
+    for name, centres in (("a", [5.0, 50.0, 50.0]), ("b", [50.0, 50.0, 5.0])):
+        out[name] = np.where(there, centres * rng.gamma(50.0, 1 / 50.0, (draws, 3)), np.nan)
+    return out
+
+
+def states_of_truncated(draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Normal components near -5, 0 and 5."""
+    out, there = _states(draws, rng, 3)
+    out["mean"] = np.where(there, [-5.0, 0.0, 5.0] + 0.2 * rng.standard_normal((draws, 3)), np.nan)
+    out["variance"] = np.where(there, rng.gamma(3.0, 1 / 3.0, (draws, 3)), np.nan)
+    return out
+
+
+def states_of_normals(draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Two bivariate normal components near (-3, -1), correlated, and (3, 2)."""
+    out, there = _states(draws, rng, 2)
+    centres = np.array([[-3.0, -1.0], [3.0, 2.0]])
+    covariances = np.array([[[2.0, 0.8], [0.8, 0.5]], [[1.0, 0.0], [0.0, 0.3]]])
+    scale = rng.gamma(50.0, 1 / 50.0, (draws, 2))[:, :, None, None]
+    out["mean"] = np.where(there[:, :, None], centres + 0.2 * rng.standard_normal((draws, 2, 2)), np.nan)
+    out["covariance"] = np.where(there[:, :, None, None], covariances * scale, np.nan)
+    return out
+
+
+def write_kernel(path: Path, kind: str, chains: list[dict[str, Floats]], **options: Any) -> Path:
+    """Write a chains file of kernel beta, multivariate_normal, or normal with the truncated base."""
+    nig = {f"base_{name}": None for name in ("mu0", "lambda", "a", "b")}
+    domain = [[-10.0, 10.0]]
+    mechanism: dict[str, Any] = {"kind": "gaussian", "scale": [1.5], "domain": domain}
+    if kind == "truncated":
+        kernel, base, constants = "normal", "truncated_nig", {"noise_scale": 1.5}
+    elif kind == "beta":
+        kernel, base = "beta", "gamma"
+        names = ("a_shape", "a_rate", "b_shape", "b_rate")
+        constants = nig | {f"base_{name}": getattr(BETA, name) for name in names}
+        constants |= {"domain_lo": BETA.lo, "domain_hi": BETA.lo + BETA.width}
+        mechanism["domain"] = [[BETA.lo, BETA.lo + BETA.width]]
+    else:
+        kernel, base = "multivariate_normal", "niw"
+        constants = nig | {
+            "base_mu0": NIW.mu0,
+            "base_lambda": NIW.lam,
+            "base_nu": NIW.nu,
+            "base_Psi": NIW.psi,
+        }
+        constants |= {"noise_scale": np.array([1.5, 1.0])}
+        mechanism = {"kind": "gaussian", "scale": [1.5, 1.0], "domain": [[-10.0, 10.0], [-5.0, 5.0]]}
+        options.setdefault("columns", ("height", "weight/kg"))
+        z = np.random.default_rng(0).normal([0.0, 0.5], [4.0, 2.5], (200, 2))
+        options.setdefault("observed", z)
+    constants |= options.pop("constants", {})
+    attrs = {"kernel": kernel, "base": base, "mechanism": json.dumps(mechanism), **options.pop("attrs", {})}
+    return write_chains(path, chains, attrs=attrs, constants=constants, **options)

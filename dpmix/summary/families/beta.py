@@ -17,8 +17,9 @@ from dpmix.summary.families.base import Floats
 
 _LEAST = 1e-10
 _CHUNK = 1 << 20
-_FARTHEST = 500.0
-_POINTS = 1200
+_FARTHEST = 1e8
+_POINTS = 1600
+_RULE = 100
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class BetaGamma:
         for shape, rate in ((self.a_shape, self.a_rate), (self.b_shape, self.b_rate)):
             low = np.log(max(float(special.gammaincinv(shape, 1e-14)) / rate, _LEAST))
             high = np.log(max(float(special.gammainccinv(shape, 1e-17)) / rate, 2.0 * _LEAST))
-            t = np.linspace(low, high, 160)
+            t = np.linspace(low, high, _RULE)
             log_weight = shape * (t + np.log(rate)) - rate * np.exp(t) - special.gammaln(shape)
             rules.append((np.exp(t), np.exp(log_weight) * (t[1] - t[0])))
         (a, first), (b, second) = rules
@@ -126,7 +127,7 @@ class BetaGamma:
         return float((weights * mean).sum() / whole), float((weights * (variance + mean**2)).sum() / whole)
 
     def nodes(self) -> Floats:
-        """Points in log(u / (1 - u)), dense in the middle, to 500 on both sides; as y, those within reach."""
+        """Points in log(u / (1 - u)), dense in the middle, to 1e8 on both sides; as y, those within reach."""
         t = np.sinh(np.linspace(-np.arcsinh(_FARTHEST), np.arcsinh(_FARTHEST), _POINTS))
         return t if self.logit else np.unique(self.lo + self.width * special.expit(t))
 
