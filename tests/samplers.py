@@ -1,4 +1,4 @@
-"""Every sampler under every channel, for the tests that hold them to the same oracles."""
+"""Every sampler under every channel and kernel, for the tests that hold them to the same oracles."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.channels import GaussianNoise, LaplaceNoise, NoNoise
-from dpmix.kernels import NormalNIG
+from dpmix.channels import GaussianNoise, LaplaceNoise, NoNoise, settle
+from dpmix.kernels import MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from tests.oracles.joint import Model
@@ -25,34 +25,115 @@ SAMPLERS = {
 }
 # samplers that need noise: without it they are refused by name
 NOISY = {"slice-metropolis", "blocked-metropolis", "neal5", "neal5-4"}
+# samplers that integrate theta out, where the release is conjugate
+COLLAPSED = {
+    "neal2": ("neal2", 1, "exact", 0),
+    "neal3": ("neal3", 1, "exact", 0),
+    "split_merge": ("split_merge", 1, "exact", 0),
+}
+# samplers for a release of the whole sample
+GLOBAL = ("neal5", "slice", "slice-metropolis", "blocked", "blocked-metropolis")
+ALL = SAMPLERS | COLLAPSED
 
 
-def channel(model: Model) -> LaplaceNoise | GaussianNoise | NoNoise:
-    """Return dpmix's channel of an oracle's model."""
+def kernel(model: Model) -> Any:
+    """Return dpmix's kernel and base measure of an oracle's model."""
+    if model.kernel == "multivariate":
+        mu0, lam, nu, psi = model.base
+        return MultivariateNormal(np.array(mu0), lam, nu, np.array(psi))
+    if model.kernel == "beta":
+        from dpmix.kernels import Beta
+
+        return Beta(*model.base)
+    return (NormalTruncatedNIG if model.kernel == "truncated" else NormalNIG)(*model.base)
+
+
+def channel(model: Model, z: Any = None, n: int | None = None) -> Any:
+    """Return dpmix's channel of an oracle's model, with the release `z` where the channel holds it."""
     kind, scale = model.channel
-    if kind == "none":
+    if model.kernel == "multivariate":
+        return _rows(kind, scale, np.array(z, dtype=float))
+    if model.is_global:
+        return _histogram(kind, scale, np.array(z, dtype=float), n)
+    if kind == "wavelet":
+        from dpmix.channels import cells
+
+        return cells(np.array(z, dtype=float), scale[0], scale[1], scale[2], scale[2] + scale[3])
+    if kind == "binomial":
+        from dpmix.channels import binomial_noise
+
+        return binomial_noise(*scale)
+    if kind == "none" or model.kernel == "truncated":  # that base measure works the release itself
         return NoNoise()
     return LaplaceNoise(scale) if kind == "laplace" else GaussianNoise(scale)
 
 
+def _rows(kind: str, scale: Any, z: Any) -> Any:
+    from dpmix.channels.vectors import GaussianRows, Rows, laplace_rows
+
+    if kind == "none":
+        return Rows(z)
+    return laplace_rows(z, np.array(scale)) if kind == "laplace" else GaussianRows(z, np.array(scale) ** 2)
+
+
+def _histogram(kind: str, parameters: Any, z: Any, n: int | None) -> Any:
+    from dpmix.channels.histogram import perturbed_histogram, smoothed_histogram
+
+    if n is None:
+        raise ValueError("a histogram does not say how many records it is of")
+    lo, width = parameters[-2:]
+    if kind == "smoothed":
+        return smoothed_histogram(z, n, parameters[0], parameters[1], lo, lo + width)
+    noise, scale = parameters[1:3]
+    return perturbed_histogram(z, n, scale, 2.0 if noise == "gaussian" else 1.0, lo, lo + width)
+
+
 def chain(
-    sampler: str, model: Model, z: Any, rng: np.random.Generator, truncation: int | None = None
+    sampler: str,
+    model: Model,
+    z: Any,
+    rng: np.random.Generator,
+    truncation: int | None = None,
+    n: int | None = None,
 ) -> Chain:
-    """Build a chain of `sampler` for an oracle's model.
+    """Build a chain of `sampler` for an oracle's model; `n` records, where the release does not tell.
 
     The truncation of the blocked Gibbs sampler defaults to one whose error is far below what the tests
     resolve: at discount 0.3 the expected mass beyond H sticks falls like H^-2.3.
     """
-    kind, m, latent, _ = SAMPLERS[sampler]
+    kind, m, latent, _ = ALL[sampler]
     shape, rate = model.alpha if isinstance(model.alpha, tuple) else (0.0, 0.0)
     alpha = shape / rate if isinstance(model.alpha, tuple) else model.alpha
     mixing = PitmanYor(alpha, model.discount, shape, rate)
     truncation = truncation or (60 if model.discount == 0.0 else 120)
     algorithm = Algorithm(kind=kind, auxiliary=m, truncation=truncation, latent=latent)
     z = np.ascontiguousarray(z, dtype=float)
-    return Chain(z, channel(model), NormalNIG(*model.base), mixing, algorithm, rng)
+    records = z if by_number(model) else np.arange(float(len(z) if n is None else n))
+    return Chain(records, channel(model, z, n), kernel(model), mixing, algorithm, rng)
+
+
+def by_number(model: Model) -> bool:
+    """Return whether the release of a record is its own number, and not a row of the channel's arrays."""
+    return not (model.is_global or model.kernel == "multivariate" or model.channel[0] == "wavelet")
+
+
+def holds_more(model: Model) -> bool:
+    """Return whether the channel has variables of its own in the chain's state."""
+    return model.is_global or (model.kernel == "multivariate" and model.channel[0] == "laplace")
+
+
+def redraw(model: Model, chain: Chain, z: Any, latent: Any) -> None:
+    """Put a release, given the latent values (n, m), in the place of a chain's."""
+    if by_number(model):
+        chain.z[:] = z
+        return
+    new = channel(model, z, len(chain.z))
+    for name in ("values", "density", "released"):
+        if hasattr(new, name):
+            getattr(chain.channel, name)[:] = getattr(new, name)
+    settle(chain.channel, chain.kernel, chain.rng, np.ascontiguousarray(latent[:, 0]))
 
 
 def latent_count(sampler: str) -> int:
     """Return how many latent values a record the sampler keeps in its state."""
-    return SAMPLERS[sampler][3]
+    return ALL[sampler][3]

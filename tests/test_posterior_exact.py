@@ -14,9 +14,9 @@ import pytest
 
 from tests import samplers
 from tests.oracles import cases
+from tests.oracles.blocks import block_table
 from tests.oracles.joint import Model
 from tests.oracles.mc import batch_means, compare, discrepancies
-from tests.oracles.blocks import block_table
 
 DRAWS, THIN, BURN_IN = 20_000, 4, 500
 PRIMARY, SECONDARY = 4.0, 5.0

@@ -123,8 +123,8 @@ def marginal_cdf(channel: Channel, z: Array, mean: Array, var: Array) -> Array:
     return np.asarray(special.ndtr(x / sd) - 0.5 * (near - far))
 
 
-def overwrite(chain: ChainLike, z: Array) -> None:
-    """Put a new release in the place of a chain's."""
+def overwrite(chain: ChainLike, z: Array, latent: Array) -> None:
+    """Put a new release, given the latent values, in the place of a chain's."""
     chain.z[:] = z
 
 
@@ -139,16 +139,17 @@ def exact_restarts(
     latent: int = 0,
     settle: int = 0,
     restate: bool = False,
-    redraw: Callable[[Any, Array], None] = overwrite,
+    redraw: Callable[[Any, Array, Array], None] = overwrite,
+    holds_more: bool = False,
 ) -> dict[str, Array]:
     """Statistics of `restarts` independent draws, each moved by rounds of sweeps and redrawn releases.
 
     `latent` is the number of latent values a record that the sampler keeps in its state. The last round ends
     with the sweeps, so that the statistics see z together with a state that the sampler drew given it.
     `settle` sweeps come before all else, for samplers whose state holds more than can be set: they must
-    then be enough
-    to reach the posterior given z. With `restate` a chain that keeps functions of z is told its state anew.
-    `redraw` puts a new release into a chain.
+    then be enough to reach the posterior given z. With `restate` a chain that keeps functions of z is told
+    its state anew. `redraw` puts a new release into a chain. With `holds_more` the state says something of
+    latent values that it does not hold, and the chain is asked to draw them.
     """
     chain: Any = None
     rows = []
@@ -158,21 +159,30 @@ def exact_restarts(
         z = draw_release(rng, model, y)
         if chain is None:
             chain = make(z.copy())
-        redraw(chain, z)
-        chain.set_state(labels, theta, alpha, y if latent else None)
+        redraw(chain, z, y)
+        chain.set_state(labels, theta, alpha, y if latent or holds_more else None)
         chain.advance(settle)
         for turn in range(rounds):
             if turn:
                 labels, theta = chain.allocations, chain.theta
-                y = np.asarray(chain.latent) if latent else draw_latent(rng, model, labels, theta, 1)
+                y = latent_values(rng, model, chain, latent, holds_more)
                 z = draw_release(rng, model, y)
-                redraw(chain, z)
+                redraw(chain, z, y)
                 if restate:
                     chain.set_state(labels, theta, chain.concentration, y if latent else None)
             chain.advance(sweeps)
-        y = np.asarray(chain.latent) if latent else y
+        y = latent_values(rng, model, chain, latent, holds_more)
         rows.append(statistics(model, z, chain.allocations, chain.theta, chain.concentration, y))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def latent_values(rng: np.random.Generator, model: Model, chain: Any, latent: int, holds_more: bool) -> Array:
+    """Return the latent values (n, m) of a chain's state, or draws of them given it."""
+    if latent:
+        return np.asarray(chain.latent)
+    if holds_more:
+        return np.asarray(chain.draw_latents()[:, None])
+    return draw_latent(rng, model, chain.allocations, chain.theta, 1)
 
 
 def statistics(
