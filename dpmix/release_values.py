@@ -54,7 +54,7 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
     if kind == "wavelet" and mechanism["levels"] > _MOST_LEVELS:
         return f"states more than {_MOST_LEVELS} levels"
     if kind in ("binomial", "smoothed_histogram"):
-        weight = mechanism.get("weight")
+        weight = mechanism.get("weight", 0)
         if not _is_number(weight) or not 0 < weight <= 1 or (kind == "binomial" and weight == 1):
             return "does not state its weight, between 0 and 1"
     if kind == "perturbed_histogram" and mechanism.get("noise") not in _NOISES:

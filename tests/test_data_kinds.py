@@ -89,6 +89,8 @@ def test_the_number_of_records_is_counted_given_or_missed(confidential: Path, tm
     for spec in ({"mechanism": given}, spec_of(confidential, **smoothed)):
         found = dpmix.calibrate(spec)
         assert (found["weight"], found["n"]) == (pytest.approx(weight, rel=1e-12), 300)
+    counts = {**FOUR["perturbed_histogram"], "n": 300, "domain": [0.0, 10.0]}
+    assert dpmix.calibrate({"mechanism": counts})["n"] == 300
     simulated = dpmix.calibrate({**SIMULATED, "mechanism": smoothed})
     assert simulated["n"] == 40
     with pytest.raises(SpecError, match=r"mechanism\.n: missing"):

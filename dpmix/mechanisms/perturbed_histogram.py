@@ -91,7 +91,7 @@ class PerturbedHistogram(OneColumn):
     def source(self) -> AdditiveNoise | GeometricNoise:
         """The noise of all counts together."""
         if self.noise == "geometric":
-            return GeometricNoise(self.s, 2, self.bins)
+            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.bins)
         spread = 2.0**53 if self.n is None else float(self.n)
         return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.bins, spread)
 
@@ -122,7 +122,9 @@ class PerturbedHistogram(OneColumn):
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
         found = {"scale": self.s, "sensitivity": SENSITIVITY[self.noise], "bins": self.bins}
-        return found | ({"parameter": math.exp(-1 / self.s)} if self.noise == "geometric" else {})
+        if self.noise == "geometric":
+            found["parameter"] = math.exp(-1 / self.s)
+        return found | ({} if self.n is None else {"n": self.n})
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
