@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpmix._jit import njit
 
 __all__ = ["digamma", "log_beta", "log_gamma_draw", "trigamma"]
@@ -16,7 +18,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @njit
-def digamma(x):
+def digamma(x: float) -> float:
     """Return the derivative of log Gamma at `x` > 0, error below 1e-13 max(1, |value|).
 
     Recurrence up to 12, then the asymptotic series (Abramowitz and Stegun 6.3.18).
@@ -35,7 +37,7 @@ def digamma(x):
 
 
 @njit
-def trigamma(x):
+def trigamma(x: float) -> float:
     """Return the second derivative of log Gamma at `x` > 0 to 1e-13 (Abramowitz and Stegun 6.4.12)."""
     total = 0.0
     while x < _LARGE:
@@ -50,7 +52,7 @@ def trigamma(x):
 
 
 @njit
-def _stirling(x):
+def _stirling(x: float) -> float:
     """Return log Gamma(x) less (x - 1/2) log x - x + log(2 pi)/2, for x >= 10."""
     w = 1.0 / (x * x)
     inner = 1.0 / 1680.0 - w * (1.0 / 1188.0 - w * (691.0 / 360360.0))
@@ -58,7 +60,7 @@ def _stirling(x):
 
 
 @njit
-def log_beta(a, b):
+def log_beta(a: float, b: float) -> float:
     """Return log B(a, b) without the cancellation of large log Gammas (Didonato and Morris 1992)."""
     low = min(a, b)
     high = max(a, b)
@@ -80,7 +82,7 @@ def log_beta(a, b):
 
 
 @njit
-def log_gamma_draw(rng, shape):
+def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
     """Draw the logarithm of a Gamma(shape, 1) variable, which itself may be too small for a double.
 
     Gamma(shape) is Gamma(shape + 1) times an independent U^(1/shape).

@@ -4,8 +4,8 @@
 call. With Laplace noise it interpolates: the integrals over u < z and u > z go from panel to panel by
 recursions of positive terms (g is e^{-z/s} L(z) + e^{z/s} R(z), both scaled at the panel), and within a
 panel g is a Chebyshev series through its values at 16 nodes. With Gaussian noise it sums over the nodes of
-those panels that matter to z. Relative errors are below 1e-10 for a and b from 0.01 to 1e4 and noise from
-1e-3 to 1e3 of the interval.
+those panels that matter to z. Over a and b from 0.01 to 1e4 and noise from
+1e-3 to 1e3 of the interval the relative error is below 1e-11 in `log_marginal` and 3e-9 in `fill_marginal`.
 
 No pair but that without noise has `draw_latent`.
 """

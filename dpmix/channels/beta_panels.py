@@ -36,46 +36,54 @@ _W = chebyshev.chebval(1.0, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)) @ _S
 _SERIES_T = np.ascontiguousarray(_SERIES.T)
 _INTEGRATE_T = np.ascontiguousarray(_INTEGRATE.T)
 _GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(_N)
+_LOG_GAUSS_W = np.log(_GAUSS_W)
 
-# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise:
-# interpolation asks for less than integration
-_LAPLACE = (4.0, 2.5, 4.0)
-_GAUSSIAN = (10.0, 4.0, 2.5)
-_REACH = 38.0
+# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise, and
+# how long while the noise still sees the end: interpolation asks for less than integration
+_LAPLACE = (5.0, 2.5, 2.0, 1.25)
+_GAUSSIAN = (12.0, 4.0, 1.5, 2.0)
+_REACH = 27.0
 
 
 @njit
-def _widest(y, end, wide):
-    """Return `end`, or where u is `wide` away from that at y if that comes first."""
+def _farthest(a, b, y, end, wide, long):
+    """Return `end`, or what comes before it: where u is `wide` away from that at y, or as far as is smooth.
+
+    Towards an end the density and the noise are exp(-c e^-|y|), which wants panels no longer than `long`
+    until its exponent is small.
+    """
     u, v, _, _ = sides(y)
-    if end > y:
-        if v <= wide:
-            return end
-        return min(end, math.log(u + wide) - math.log(v - wide))
-    if u <= wide:
+    small = min(u, v)
+    side = 1.0 if end > y else -1.0
+    if small * (max(a, b) + 10.0 / wide) > 0.1:
+        end = side * min(side * end, side * y + long)
+    if (v if side > 0.0 else u) <= wide:
         return end
+    if side > 0.0:
+        return min(end, math.log(u + wide) - math.log(v - wide))
     return max(end, math.log(u - wide) - math.log(v + wide))
 
 
 @njit
-def _outwards(a, b, y, end, wide, variation, poles, found):
+def _outwards(a, b, y, end, wide, long, variation, poles, found):
     """Write the ends of panels from y to `end` into `found`; return how many, all but the last counted."""
     count = 0
     while y != end and count < len(found):
-        y, _ = advance(BELL, a, b, 0.0, 1.0, math.inf, y, _widest(y, end, wide), variation, poles)
+        at = _farthest(a, b, y, end, wide, long)
+        y, _ = advance(BELL, a, b, 0.0, 1.0, math.inf, y, at, variation, poles)
         found[count] = y
         count += 1
     return count
 
 
 @njit
-def _lay(a, b, low, high, wide, variation, poles):
+def _lay(a, b, low, high, wide, long, variation, poles):
     """Return the edges of panels from logit `low` to `high`; more than MOST_PANELS of them are cut short."""
     start = min(max(0.0, low), high)
     left = np.empty(MOST_PANELS)
     right = np.empty(MOST_PANELS)
-    below = _outwards(a, b, start, low, wide, variation, poles, left)
-    above = _outwards(a, b, start, high, wide, variation, poles, right)
+    below = _outwards(a, b, start, low, wide, long, variation, poles, left)
+    above = _outwards(a, b, start, high, wide, long, variation, poles, right)
     edges = np.empty(below + above + 1)
     for k in range(below):
         edges[k] = left[below - 1 - k]
@@ -92,28 +100,56 @@ def laplace_panels(a, b, scale):
     """
     first = mode(RIGHT, a, b, 0.0, 1.0, scale, -FARTHEST, FARTHEST)
     last = mode(LEFT, a, b, 1.0, 0.0, scale, -FARTHEST, FARTHEST)
-    low = reach(RIGHT, a, b, 0.0, 1.0, scale, first, -math.inf)
-    high = reach(LEFT, a, b, 1.0, 0.0, scale, last, math.inf)
-    variation, poles, wide = _LAPLACE
-    return _lay(a, b, low, high, wide * scale, variation, poles)
+    low = reach(RIGHT, a, b, 0.0, 1.0, scale, first, -math.inf, _REACH)
+    high = reach(LEFT, a, b, 1.0, 0.0, scale, last, math.inf, _REACH)
+    variation, poles, wide, long = _LAPLACE
+    return _lay(a, b, low, high, wide * scale, long, variation, poles)
 
 
 @njit
 def bell_panels(a, b, below_low, above_low, below_high, above_high, scale):
     """Return edges of panels outside which nothing is added to any z between two, under Gaussian noise."""
     first, _, _ = bell_modes(a, b, below_low, above_low, scale)
-    low = reach(BELL, a, b, below_low, above_low, scale, first, -math.inf)
+    low = reach(BELL, a, b, below_low, above_low, scale, first, -math.inf, _REACH)
     one, _, other = bell_modes(a, b, below_high, above_high, scale)
     last = other if other < math.inf else one
-    high = reach(BELL, a, b, below_high, above_high, scale, last, math.inf)
-    variation, poles, wide = _GAUSSIAN
-    return _lay(a, b, low, high, wide * scale, variation, poles)
+    high = reach(BELL, a, b, below_high, above_high, scale, last, math.inf, _REACH)
+    variation, poles, wide, long = _GAUSSIAN
+    return _lay(a, b, low, high, wide * scale, long, variation, poles)
 
 
 @njit
-def _apart(u, v, other_u, other_v):
-    """Return u - other_u without cancellation near either end."""
-    return u - other_u if u < 0.5 else other_v - v
+def _rest(odds):
+    """Return log(1 + odds) for 0 <= odds <= 1 to 4e-16: 2 artanh(odds / (2 + odds)), as a series."""
+    t = odds / (2.0 + odds)
+    w = t * t
+    w2 = w * w
+    w4 = w2 * w2
+    low = (
+        (1.0 + w / 3.0)
+        + w2 * (1.0 / 5.0 + w / 7.0)
+        + w4 * ((1.0 / 9.0 + w / 11.0) + w2 * (1.0 / 13.0 + w / 15.0))
+    )
+    high = (1.0 / 17.0 + w / 19.0) + w2 * (1.0 / 21.0 + w / 23.0) + w4 * ((1.0 / 25.0 + w / 27.0) + w2 / 29.0)
+    return 2.0 * t * (low + (w4 * w4) * high)
+
+
+@njit
+def _spread(a, b, constant, start, stop, nodes, log_density, small):
+    """Set the log density of the logit and the smaller of u and 1 - u at the nodes of a panel.
+
+    Return whether it is u that is smaller; no panel has 0 inside. Branch-free so that it vectorises.
+    """
+    centre = 0.5 * (start + stop)
+    half = 0.5 * (stop - start)
+    lower = centre < 0.0
+    own = a if lower else b
+    for j in range(_N):
+        y = abs(centre + half * nodes[j])
+        odds = exp(-y)
+        small[j] = odds / (1.0 + odds)
+        log_density[j] = -own * y - (a + b) * _rest(odds) - constant
+    return lower
 
 
 @njit
@@ -122,16 +158,19 @@ def _spread_panel(a, b, constant, scale, start, stop, weight, growth):
 
     Return how far the centre lies from both ends, in units of the noise.
     """
-    centre = 0.5 * (start + stop)
     half = 0.5 * (stop - start)
-    u, v, _, _ = sides(centre)
-    for j in range(_N):
-        own_u, own_v, log_u, log_v = sides(centre + half * _X[j])
-        weight[j] = half * exp(a * log_u + b * log_v - constant)
-        growth[j] = exp(_apart(own_u, own_v, u, v) / scale)
+    lower = _spread(a, b, constant, start, stop, _X, weight, growth)
+    u, v, _, _ = sides(0.5 * (start + stop))
     start_u, start_v, _, _ = sides(start)
     stop_u, stop_v, _, _ = sides(stop)
-    return _apart(u, v, start_u, start_v) / scale, _apart(stop_u, stop_v, u, v) / scale
+    rate = (1.0 if lower else -1.0) / scale
+    middle = u if lower else v
+    for j in range(_N):
+        weight[j] = half * exp(weight[j])
+        growth[j] = exp((growth[j] - middle) * rate)
+    if lower:
+        return (u - start_u) / scale, (stop_u - u) / scale
+    return (start_v - v) / scale, (v - stop_v) / scale
 
 
 @njit
@@ -245,17 +284,17 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
     ends = np.empty(count + 1)
     inverse = 1.0 / scale
     for k in range(count):
-        centre = 0.5 * (edges[k] + edges[k + 1])
+        lower = _spread(a, b, constant, edges[k], edges[k + 1], _GAUSS_X, height[k], place[k])
         half = 0.5 * (edges[k + 1] - edges[k])
         top[k] = -math.inf
         for j in range(_N):
-            u, _, log_u, log_v = sides(centre + half * _GAUSS_X[j])
-            place[k, j] = u * inverse
-            height[k, j] = a * log_u + b * log_v + math.log(half * _GAUSS_W[j]) - constant
+            place[k, j] = (place[k, j] if lower else 1.0 - place[k, j]) * inverse
+            height[k, j] += math.log(half) + _LOG_GAUSS_W[j]
             top[k] = max(top[k], height[k, j])
     for k in range(count + 1):
         ends[k] = sides(edges[k])[0] * inverse
     bound = np.empty(count)
+    total = np.empty(_N)
     for i in range(start, stop):
         at = (z[i] - lo) / width * inverse
         best = -math.inf
@@ -264,10 +303,10 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
             bound[k] = top[k] - 0.5 * gap * gap
             middle = at - place[k, _N // 2]
             best = max(best, height[k, _N // 2] - 0.5 * middle * middle)
-        total = 0.0
+        total[:] = 0.0
         for k in range(count):
             if bound[k] > best - _REACH:
-                for j in range(_N):
+                for j in range(_N):  # by nodes, since sums within a panel would not vectorise
                     gap = at - place[k, j]
-                    total += exp(height[k, j] - 0.5 * gap * gap)
-        out[i - start] = total
+                    total[j] += exp(height[k, j] - 0.5 * gap * gap)
+        out[i - start] = np.sum(total)

@@ -82,7 +82,7 @@ def advance(kind, a, b, below, above, scale, y, end, variation, poles):
     """Return the end of a panel that starts at y towards `end`, in which the exponent varies little."""
     start, slope, curvature = exponent(kind, a, b, below, above, scale, y)
     direction = 1.0 if end > y else -1.0
-    length = poles + 0.5 * abs(y) if y * direction >= 0.0 else max(poles, 0.5 * abs(y))
+    length = poles + 0.125 * poles * abs(y) if y * direction >= 0.0 else max(poles, 0.5 * abs(y))
     length = min(length, abs(end - y))
     steep = max(abs(slope) / variation, math.sqrt(0.5 * abs(curvature) / variation))
     if steep * length > 1.0:
@@ -115,12 +115,12 @@ def mode(kind, a, b, below, above, scale, low, high):
 
 
 @njit
-def reach(kind, a, b, below, above, scale, y, end):
-    """Return where, from y towards `end`, the integrand has fallen to e^-38 of what it is at y."""
+def reach(kind, a, b, below, above, scale, y, end, drop):
+    """Return where, from y towards `end`, the integrand has fallen to e^-drop of what it is at y."""
     top, _, _ = exponent(kind, a, b, below, above, scale, y)
     while True:
-        y, value = advance(kind, a, b, below, above, scale, y, end, VARIATION, _POLES)
-        if value < top - DROP:
+        y, value = advance(kind, a, b, below, above, scale, y, end, 0.25 * VARIATION, _POLES)
+        if value < top - drop:
             return y
 
 
