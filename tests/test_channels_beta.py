@@ -23,7 +23,7 @@ from dpmix.channels import (
     fill_marginal,
     log_marginal,
 )
-from dpmix.kernels import Beta
+from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, propose
 
 KERNEL = Beta(2.0, 2.0, 2.0, 2.0, -3.0, 7.0)
 SHAPES = [(0.01, 0.01), (0.01, 1e4), (0.1, 3.0), (1.0, 1.0), (2.0, 2.0), (60.0, 7.0), (1e4, 2e3)]
@@ -213,6 +213,15 @@ def sample():
                 fill_marginal(made(kind, scale), KERNEL, parameters(a, b), 1, z, 0, len(z), out)
                 logs = [log_marginal(made(kind, scale), KERNEL, v, parameters(a, b), 1) for v in z]
                 found += [*np.log(out[1:5]), *logs]
+    rng = np.random.default_rng(6)
+    theta, proposal, tuning = parameters(2.0, 0.3), np.ones((2, 2)), np.array([0.05, 1.0, 0.0])
+    sums = np.array([[0.0, -9.0], [0.0, -14.0]])
+    for _ in range(20):
+        draw_posterior(KERNEL, rng, 7, sums, 1, theta, tuning)
+        found += [*theta[:, 1], draw_record(KERNEL, rng, theta, 1)]
+        found += [propose(KERNEL, rng, theta, 1, 7, 0.4, proposal), *proposal[:, 1], tuning[0]]
+        draw_prior(KERNEL, rng, proposal, 0)
+        found += [*proposal[:, 0]]
     return np.array(found)
 
 
