@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -12,9 +13,21 @@ import pytest
 
 import dpmix
 from dpmix.errors import UsageError
+from dpmix.report.maps import order_of
 from dpmix.report.page import render
-from dpmix.report.plots import plot_density, rank_figure, share_outside, trace_figure
-from tests.chains_files import a_spec, states_of_mixture, write_chains
+from dpmix.report.plots import density_figure, plot_density, rank_figure, share_outside, trace_figure
+from dpmix.report.released import shown
+from dpmix.spec.summary import SummarySpec
+from dpmix.store.chains_reader import read_chains
+from dpmix.summary.compute import summarize_chains
+from tests.chains_files import (
+    a_spec,
+    states_of_beta,
+    states_of_mixture,
+    states_of_normals,
+    write_chains,
+    write_kernel,
+)
 
 NASTY = '<script>alert("1")</script>&'
 VOID = {"meta", "img"}
@@ -169,3 +182,95 @@ def test_traces_and_ranks_show_every_chain(summary):
     assert len(ranks.patches) == 4
     for patch in ranks.patches:
         assert patch.get_data().values.mean() == pytest.approx(1.0)
+
+
+def beta_summary(folder, kind, observed, allocations=None, trust="local", **parameters):
+    """A summary of beta mixtures on [-1, 3] fitted to a release of some kind."""
+    rng = np.random.default_rng(6)
+    states = [states_of_beta(50, rng) for _ in range(2)]
+    if allocations is not None:
+        for chain in states:
+            chain["allocations"] = np.tile(allocations, (50, 1))
+    mechanism = {"kind": kind, "domain": [[-1.0, 3.0]], **parameters}
+    attrs = {"mechanism": json.dumps(mechanism), "trust": trust}
+    path = write_kernel(folder / f"{kind}.h5", "beta", states, observed=np.asarray(observed), attrs=attrs)
+    return summarize_chains(read_chains([path]), SummarySpec())
+
+
+def test_wavelet_coefficients_are_not_drawn_as_values(tmp_path):
+    found = beta_summary(tmp_path, "wavelet", np.full((60, 7), 0.5), np.arange(60) % 3, levels=2, scale=[1.0])
+    assert shown(found, "") is None
+    assert share_outside(found) == 0.0
+    assert not [p for p in density_figure(found).axes[0].patches if p.get_label().startswith("released")]
+    page = render(found)
+    assert "noisy wavelet coefficients, is not on this scale" in page
+    assert "Clusters of the records" in page
+
+
+def test_numbers_of_successes_are_drawn_as_unbiased_estimates(tmp_path):
+    """10 trials, w = 0.5: 5 successes stand for the middle, each more for 4 / (10 x 0.5) = 0.8."""
+    found = beta_summary(tmp_path, "binomial", [5.0, 5.0, 6.0, 2.0], trials=10, weight=0.5)
+    steps = shown(found, "")
+    assert steps.edges == pytest.approx([-1.8, -1.0, -0.2, 0.6, 1.4, 2.2])
+    assert steps.heights == pytest.approx(np.array([1, 0, 0, 2, 1]) / (4 * 0.8))
+    assert steps.outside == 0.25  # the one at -1.4
+    assert "25% of the rescaled values lie outside" in render(found)
+
+
+def test_noisy_counts_are_steps_on_the_scale_of_a_density(tmp_path):
+    counts = [10.0, -2.0, 30.0, 60.0]
+    found = beta_summary(tmp_path, "perturbed_histogram", counts, trust="global", n=100, bins=4)
+    steps = shown(found, "")
+    assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
+    assert steps.heights == pytest.approx([0.1, 0.0, 0.3, 0.6])
+    page = render(found)
+    assert "over the 100 records; 1 below zero is drawn as zero." in page
+    assert "Clusters of the records" not in page
+    assert "100 records" in found.provenance.guarantee
+    assert found.provenance.facts["Records"] == "100"
+
+
+def test_released_draws_are_a_histogram_over_the_bins(tmp_path):
+    draws = [-0.5, -0.6, 0.5, 2.9]
+    found = beta_summary(tmp_path, "smoothed_histogram", draws, trust="global", n=100, bins=4, draws=4)
+    steps = shown(found, "")
+    assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
+    assert steps.heights == pytest.approx([0.5, 0.25, 0.0, 0.25])
+    assert "The histogram shows the released draws" in render(found)
+
+
+def test_records_are_ordered_by_cluster_and_value(tmp_path):
+    z = np.array([9.0, -9.0, 8.0, 1.0, -7.0, 0.5])
+    labels = np.array([0, 1, 0, 2, 1, 2])
+    states = [states_of_mixture(30, np.random.default_rng(7)) | {"allocations": np.tile(labels, (30, 1))}]
+    spec = a_spec(sampler__iterations=1030, sampler__chains=1)
+    summary = dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, observed=z))
+    assert order_of(summary, summary.clustering).tolist() == [1, 4, 5, 3, 2, 0]
+    parsed = Page()
+    parsed.feed(render(summary))
+    assert "95% credible ball around it has radius 0;" in parsed.text
+    assert len(pictures_of(parsed)) == 3 + 2 * len(summary.series)
+    assert "record, by cluster of the estimate" in pictures_of(parsed)[2]
+
+
+def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):
+    rng = np.random.default_rng(8)
+    path = write_kernel(
+        tmp_path / "c.h5", "multivariate_normal", [states_of_normals(50, rng) for _ in range(2)]
+    )
+    summary = summarize_chains(read_chains([path]), SummarySpec())
+    parsed = Page()
+    parsed.feed(render(summary))
+    alts = [attrs["alt"] for tag, attrs in parsed.tags if tag == "img"][:3]
+    assert alts == [
+        "Posterior mean density with its band, and the prior density: height",
+        "Posterior mean density with its band, and the prior density: weight/kg",
+        "Density of both columns",
+    ]
+    pictures = pictures_of(parsed)
+    assert "weight/kg, in the data" in pictures[1]
+    column = shown(summary, "weight/kg")
+    inside = summary.released[:, 1]
+    assert column.heights == pytest.approx(
+        np.histogram(inside, column.edges)[0] / (200 * np.diff(column.edges))
+    )

@@ -221,3 +221,38 @@ def test_guarantee_in_words():
     assert "not private" in guarantee_in_words(LAPLACE, {"kind": "none"}, 10)
     nothing = {**LAPLACE, "epsilon": float("nan"), "delta": float("nan")}
     assert guarantee_in_words(nothing, laplace, 10).endswith("states no privacy guarantee.")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            {"kind": "wavelet", "levels": 4, "scale": [3.0]},
+            "Each of 272 records was released on its own as its Haar wavelet coefficients up to level 4, "
+            "with Laplace noise of scale 3 added to each of them.",
+        ),
+        (
+            {"kind": "binomial", "trials": 20, "weight": 0.125, "scale": []},
+            "Each of 272 records was released on its own as the number of successes in 20 trials, whose "
+            "probability is the record's place in the domain, drawn towards a half (weight 0.125).",
+        ),
+        (
+            {"kind": "smoothed_histogram", "bins": 12, "draws": 30, "weight": 0.25, "scale": []},
+            "30 draws from the histogram of 272 records over 12 bins, mixed with the uniform density "
+            "(weight 0.25), were released for all of them together.",
+        ),
+        (
+            {"kind": "perturbed_histogram", "bins": 9, "noise": "geometric", "scale": [0.4]},
+            "Two-sided geometric noise of scale 0.4 was added to the counts of 272 records in 9 bins, which "
+            "were released for all of them together.",
+        ),
+        (
+            {"kind": "perturbed_histogram", "bins": 9, "noise": "gaussian", "scale": [0.4]},
+            "Gaussian noise of scale 0.4 was added to the counts of 272 records in 9 bins, which were "
+            "released for all of them together.",
+        ),
+    ],
+)
+def test_what_each_mechanism_did(mechanism, words):
+    text = guarantee_in_words(LAPLACE, mechanism, 272)
+    assert text.startswith(words + " The release satisfies 5-differential privacy")

@@ -10,12 +10,13 @@ from importlib import resources
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmix.report import plots
+from dpmix.report import maps, plots
+from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.result import Summary
+from dpmix.summary.text import LOSS_NAMES, rate
 from dpmix.summary.text import figure as number
-from dpmix.summary.text import rate
 
 
 def render(summary: Summary) -> str:
@@ -29,6 +30,7 @@ def render(summary: Summary) -> str:
         _head(summary),
         _density(summary),
         _clusters(summary),
+        _partition(summary),
         _diagnostics(summary),
         _traces(summary),
         _provenance(summary),
@@ -37,7 +39,7 @@ def render(summary: Summary) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Posterior of a release - dpmix</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(sections)
+        + "\n".join(section for section in sections if section)
         + "\n</main>\n</body>\n</html>\n"
     )
 
@@ -69,7 +71,7 @@ def _tiles(summary: Summary) -> str:
         ),
         (
             "Hellinger distance from the prior",
-            f"{summary.density.hellinger_from_prior:.2f}",
+            f"{summary.hellinger:.2f}",
             "0 where the release says nothing",
         ),
         ("Largest R-hat", *_worst(summary, "rhat")),
@@ -101,30 +103,41 @@ def _worst(summary: Summary, key: str) -> tuple[str, str]:
 
 
 def _density(summary: Summary) -> str:
-    caption = (
-        f"Density of a record. The band holds {100 * summary.level:g}% of the posterior at each point by "
-        f"itself, from {summary.band_draws:,} draws of the random density; it does not hold the whole curve "
-        "with that probability. "
-    )
-    if summary.provenance.mechanism.get("kind") == "none":
-        values = "data"
-        caption += "The histogram shows the data."
-    else:
-        values = "released values"
-        caption += (
-            "The histogram shows the released values, which carry the mechanism's noise: the posterior mean "
-            "is what is left once that noise is accounted for."
+    several = "" not in summary.densities
+    parts = []
+    for name, density in summary.densities.items():
+        about = f" ({name}, its Hellinger distance from the prior {density.hellinger_from_prior:.2f})"
+        caption = _density_caption(summary, name, about if several else "")
+        alt = "Posterior mean density with its band, and the prior density" + (f": {name}" if several else "")
+        parts.append(_captioned(plots.density_figure(summary, column=name), alt, caption))
+    if summary.joint is not None:
+        caption = (
+            "Posterior mean density of both columns together: lines where it is 2, 10, 25, 50, 75 and 90% of "
+            "its highest. Points are released values, with their noise."
         )
-    if summary.density.baseline is not None:
+        parts.append(_captioned(maps.joint_figure(summary), "Density of both columns", caption, "map"))
+    return "<h2>Density</h2>\n" + "\n".join(parts)
+
+
+def _density_caption(summary: Summary, column: str, about: str) -> str:
+    density, steps = summary.densities[column], shown(summary, column)
+    caption = (
+        f"Density of a record{about}. The band holds {100 * summary.level:g}% of the posterior at each point "
+        f"by itself, from {summary.band_draws:,} draws of the random density; it does not hold the whole "
+        "curve with that probability."
+    )
+    if steps is not None:
+        caption += f" {steps.sentence}"
+    elif summary.provenance.mechanism.get("kind") == "wavelet":
+        caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
+    if density.baseline is not None:
         caption += (
             " The dotted line is a kernel estimate without a model, with the noise deconvolved (bandwidth "
-            f"{number(summary.density.baseline_bandwidth, '.3g')}); it has no band."
+            f"{number(density.baseline_bandwidth, '.3g')}); it has no band."
         )
-    outside = plots.share_outside(summary)
-    if outside >= 0.005:
-        caption += f" {100 * outside:.0f}% of the {values} lie outside this range."
-    alt = "Posterior mean density with its band, and the prior density"
-    return f"<h2>Density</h2>\n{_captioned(plots.density_figure(summary), alt, caption)}"
+    if steps is not None and steps.outside >= 0.005:
+        caption += f" {100 * steps.outside:.0f}% of the {steps.values} lie outside this range."
+    return caption
 
 
 def _clusters(summary: Summary) -> str:
@@ -134,6 +147,29 @@ def _clusters(summary: Summary) -> str:
     )
     alt = "Posterior probabilities of the number of clusters"
     return f"<h2>Number of clusters</h2>\n{_captioned(plots.clusters_figure(summary), alt, caption)}"
+
+
+def _partition(summary: Summary) -> str:
+    found = summary.clustering
+    if found is None:
+        return ""
+    estimate, ball = found.estimate, found.estimate.ball
+    other = next(e for loss, e in found.estimates.items() if loss != found.loss)
+    caption = (
+        f"How probably two records are in one cluster, from {found.draws:,} draws. Outlined are the "
+        f"{estimate.n_clusters} clusters of the partition with the least expected "
+        f"{LOSS_NAMES[estimate.loss]} that was found ({estimate.expected_loss:.3g}). The "
+        f"{100 * ball.level:g}% credible ball around it has radius {ball.radius:.3g}; partitions on its rim "
+        f"have {ball.vertical_upper.n_clusters} clusters (fewest), {ball.vertical_lower.n_clusters} (most) "
+        f"and {ball.horizontal.n_clusters} (farthest). Expected adjusted Rand index: "
+        f"{estimate.expected_ari:.2f}. Under the {LOSS_NAMES[other.loss]} the estimate has "
+        f"{other.n_clusters} clusters."
+    )
+    if estimate.ari is not None:
+        caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
+    picture = maps.coclustering_figure(summary, found)
+    alt = "Probability that two records share a cluster"
+    return f"<h2>Clusters of the records</h2>\n{_captioned(picture, alt, caption, 'map')}"
 
 
 def _diagnostics(summary: Summary) -> str:
@@ -211,8 +247,8 @@ def _provenance(summary: Summary) -> str:
     )
 
 
-def _captioned(figure: Figure, alt: str, caption: str) -> str:
-    picture = f'<div class="wide">{_image(figure, alt)}</div>'
+def _captioned(figure: Figure, alt: str, caption: str, kind: str = "wide") -> str:
+    picture = f'<div class="{kind}">{_image(figure, alt)}</div>'
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 

@@ -23,6 +23,7 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
+from dpmix.report.released import shown
 from dpmix.store.atomic import write_bytes
 from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Summary
@@ -99,20 +100,20 @@ def svg(figure: Figure) -> bytes:
     return drawn.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
 
 
-def density_figure(summary: Summary, title: str | None = None) -> Figure:
-    """Posterior mean density with its band, the prior predictive, the baseline, and the released values."""
-    density = summary.density
-    with _axes((7.2, 3.7)) as (figure, axes):
-        shown = _released_inside(summary)
+def density_figure(summary: Summary, title: str | None = None, column: str | None = None) -> Figure:
+    """Posterior mean density with its band, the prior predictive, the baseline, and the release.
+
+    Without `column` it is that of the first one.
+    """
+    name = next(iter(summary.densities)) if column is None else column
+    density = summary.densities[name]
+    with drawing((7.2, 3.7)) as (figure, axes):
         top = max(density.upper.max(), density.prior.max())
         histogram: list[StepPatch] = []
-        if shown.size > 1:
-            bins = np.linspace(density.grid[0], density.grid[-1], 41)
-            heights = np.histogram(shown, bins)[0] / (summary.released.size * np.diff(bins))
-            top = max(top, heights.max())
-            noisy = summary.provenance.mechanism.get("kind") != "none"
-            label = "released values, noise included" if noisy else "data"
-            histogram = [axes.stairs(heights, bins, fill=True, color=GREY, label=label)]
+        steps = shown(summary, name)
+        if steps is not None:
+            top = max(top, steps.heights.max())
+            histogram = [axes.stairs(steps.heights, steps.edges, fill=True, color=GREY, label=steps.label)]
         label = f"{100 * summary.level:g}% pointwise band"
         band = axes.fill_between(
             density.grid, density.lower, density.upper, color=BLUE, alpha=0.25, lw=0, label=label
@@ -126,7 +127,7 @@ def density_figure(summary: Summary, title: str | None = None) -> Figure:
                 density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
             )
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
-        axes.set_xlabel("value, in the data's units")
+        axes.set_xlabel(f"{name}, in the data's units" if name else "value, in the data's units")
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, prior, *baseline, *histogram],
@@ -144,7 +145,7 @@ def density_figure(summary: Summary, title: str | None = None) -> Figure:
 def clusters_figure(summary: Summary) -> Figure:
     """Posterior probabilities of the number of clusters."""
     counts = summary.n_clusters
-    with _axes((7.2, 2.4)) as (figure, axes):
+    with drawing((7.2, 2.4)) as (figure, axes):
         axes.bar(counts.support, counts.probability, width=0.8, color=BLUE)
         axes.set_xlabel("number of clusters")
         axes.set_ylabel("posterior probability")
@@ -214,14 +215,9 @@ def chain_legend(summary: Summary) -> list[tuple[str, str]]:
 
 
 def share_outside(summary: Summary) -> float:
-    """Share of the released values that lie outside the density's grid."""
-    size = summary.released.size
-    return 1.0 - _released_inside(summary).size / size if size else 0.0
-
-
-def _released_inside(summary: Summary) -> Floats:
-    released, grid = summary.released.ravel(), summary.density.grid
-    return np.asarray(released[(released >= grid[0]) & (released <= grid[-1])])
+    """Share of the released values that lie outside the density's grid; 0 where they are not on its scale."""
+    steps = shown(summary, next(iter(summary.densities)))
+    return 0.0 if steps is None else steps.outside
 
 
 def _ranks(series: Floats) -> Floats:
@@ -233,7 +229,8 @@ def _ranks(series: Floats) -> Floats:
 
 
 @contextmanager
-def _axes(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure of `size` inches in the report's style, and its axes."""
     with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)

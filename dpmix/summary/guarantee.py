@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise"}
+_HISTOGRAM_NOISE = {
+    "laplace": "Laplace noise",
+    "gaussian": "Gaussian noise",
+    "geometric": "two-sided geometric noise",
+}
 
 
 def is_private(attrs: Mapping[str, Any]) -> bool:
@@ -42,9 +47,7 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
     kind = str(mechanism.get("kind", "none"))
     if kind == "none":
         return f"No noise was added: this is a fit to the {n} values themselves, and it is not private."
-    what = _NAMES.get(kind, f"The mechanism {kind}")
-    scale = _scale(mechanism)
-    done = f"{what}{scale} was added to each of {n} records on its own."
+    done = _done(kind, mechanism, n)
     parts = []
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     if epsilon is not None and delta:
@@ -58,11 +61,52 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
     level = " and ".join(parts)
     if is_simulated(attrs) or not is_private(attrs):
         why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
-        return f"{done} Such noise gives {level}, but {why}, so this release itself protects nobody."
+        return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
     return (
         f"{done} The release satisfies {level} with respect to replacing any one record. "
         "Everything computed from it, this summary included, keeps that guarantee."
     )
+
+
+def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
+    """Say what was done to n records."""
+    scale = _scale(mechanism)
+    if kind in _NAMES:
+        return f"{_NAMES[kind]}{scale} was added to each of {n} records on its own."
+    if kind == "wavelet":
+        levels = f" up to level {mechanism['levels']}" if "levels" in mechanism else ""
+        return (
+            f"Each of {n} records was released on its own as its Haar wavelet coefficients{levels}, with "
+            f"Laplace noise{scale} added to each of them."
+        )
+    if kind == "binomial":
+        return (
+            f"Each of {n} records was released on its own as the number of successes in "
+            f"{_of(mechanism, 'trials')}trials, whose probability is the record's place in the domain, drawn "
+            f"towards a half{_weight(mechanism)}."
+        )
+    if kind == "smoothed_histogram":
+        return (
+            f"{_of(mechanism, 'draws')}draws from the histogram of {n} records over "
+            f"{_of(mechanism, 'bins')}bins, mixed with the uniform density"
+            f"{_weight(mechanism)}, were released for all of them together."
+        )
+    if kind == "perturbed_histogram":
+        noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise", "laplace")), "noise")
+        noise = noise[0].upper() + noise[1:]
+        return (
+            f"{noise}{scale} was added to the counts of {n} records in {_of(mechanism, 'bins')}bins, which "
+            "were released for all of them together."
+        )
+    return f"The mechanism {kind}{scale} was applied to {n} records."
+
+
+def _of(mechanism: Mapping[str, Any], name: str) -> str:
+    return f"{mechanism[name]} " if name in mechanism else ""
+
+
+def _weight(mechanism: Mapping[str, Any]) -> str:
+    return f" (weight {float(mechanism['weight']):.4g})" if "weight" in mechanism else ""
 
 
 def _scale(mechanism: Mapping[str, Any]) -> str:

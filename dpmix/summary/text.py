@@ -15,16 +15,13 @@ _HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tai
 
 def headline(summary: Summary) -> str:
     """Return clusters, density, diagnostics, guarantee and warnings, in at most 96 columns."""
-    counts, density = summary.n_clusters, summary.density
+    counts = summary.n_clusters
     mode = int(np.argmax(counts.probability))
-    percent = f"{100 * summary.level:g}%"
     lines = [
         f"Clusters: {counts.support[mode]} with probability {counts.probability[mode]:.2f}; "
         f"between {counts.support[0]} and {counts.support[-1]} in all draws",
         *_partition(summary),
-        f"Density: highest at {density.grid[int(np.argmax(density.mean))]:.4g} "
-        f"({density.mean.max():.3g}, {percent} band {_band_at_peak(summary)}); "
-        f"Hellinger distance from the prior {density.hellinger_from_prior:.2f}",
+        *_density(summary),
     ]
     if summary.acceptance.mean is not None:
         bound = summary.acceptance.bound
@@ -48,9 +45,19 @@ def rate(value: float | None) -> str:
     return figure(value, ",.0f" if value is not None and value >= 100 else ".3g")
 
 
-def _band_at_peak(summary: Summary) -> str:
-    peak = int(np.argmax(summary.density.mean))
-    return f"{summary.density.lower[peak]:.3g} to {summary.density.upper[peak]:.3g}"
+def _density(summary: Summary) -> list[str]:
+    lines = []
+    for name, density in summary.densities.items():
+        peak = int(np.argmax(density.mean))
+        lines.append(
+            f"Density{f' of {name}' if name else ''}: highest at {density.grid[peak]:.4g} "
+            f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
+            f"{density.upper[peak]:.3g}); Hellinger distance from the prior "
+            f"{density.hellinger_from_prior:.2f}"
+        )
+    if "" not in summary.densities:
+        lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
+    return lines
 
 
 def _partition(summary: Summary) -> list[str]:
