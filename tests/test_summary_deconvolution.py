@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import dpmix
-from dpmix.errors import DataError
+from dpmix.errors import DataError, SpecError
 from dpmix.report.page import render
+from dpmix.spec import load_spec
+from dpmix.spec.combinations import combination_problem
 from dpmix.summary.deconvolution import (
     Noise,
     bootstrap_mise,
@@ -253,3 +256,76 @@ def test_mechanisms_it_is_not_for_are_named(tmp_path):
 def shown(page: str) -> str:
     """A page with its pictures decoded."""
     return re.sub(r"data:image/svg\+xml;base64,([^\"]*)", lambda m: base64.b64decode(m[1]).decode(), page)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "model", "words"),
+    [
+        ({"kind": "wavelet", "epsilon": 5.0, "levels": 3}, {"kernel": "beta"}, "not by wavelet"),
+        ({"kind": "binomial", "epsilon": 5.0, "trials": 8}, {"kernel": "beta"}, "not by binomial"),
+        (
+            {"kind": "smoothed_histogram", "epsilon": 5.0, "bins": 9, "draws": 5},
+            {},
+            "not by smoothed_histogram",
+        ),
+        ({"kind": "perturbed_histogram", "epsilon": 5.0, "bins": 9}, {}, "not by perturbed_histogram"),
+        ({"kind": "gaussian", "scale": 1.0}, {"kernel": "multivariate_normal"}, "kernel multivariate_normal"),
+    ],
+)
+def test_a_spec_that_asks_for_it_in_vain_is_refused(mechanism, model, words):
+    spec = SimpleNamespace(
+        summary=SimpleNamespace(baseline="deconvolution_kde"),
+        sampler=SimpleNamespace(kind="neal8", latent="exact"),
+        model=SimpleNamespace(kind="mixture", **model),
+    )
+    key, sentence = combination_problem(mechanism["kind"], spec)
+    assert key == "summary.baseline"
+    assert "deconvolution_kde is for one column" in sentence
+    assert words in sentence
+
+
+def test_a_spec_of_the_interface_may_ask_for_it():
+    asked = {"mechanism": {"kind": "laplace", "scale": 2.0}, "summary": {"baseline": "deconvolution_kde"}}
+    assert load_spec(asked).summary.baseline == "deconvolution_kde"
+    with pytest.raises(SpecError, match=r"summary\.baseline: .* not by wavelet"):
+        load_spec(
+            asked | {"mechanism": {"kind": "wavelet", "epsilon": 5.0, "levels": 3, "domain": [0.0, 1.0]}}
+        )
+
+
+def naive_estimate(z: np.ndarray, scale: float, grid: np.ndarray) -> np.ndarray:
+    """What is often computed instead: clipped, not renormalised, its bandwidth from the last value alone.
+
+    All else is ours, the pilot bandwidth too; a single value has |phi_Z| = 1 at every frequency.
+    """
+    noise, found = Noise("laplace", scale), spectrum(z, 2.0 * math.pi / 400.0)
+    last = spectrum(z[-1:], 2.0 * math.pi / 400.0)
+    g = pilot_bandwidth(found, noise, z.var() - noise.variance, 0.1, 40.0)
+    power = (np.abs(last.phi) * kernel(g * last.t) * noise.inverse(last.t)) ** 2
+    steps = np.geomspace(0.1, 40.0, 500)
+    h = steps[int(np.argmin([bootstrap_mise(h, last.t, power, z.size, noise) for h in steps]))]
+    return np.maximum(estimate(found, noise, float(h), grid), 0.0)
+
+
+def test_several_times_better_than_the_bandwidth_of_the_last_value_alone():
+    """On an equal footing: n = 1000, Laplace noise of scale 2, the same samples, kernel and grid."""
+    rng, grid = np.random.default_rng(21), np.linspace(-30.0, 30.0, 3001)
+    ours, naive = [], []
+    for _ in range(10):
+        z = draw(rng, 1000, LAPLACE)
+        ours.append(squared_error(deconvolution_kde(z, LAPLACE, grid).values, grid))
+        naive.append(squared_error(naive_estimate(z, 2.0, grid), grid))
+    assert np.mean(naive) > 3.0 * np.mean(ours)
+    assert (np.array(naive) > np.array(ours)).all()
+
+
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=lambda noise: noise.kind)
+def test_clipping_is_made_up_for(noise):
+    """With few values much is clipped; what is left still integrates to one, and is nowhere negative."""
+    rng, grid = np.random.default_rng(22), np.linspace(-300.0, 300.0, 60_001)
+    for n in (30, 300):
+        found = deconvolution_kde(draw(rng, n, noise), noise, grid)
+        raw = estimate(spectrum(draw(rng, n, noise), 2 * math.pi / 400.0), noise, found.bandwidth, grid)
+        assert (raw < 0).any()
+        assert (found.values >= 0.0).all()
+        assert np.trapezoid(found.values, grid) == pytest.approx(1.0, abs=2e-3)
