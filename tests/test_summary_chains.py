@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -225,3 +226,34 @@ def test_default_grid(tmp_path):
     bare = write_chains(tmp_path / "e.h5", chains_of(1), spec=spec, attrs=attrs, observed=np.array([3.0]))
     with pytest.raises(DataError, match=r"summary\.grid"):
         choose_grids(read_chains([bare]), [])
+
+
+def test_names_of_columns(tmp_path):
+    z, spec = np.ones((30, 2)) * [[1.0, 2.0]], spec_for(40, 1)
+    options = {"spec": spec, "observed": z}
+    bare = write_chains(tmp_path / "a.h5", chains_of(1), **options)
+    assert read_chains([bare]).columns == ("x1", "x2")
+    stored = write_chains(tmp_path / "b.h5", chains_of(1), columns=("u", "v"), **options)
+    assert read_chains([stored]).columns == ("u", "v")
+    attrs = {"columns": '["p", "q"]'}
+    assert read_chains([write_chains(tmp_path / "c.h5", chains_of(1), attrs=attrs, **options)]).columns == (
+        "p",
+        "q",
+    )
+    spec["data"] = {"columns": ["s", "t"]}
+    assert read_chains([write_chains(tmp_path / "d.h5", chains_of(1), **options)]).columns == ("s", "t")
+
+
+@pytest.mark.parametrize(
+    ("attrs", "mechanism", "n"),
+    [
+        ({"trust": "local", "n": 77}, {}, 30),
+        ({"trust": "global", "n": 77}, {}, 77),
+        ({"trust": "global"}, {"n": 88}, 88),
+        ({"trust": "global"}, {}, 30),
+    ],
+)
+def test_number_of_records(tmp_path, attrs, mechanism, n):
+    attrs = attrs | {"mechanism": json.dumps({"kind": "perturbed_histogram", **mechanism})}
+    path = write_chains(tmp_path / "c.h5", chains_of(1), observed=np.arange(30.0), attrs=attrs)
+    assert read_chains([path]).n == n

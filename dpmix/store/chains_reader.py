@@ -72,7 +72,7 @@ class Chains:
     has_allocations : bool
         Whether every file holds the allocations of records to components.
     columns : tuple of str
-        Names of the columns of a release: those of `/observed_data` or of the spec, else x1, x2, ..
+        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
     attrs : mapping
         Root attributes of the first file.
     versions : tuple of str
@@ -274,7 +274,7 @@ def _read_file(path: Path) -> _File:
         seconds = np.asarray(constant_data["seconds"][()], dtype=np.float64)
         data = root.group("observed_data")
         observed = np.asarray(data["z"][()], dtype=np.float64)
-        columns = _columns(data, spec, observed)
+        columns = _columns(attrs, data, spec, observed)
     layout = layout_of(path, attrs, spec)
     file = _File(
         path,
@@ -302,9 +302,18 @@ def _mapping(path: Path, text: str) -> dict[str, Any]:
     raise DataError(f"{path} holds no readable spec: its attribute 'spec' is not a YAML mapping")
 
 
-def _columns(group: Group, spec: Mapping[str, Any], observed: Floats) -> tuple[str, ...]:
-    """Return the names of the released columns: those stored, else those of the spec, else x1, x2, .."""
+def _columns(
+    attrs: Mapping[str, Any], group: Group, spec: Mapping[str, Any], observed: Floats
+) -> tuple[str, ...]:
+    """Return the names of the released columns: those stored, else those of the spec, else x1, x2, ..
+
+    They are stored as the root attribute `columns` (a JSON list) or as the coordinate of the released values.
+    """
     count = observed.shape[1] if observed.ndim == 2 else 1
+    with contextlib.suppress(json.JSONDecodeError):
+        listed = json.loads(str(attrs.get("columns", "null")))
+        if isinstance(listed, list) and len(listed) == count:
+            return tuple(map(str, listed))
     stored = group["column"][()] if "column" in group else np.empty(0)
     if stored.dtype.kind in "UO" and stored.size == count:
         return tuple(str(name) for name in stored)

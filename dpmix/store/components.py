@@ -76,9 +76,9 @@ def layout_of(path: Path, attrs: Mapping[str, Any], spec: Mapping[str, Any]) -> 
     """
     model = spec.get("model") or {}
     kind = str(model.get("kind", "mixture"))
-    kernel = str(attrs.get("kernel", model.get("kernel", "normal")))
+    kernel = str(attrs.get("kernel") or model.get("kernel", "normal"))
     stated = (model.get("base") or {}).get("kind", "nig")
-    base = str(attrs.get("base", _ONLY_BASE.get(kernel, stated)))
+    base = str(attrs.get("base") or _ONLY_BASE.get(kernel, stated))
     if kind != "mixture" or (kernel, base) not in LAYOUTS:
         known = ", ".join(f"{k} with {b}" for k, b in LAYOUTS)
         raise DataError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.store.chains_reader import Chains
 from dpmix.summary.families.base import Floats
-from dpmix.summary.families.choose import Column, columns_of, family_of
+from dpmix.summary.families.choose import columns_of, family_of
 
 DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]
@@ -37,7 +37,7 @@ def choose_grids(chains: Chains, asked: Sequence[Grid]) -> list[Floats]:
     columns = columns_of(chains, family_of(chains))
     triples = _per_column(asked, len(columns))
     return [
-        column.family.inside(_grid(chains, number, column, triple))
+        column.family.inside(_grid(chains, number, len(columns), triple))
         for number, (column, triple) in enumerate(zip(columns, triples, strict=True))
     ]
 
@@ -55,14 +55,15 @@ def _per_column(asked: Sequence[Grid], count: int) -> Sequence[Grid | None]:
     return asked
 
 
-def _grid(chains: Chains, number: int, column: Column, triple: Grid | None) -> Floats:
+def _grid(chains: Chains, number: int, count: int, triple: Grid | None) -> Floats:
     if triple is not None:
         return np.linspace(float(triple[0]), float(triple[1]), int(triple[2]))
     if chains.layout.kernel == "beta":
         return np.linspace(chains.constants["domain_lo"], chains.constants["domain_hi"], DEFAULT_POINTS)
     domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
     bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
-    if number < len(bounds) and bounds[number, 0] < bounds[number, 1]:
+    # a domain of more columns is of a release of which some are fitted; which is not said
+    if len(bounds) == count and bounds[number, 0] < bounds[number, 1]:
         low, high = bounds[number]
         margin = 0.1 * (high - low)
         return np.linspace(low - margin, high + margin, DEFAULT_POINTS)
