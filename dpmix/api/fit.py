@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.observation import pick_columns
 from dpmix.api.record import attributes, begin, check_finished, check_room, manifest_of
-from dpmix.api.task import find_release, make_task, pick_column
+from dpmix.api.release_of import find_release
+from dpmix.api.task import Constants, make_task
 from dpmix.chains import Run, available_cores, run
 from dpmix.errors import SpecError, UsageError
 from dpmix.kernels import parameter_shapes
@@ -54,7 +56,7 @@ class _Job:
     spec: RunSpec
     release: Release
     task: Run
-    constants: dict[str, float]
+    constants: Constants
 
 
 def fit(
@@ -164,8 +166,8 @@ def plan(
     ids = ", ".join(str(chain) for chain in job.task.chains)
     task = job.task
     return (
-        f"sample {task.iterations} sweeps of {task.algorithm.kind} given {len(task.z)} released values "
-        f"(chains {ids}), and keep {task.draws} draws of each, {kept} allocations"
+        f"sample {task.iterations} sweeps of {task.algorithm.kind} given {task.observed.size} released "
+        f"values (chains {ids}), and keep {task.draws} draws of each, {kept} allocations"
     )
 
 
@@ -188,7 +190,7 @@ def _prepare(
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     check_combination(source.kind, checked)
-    task, constants = make_task(checked, source, pick_column(checked, source, about), ids)
+    task, constants = make_task(checked, source, pick_columns(checked, source, about), ids)
     return _Job(checked, source, task, constants)
 
 

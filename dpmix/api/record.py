@@ -31,6 +31,9 @@ from dpmix.store.workspace import Workspace
 __all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
 
 
+_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
+
+
 def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
     """Say what a run is; runs that say the same draw the same."""
     return {
@@ -143,6 +146,7 @@ def check_room(folder: Path, task: Run) -> None:
 
 def attributes(spec: RunSpec, release: Release, entropy: int, seconds: Sequence[float]) -> dict[str, Any]:
     """Return the root attributes of a chains file: spec, seed, versions, guarantee, wall seconds."""
+    kernel = str(getattr(spec.model, "kernel", ""))
     packages = ("numpy", "scipy", "numba", "h5py")
     versions = {name: importlib.metadata.version(name) for name in packages}
     versions["python"] = platform.python_version()
@@ -154,6 +158,8 @@ def attributes(spec: RunSpec, release: Release, entropy: int, seconds: Sequence[
         "versions": json.dumps(versions),
         "seconds": np.asarray(seconds, dtype=np.float64),
         "mechanism": json.dumps(release.mechanism),
+        "kernel": kernel,
+        "base": _BASES.get(kernel) or str(getattr(getattr(spec.model, "base", None), "kind", "")),
         "trust": release.trust,
         "private": release.private,
         "simulated": release.simulated,

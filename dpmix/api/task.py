@@ -1,168 +1,49 @@
-"""From a spec and a release to what the samplers take."""
+"""From a spec and a release to the run that samples it."""
 
 from __future__ import annotations
 
 import math
-import os
-import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.observation import bounds_of, observe
 from dpmix.chains import Run
-from dpmix.channels import GaussianNoise, LaplaceNoise, NoNoise
-from dpmix.data import load_stated_release, unprotected
-from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.kernels import NormalNIG
-from dpmix.mechanisms import stated
+from dpmix.errors import DataError, SpecError
+from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.mixing import PitmanYor, truncation_error
 from dpmix.release import Release
 from dpmix.samplers import Algorithm
-from dpmix.spec import GammaPrior, NormalMixture, RunSpec
-from dpmix.store.release import read_release
+from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 
-__all__ = ["find_release", "make_task", "pick_column"]
+__all__ = ["make_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
-_AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
-
-def find_release(
-    spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool = False
-) -> tuple[Release, bool]:
-    """Return the release to fit, and whether the spec's `release` section is about it.
-
-    A release that is given takes the place of one that the spec names, with its columns; where the spec's
-    section names no path, its columns are those to take from the release that is given.
-
-    Raises
-    ------
-    UsageError
-        When there is no release.
-    SpecError
-        When the spec's mechanism is not what the release was made with.
-    DataError
-        When the release cannot be read.
-    """
-    section = spec.release
-    if release is not None:
-        found = release if isinstance(release, Release) else read_release(Path(release))
-        _check_mechanism(spec, found)
-        replaced = section is not None and section.path is not None
-        if section is not None and replaced and not quiet:
-            words = f"the release given takes the place of the spec's release section ({section.path})"
-            print(f"dpmix: note: {words}", file=sys.stderr)
-        return found, not replaced
-    if section is not None and section.path is not None:
-        return load_stated_release(spec), True
-    if spec.mechanism is not None and spec.mechanism.kind == "none" and spec.data is not None:
-        return unprotected(spec), section is not None
-    raise UsageError("release: missing; give --release FILE, or name the sanitized values in the spec")
-
-
-def _check_mechanism(spec: RunSpec, found: Release) -> None:
-    """Refuse a spec whose mechanism contradicts the one that a release was made with."""
-    mechanism = spec.mechanism
-    if mechanism is None:
-        return
-    advice = "take it out of the spec, or give the release it describes"
-    if mechanism.kind != found.kind:
-        raise SpecError(
-            f"mechanism.kind: {mechanism.kind}, but the release was made by {found.kind}; {advice}"
-        )
-    if found.kind == "none":
-        return
-    requested = found.mechanism.get("requested") or {}
-    for key in ("epsilon", "delta", "rho", "scale"):
-        value = getattr(mechanism, key, None)
-        if value is not None and key in requested and not _agree(value, requested[key]):
-            raise SpecError(
-                f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
-                f"{advice}"
-            )
-    bounds = found.mechanism.get("domain")
-    pairs = None if bounds is None else tuple((float(lo), float(hi)) for lo, hi in bounds)
-    if mechanism.domain is not None and pairs is not None and mechanism.domain != pairs:
-        raise SpecError(
-            f"mechanism.domain: {_listed(mechanism.domain)}, but the release was made with {_listed(pairs)}; "
-            f"{advice}"
-        )
-    domain = mechanism.domain or pairs
-    if domain is None and getattr(mechanism, "scale", None) is None:
-        raise SpecError(
-            "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
-            f"release's; {advice}"
-        )
-    meant, _ = stated(mechanism.model_copy(update={"domain": domain}), len(found.columns))
-    for value, actual in zip(meant["scale"], found.scales, strict=True):
-        if not _agree(value, actual):
-            raise SpecError(
-                f"mechanism: means noise of scale {value:g}, but the release was made with {actual:g}; "
-                f"{advice}"
-            )
-
-
-def _agree(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_AGREEMENT)
-
-
-def _listed(pairs: tuple[tuple[float, float], ...]) -> str:
-    return ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in pairs)
-
-
-def pick_column(spec: RunSpec, release: Release, about: bool) -> int:
-    """Return the position of the one column that the normal kernel is fitted to.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    about : bool
-        Whether the spec's `release` section is about this release.
-
-    Raises
-    ------
-    DataError
-        When there is no such column, or there are several.
-    """
-    wanted = spec.release.columns if spec.release is not None and about else None
-    names = release.columns if wanted is None else wanted
-    for name in names:
-        if name not in release.columns:
-            raise DataError(
-                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
-            )
-    if len(names) != 1:
-        key = "release" if about else "release=null --set release"
-        advice = f"{key}.column={names[0]}" if wanted is None else f"{key}.columns=[{names[0]}]"
-        raise DataError(
-            f"model.kernel: normal is for one column, and there are {', '.join(names)}; "
-            f"choose one with --set {advice}"
-        )
-    return release.columns.index(names[0])
+Constants = dict[str, float | NDArray[np.float64]]
+Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
 
 
 def make_task(
-    spec: RunSpec, release: Release, column: int, chains: tuple[int, ...]
-) -> tuple[Run, dict[str, float]]:
+    spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]
+) -> tuple[Run, Constants]:
     """Turn spec and release into what the samplers take, and into the constants that summaries need.
 
     Raises
     ------
     SpecError
-        When the model is no mixture of normals, or a truncation leaves out too much.
+        When the model is no mixture, or a truncation leaves out too much.
     DataError
         When the release does not allow the model.
     """
     model = spec.model
-    if not isinstance(model, NormalMixture):
-        raise SpecError("model: not a mixture of normals; use {kind: mixture, kernel: normal}")
-    z = np.ascontiguousarray(release.values[:, column])
+    if not isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
+        raise SpecError("model: not a mixture; use {kind: mixture}")
+    seen = observe(spec, release, columns)
+    n = len(seen.z)
     prior = model.concentration
     mixing = (
         PitmanYor(1.0, float(model.discount), float(prior.shape), float(prior.rate))
@@ -171,12 +52,12 @@ def make_task(
     )
     sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
-        _check_truncation(mixing, sampler.truncation, len(z))
-    store = sampler.store
+        _check_truncation(mixing, sampler.truncation, n)
+    kernel = _kernel(spec, release, model, seen.z, seen.noise_scale)
     task = Run(
-        z=z,
-        channel=_channel(release, column),
-        kernel=_kernel(model, z),
+        z=seen.z,
+        channel=seen.channel,
+        kernel=kernel,
         mixing=mixing,
         algorithm=Algorithm(sampler.kind, sampler.auxiliary, sampler.truncation, sampler.latent),
         iterations=sampler.iterations,
@@ -184,43 +65,95 @@ def make_task(
         thin=sampler.thin,
         entropy=0,
         chains=chains,
-        allocations=len(z) <= ALLOCATIONS_LIMIT if store is None else "allocations" in store,
-        observed=z,
-        dims=("obs",),
+        allocations=_keeps_allocations(spec, release, n),
+        observed=seen.observed,
+        dims=seen.dims,
     )
-    constants = {
-        f"base_{name}": value for name, value in zip(("mu0", "lambda", "a", "b"), task.kernel, strict=True)
-    }
-    constants["noise_scale"] = float(task.channel[0])
+    constants = _base_constants(kernel)
+    constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
-    constants["acceptance_bound"] = math.nan  # a kernel on the whole line has none (methods, section 4)
+    constants["acceptance_bound"] = _acceptance_bound(spec, release)
     return task, constants
 
 
-def _channel(release: Release, column: int) -> LaplaceNoise | GaussianNoise | NoNoise:
-    if release.kind == "none":
-        return NoNoise()
-    scale = float(release.scales[column])
-    if release.kind == "laplace":
-        return LaplaceNoise(scale)
-    if release.kind == "gaussian":
-        return GaussianNoise(scale)
-    raise DataError(f"the release was made by {release.kind}, which no sampler of this version can fit")
+def _keeps_allocations(spec: RunSpec, release: Release, n: int) -> bool:
+    """Whether allocations are stored: never for a global release, which says nothing of single records."""
+    if release.trust == "global":
+        return False
+    store = spec.sampler.store
+    return n <= ALLOCATIONS_LIMIT if store is None else "allocations" in store
 
 
-def _kernel(model: NormalMixture, z: NDArray[np.float64]) -> NormalNIG:
-    base = model.base
-    if not base.empirical:
-        given: Mapping[str, Any] = {"mu0": base.mu0, "lam": base.lambda_, "a": base.a, "b": base.b}
-        return NormalNIG(**{name: float(value) for name, value in given.items()})
-    # prior mean of the variance (Beraha, Favaro and Rao 2024, section 6), its prior variance being 1/2
+def _kernel(
+    spec: RunSpec,
+    release: Release,
+    model: NormalMixture | BetaMixture | MultivariateNormalMixture,
+    z: NDArray[np.float64],
+    noise: float | NDArray[np.float64],
+) -> Kernel:
+    base: Any = model.base
+    if isinstance(model, BetaMixture):
+        lo, hi = bounds_of(spec, release)
+        shapes = (base.a_shape, base.a_rate, base.b_shape, base.b_rate)
+        return Beta(*map(float, shapes), lo, hi - lo)
+    if isinstance(model, MultivariateNormalMixture):
+        psi = np.array(base.Psi, dtype=np.float64)
+        if not np.linalg.eigvalsh(psi).min() > 0.0:
+            raise SpecError("model.base.Psi: must be positive definite")
+        mu0 = np.array(base.mu0, dtype=np.float64)
+        return MultivariateNormal(mu0, float(base.lambda_), float(base.nu), psi)
+    numbers = _empirical(release, z) if base.empirical else (base.mu0, base.lambda_, base.a, base.b)
+    mu0, lam, a, b = map(float, numbers)
+    if base.kind == "truncated_nig":
+        return NormalTruncatedNIG(mu0, lam, a, b, float(noise) ** 2)
+    return NormalNIG(mu0, lam, a, b)
+
+
+def _empirical(release: Release, z: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Return mu0, lambda, a and b from the released values (Beraha, Favaro and Rao 2024, section 6).
+
+    The prior mean of the variance is half that of the released values, its prior variance 1/2.
+    """
+    if release.kind not in ("laplace", "gaussian", "none"):
+        raise DataError(
+            f"model.base.empirical: what {release.kind} releases is not on the scale of the data; "
+            "give mu0, lambda, a and b"
+        )
     half = float(np.var(z, ddof=1)) / 2.0 if len(z) > 1 else 0.0
     if not half > 0.0 or not math.isfinite(half):
         raise DataError(
             "model.base.empirical: the released values have no finite positive variance; "
             "give mu0, lambda, a and b"
         )
-    return NormalNIG(float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2))
+    return float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2)
+
+
+def _base_constants(kernel: Kernel) -> Constants:
+    if isinstance(kernel, Beta):
+        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+        found: Constants = dict(zip(names, kernel, strict=False))
+        return {**found, "domain_lo": kernel.lo, "domain_hi": kernel.lo + kernel.width}
+    if isinstance(kernel, MultivariateNormal):
+        names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
+        return dict(zip(names, kernel, strict=True))
+    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel, strict=False))
+
+
+def _acceptance_bound(spec: RunSpec, release: Release) -> float:
+    """Return e^-eps where every proposal is accepted with at least that probability, else NaN.
+
+    It holds where a record is proposed from the kernel and the release is eps-DP over the kernel's support
+    (methods, section 4).
+    """
+    proposes = spec.sampler.kind == "private_neal5" or (
+        spec.sampler.kind in ("private_slice", "blocked_gibbs") and spec.sampler.latent == "metropolis"
+    )
+    on_domain = getattr(spec.model, "kernel", "normal") == "beta"
+    bounded = release.kind in ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
+    pure = release.epsilon is not None and not release.delta
+    if proposes and pure and (bounded or (release.kind == "laplace" and on_domain)):
+        return math.exp(-float(release.epsilon or 0.0))
+    return math.nan
 
 
 def _check_truncation(mixing: PitmanYor, truncation: int, n: int) -> None:

@@ -82,26 +82,28 @@ Histogram = SmoothedHistogram | PerturbedHistogram
 
 
 def smoothed_histogram(
-    draws: NDArray[np.float64], n: int, bins: int, weight: float, lo: float, hi: float
+    draws: NDArray[np.float64], n: int, weight: float, edges: NDArray[np.float64]
 ) -> SmoothedHistogram:
-    """Return the channel of a smoothed histogram's draws (k,), of n records."""
-    places = np.clip(((draws - lo) / (hi - lo) * bins).astype(np.int64), 0, bins - 1)
+    """Return the channel of a smoothed histogram's draws (k,), of n records; edges (m + 1,) of the bins."""
+    bins = len(edges) - 1
+    places = np.searchsorted(edges[1:-1], draws, side="right")
     released = np.bincount(places, minlength=bins).astype(np.float64)
     slope = (1.0 - weight) * bins / n
-    return SmoothedHistogram(released, slope, float(weight), *_layout(n, bins, lo, hi))
+    return SmoothedHistogram(released, slope, float(weight), *_layout(n, edges))
 
 
 def perturbed_histogram(
-    counts: NDArray[np.float64], n: int, scale: float, power: float, lo: float, hi: float
+    counts: NDArray[np.float64], n: int, scale: float, power: float, edges: NDArray[np.float64]
 ) -> PerturbedHistogram:
-    """Return the channel of noisy counts (m,) of n records."""
+    """Return the channel of noisy counts (m,) of n records; edges (m + 1,) of the bins."""
     released = np.ascontiguousarray(counts, dtype=np.float64)
-    return PerturbedHistogram(released, float(scale), float(power), *_layout(n, len(released), lo, hi))
+    return PerturbedHistogram(released, float(scale), float(power), *_layout(n, edges))
 
 
-def _layout(n: int, bins: int, lo: float, hi: float) -> tuple[Any, ...]:
-    edges = lo + (hi - lo) * np.arange(1, bins) / bins
-    return float(lo), float(hi - lo), edges, np.zeros(n, dtype=np.int64), np.zeros(bins, dtype=np.int64)
+def _layout(n: int, edges: NDArray[np.float64]) -> tuple[Any, ...]:
+    inner = np.ascontiguousarray(edges[1:-1], dtype=np.float64)
+    bins, counts = np.zeros(n, dtype=np.int64), np.zeros(len(edges) - 1, dtype=np.int64)
+    return float(edges[0]), float(edges[-1] - edges[0]), inner, bins, counts
 
 
 @njit

@@ -4,6 +4,7 @@ A kernel is a NamedTuple of its base measure's hyperparameters. Component h has 
 running sums ``stats[:, h]`` of its members' latent values; both arrays are (rows, capacity).
 """
 
+import dpmix.kernels.intervals  # noqa: F401 - registers masses and draws of intervals
 from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
@@ -19,11 +20,13 @@ from dpmix.kernels.base import (
     theta_rows,
     value,
 )
+from dpmix.kernels.beta import Beta
 from dpmix.kernels.multivariate import MultivariateNormal
 from dpmix.kernels.normal import NormalNIG
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 
 __all__ = [
+    "Beta",
     "MultivariateNormal",
     "NormalNIG",
     "NormalTruncatedNIG",

@@ -38,7 +38,7 @@ class MultivariateNormal(NamedTuple):
 
 @njit
 def cholesky(matrix, factor):
-    """Set the lower triangle of `factor` to the Cholesky factor of `matrix` (d, d); return its log diagonal sum.
+    """Set the lower triangle of `factor` to the Cholesky factor of `matrix` (d, d); return half its log det.
 
     A pivot that rounding has made less than positive is held at a tiny value.
     """

@@ -7,22 +7,32 @@ HDF5.
 from __future__ import annotations
 
 from dpmix.spec.available import available
+from dpmix.spec.combinations import check_combination
 from dpmix.spec.data import DataSpec, ReleaseSpec
 from dpmix.spec.load import load_spec
 from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, MechanismSpec, NoMechanism
-from dpmix.spec.model import GammaPrior, ModelSpec, NIGBase, NormalMixture
-from dpmix.spec.run import RunSpec, check_combination
+from dpmix.spec.model import (
+    BetaMixture,
+    GammaPrior,
+    ModelSpec,
+    MultivariateNormalMixture,
+    NIGBase,
+    NormalMixture,
+)
+from dpmix.spec.run import RunSpec
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.schema import schema
 from dpmix.spec.summary import SummarySpec
 
 __all__ = [
+    "BetaMixture",
     "DataSpec",
     "GammaPrior",
     "GaussianMechanism",
     "LaplaceMechanism",
     "MechanismSpec",
     "ModelSpec",
+    "MultivariateNormalMixture",
     "NIGBase",
     "NoMechanism",
     "NormalMixture",

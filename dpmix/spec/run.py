@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from dpmix.errors import SpecError
+from dpmix.spec.combinations import combination_problem
 from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal
 from dpmix.spec.mechanism import MechanismSpec
@@ -44,10 +44,9 @@ class RunSpec(Section):
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
-        if self.mechanism is not None:
-            problem = _combination_problem(self.mechanism.kind, self)
-            if problem is not None:
-                raise refusal(*problem)
+        problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
+        if problem is not None:
+            raise refusal(*problem)
         return self
 
     def _settle_domain(self) -> None:
@@ -127,40 +126,3 @@ class RunSpec(Section):
         if self.data is None or self.data.simulate is None:
             contents.pop("data", None)
         return RunSpec.model_validate(contents, context={"folder": self.source_dir})
-
-
-def _combination_problem(mechanism_kind: str, spec: RunSpec) -> tuple[str, str] | None:
-    if mechanism_kind != "none":
-        return None
-    if spec.sampler.kind == "private_neal5":
-        return (
-            "sampler.kind",
-            "private_neal5 needs a release with noise, and mechanism none adds none; "
-            "use neal8, private_slice or blocked_gibbs",
-        )
-    if spec.sampler.latent == "metropolis":
-        return (
-            "sampler.latent",
-            "metropolis needs a release with noise, and mechanism none adds none; use latent: exact",
-        )
-    return None
-
-
-def check_combination(mechanism_kind: str, spec: RunSpec) -> None:
-    """Refuse samplers that do not go with the mechanism of a release.
-
-    Parameters
-    ----------
-    mechanism_kind : str
-        The kind that the release was made with, which may be known from its file only.
-    spec : RunSpec
-        The spec that is to be fitted to it.
-
-    Raises
-    ------
-    SpecError
-        Naming the key at fault and what to use instead.
-    """
-    problem = _combination_problem(mechanism_kind, spec)
-    if problem is not None:
-        raise SpecError(": ".join(problem))

@@ -68,9 +68,10 @@ class SamplerSpec(Section):
             raise refusal("thin", f"{self.thin} keeps no draw of the {kept} sweeps after burn-in")
         if self.store is not None and len(set(self.store)) < len(self.store):
             raise refusal("store", "names the same thing twice")
-        if self.latent == "metropolis" and self.kind == "neal8":
+        if self.latent == "metropolis" and self.kind in ("neal2", "neal3", "neal8", "split_merge"):
             raise refusal(
-                "latent", "metropolis is not for neal8, which is exact; use private_slice or blocked_gibbs"
+                "latent",
+                f"metropolis is not for {self.kind}, which is exact; use private_slice or blocked_gibbs",
             )
         return self
 

@@ -1,0 +1,175 @@
+"""From a release to what the samplers take: the value or row of each record, and the channel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.channels import (
+    BinomialNoise,
+    GaussianNoise,
+    GaussianRows,
+    LaplaceNoise,
+    NoNoise,
+    Rows,
+    laplace_rows,
+    perturbed_histogram,
+    smoothed_histogram,
+    wavelet_cells,
+)
+from dpmix.errors import DataError, SpecError
+from dpmix.release import Release
+from dpmix.spec import RunSpec
+
+__all__ = ["Observation", "bounds_of", "observe", "pick_columns"]
+
+_ONE_COLUMN = ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
+_POWERS = {"laplace": 1.0, "geometric": 1.0, "gaussian": 2.0}
+
+Floats = NDArray[np.float64]
+
+
+class Observation(NamedTuple):
+    """z (n,), channel, the release as the chains file holds it with its dimensions, scale of the noise."""
+
+    z: Floats
+    channel: Any
+    observed: Floats
+    dims: tuple[str, ...]
+    noise_scale: float | Floats
+
+
+def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
+    """Return the positions of the columns that the kernel is fitted to.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    release : Release
+    about : bool
+        Whether the spec's `release` section is about this release.
+
+    Raises
+    ------
+    DataError
+        When there is no such column, or there are too many or too few for the kernel.
+    """
+    if release.kind in _ONE_COLUMN:
+        return list(range(len(release.columns)))
+    wanted = spec.release.columns if spec.release is not None and about else None
+    names = release.columns if wanted is None else wanted
+    for name in names:
+        if name not in release.columns:
+            raise DataError(
+                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
+            )
+    kernel = getattr(spec.model, "kernel", "normal")
+    if kernel == "multivariate_normal":
+        dimension = len(spec.model.base.mu0)  # type: ignore[union-attr]  # a mixture of this kernel has one
+        if len(names) != dimension:
+            raise DataError(
+                f"model.base.mu0: has {dimension} entries for {len(names)} released columns "
+                f"({', '.join(names)}); choose as many with release.columns"
+            )
+    elif len(names) != 1:
+        key = "release" if about else "release=null --set release"
+        advice = f"{key}.column={names[0]}" if wanted is None else f"{key}.columns=[{names[0]}]"
+        raise DataError(
+            f"model.kernel: {kernel} is for one column, and there are {', '.join(names)}; "
+            f"choose one with --set {advice}"
+        )
+    return [release.columns.index(name) for name in names]
+
+
+def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
+    """Return what the samplers take of a release.
+
+    Raises
+    ------
+    SpecError
+        When the public bounds are missing where the kernel needs them.
+    DataError
+        When the release does not allow the model.
+    """
+    kernel = getattr(spec.model, "kernel", "normal")
+    values = np.ascontiguousarray(release.values[:, columns])
+    if release.kind in ("smoothed_histogram", "perturbed_histogram"):
+        return _histogram(release, values[:, 0])
+    rows = np.arange(len(values), dtype=np.float64)
+    if release.kind == "wavelet":
+        lo, hi = bounds_of(spec, release)
+        scale = release.scales[0]
+        return Observation(rows, wavelet_cells(values, lo, hi, scale), values, ("obs", "column"), scale)
+    if kernel == "multivariate_normal":
+        scales = np.array([release.scales[c] for c in columns]) if release.scales else np.zeros(len(columns))
+        return Observation(rows, _rows_channel(release, values, scales), values, ("obs", "column"), scales)
+    z = np.ascontiguousarray(values[:, 0])
+    if release.kind == "binomial":
+        lo, hi = bounds_of(spec, release)
+        trials, weight = int(release.mechanism["trials"]), float(release.mechanism["weight"])
+        return Observation(z, BinomialNoise.make(trials, weight, lo, hi), z, ("obs",), math.nan)
+    if release.kind == "none":
+        seen = _logits(z, *bounds_of(spec, release)) if kernel == "beta" else z
+        return Observation(seen, NoNoise(), z, ("obs",), 0.0)
+    scale = float(release.scales[columns[0]])
+    if release.kind == "gaussian" and _truncated(spec):
+        return Observation(z, NoNoise(), z, ("obs",), scale)
+    if release.kind == "laplace":
+        return Observation(z, LaplaceNoise(scale), z, ("obs",), scale)
+    if release.kind == "gaussian":
+        return Observation(z, GaussianNoise(scale), z, ("obs",), scale)
+    raise DataError(f"the release was made by {release.kind}, which no sampler of this version can fit")
+
+
+def _truncated(spec: RunSpec) -> bool:
+    return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
+
+
+def _histogram(release: Release, values: Floats) -> Observation:
+    edges = release.edges()
+    rows = np.arange(release.n, dtype=np.float64)
+    channel: Any
+    if release.kind == "smoothed_histogram":
+        weight = float(release.mechanism["weight"])
+        channel, scale = smoothed_histogram(values, release.n, weight, edges), math.nan
+    else:
+        scale = float(release.scales[0])
+        power = _POWERS[str(release.mechanism["noise"])]
+        channel = perturbed_histogram(values, release.n, scale, power, edges)
+    return Observation(rows, channel, values, ("released",), scale)
+
+
+def _rows_channel(release: Release, values: Floats, scales: Floats) -> Any:
+    if release.kind == "none":
+        return Rows(values)
+    if release.kind == "gaussian":
+        return GaussianRows(values, scales**2)
+    return laplace_rows(values, scales)
+
+
+def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
+    """Return the public bounds of a release of one column.
+
+    Raises
+    ------
+    SpecError
+        When neither the release nor the spec states them.
+    """
+    pairs = release.mechanism.get("domain") or (None if spec.mechanism is None else spec.mechanism.domain)
+    if not pairs:
+        raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
+    return float(pairs[0][0]), float(pairs[0][1])
+
+
+def _logits(y: Floats, lo: float, hi: float) -> Floats:
+    """Return the logits of places in (lo, hi), the coordinate of the beta kernel."""
+    if not ((y > lo) & (y < hi)).all():
+        bad = y[~((y > lo) & (y < hi))][0]
+        raise DataError(
+            f"a record of {bad:g} is not inside the domain ({lo:g}, {hi:g}), where alone the beta kernel has "
+            "a density; widen the domain"
+        )
+    return np.ascontiguousarray(np.log(y - lo) - np.log(hi - y))

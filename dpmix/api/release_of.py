@@ -1,0 +1,129 @@
+"""The release that a fit is about, and whether the spec's mechanism is what it was made with."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from dpmix.data import load_stated_release, unprotected
+from dpmix.errors import SpecError, UsageError
+from dpmix.mechanisms import stated
+from dpmix.release import Release
+from dpmix.spec import RunSpec
+from dpmix.store.release import read_release
+
+__all__ = ["find_release"]
+
+_AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
+
+
+def find_release(
+    spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool = False
+) -> tuple[Release, bool]:
+    """Return the release to fit, and whether the spec's `release` section is about it.
+
+    A release that is given takes the place of one that the spec names, with its columns; where the spec's
+    section names no path, its columns are those to take from the release that is given.
+
+    Raises
+    ------
+    UsageError
+        When there is no release.
+    SpecError
+        When the spec's mechanism is not what the release was made with.
+    DataError
+        When the release cannot be read.
+    """
+    section = spec.release
+    if release is not None:
+        found = release if isinstance(release, Release) else read_release(Path(release))
+        _check_mechanism(spec, found)
+        replaced = section is not None and section.path is not None
+        if section is not None and replaced and not quiet:
+            words = f"the release given takes the place of the spec's release section ({section.path})"
+            print(f"dpmix: note: {words}", file=sys.stderr)
+        return found, not replaced
+    if section is not None and section.path is not None:
+        return load_stated_release(spec), True
+    if spec.mechanism is not None and spec.mechanism.kind == "none" and spec.data is not None:
+        return unprotected(spec), section is not None
+    raise UsageError("release: missing; give --release FILE, or name the sanitized values in the spec")
+
+
+def _check_mechanism(spec: RunSpec, found: Release) -> None:
+    """Refuse a spec whose mechanism contradicts the one that a release was made with."""
+    mechanism = spec.mechanism
+    if mechanism is None:
+        return
+    advice = "take it out of the spec, or give the release it describes"
+    if mechanism.kind != found.kind:
+        raise SpecError(
+            f"mechanism.kind: {mechanism.kind}, but the release was made by {found.kind}; {advice}"
+        )
+    if found.kind == "none":
+        return
+    _check_settings(mechanism, found)
+    requested = found.mechanism.get("requested") or {}
+    for key in ("epsilon", "delta", "rho", "scale", "weight"):
+        value = getattr(mechanism, key, None)
+        if value is not None and key in requested and not _agree(value, requested[key]):
+            raise SpecError(
+                f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
+                f"{advice}"
+            )
+    bounds = found.mechanism.get("domain")
+    pairs = None if bounds is None else tuple((float(lo), float(hi)) for lo, hi in bounds)
+    if mechanism.domain is not None and pairs is not None and mechanism.domain != pairs:
+        raise SpecError(
+            f"mechanism.domain: {_listed(mechanism.domain)}, but the release was made with {_listed(pairs)}; "
+            f"{advice}"
+        )
+    domain = mechanism.domain or pairs
+    own_noise = (
+        getattr(mechanism, "scale", None) is not None or getattr(mechanism, "weight", None) is not None
+    )
+    if domain is None and not own_noise:
+        raise SpecError(
+            "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
+            f"release's; {advice}"
+        )
+    meant, _ = stated(mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n)
+    for name, value, actual in _noises(meant, found.mechanism):
+        if not _agree(value, actual):
+            raise SpecError(
+                f"mechanism: means {name} {value:g}, but the release was made with {actual:g}; {advice}"
+            )
+
+
+def _check_settings(mechanism: Any, found: Release) -> None:
+    """Refuse settings that are not those of the release."""
+    for key in ("levels", "trials", "bins", "draws", "noise", "n"):
+        value = getattr(mechanism, key, None)
+        actual = found.n if key == "n" else found.mechanism.get(key)
+        if value is not None and actual is not None and value != actual:
+            raise SpecError(
+                f"mechanism.{key}: {value}, but the release was made with {actual}; take it out of the spec, "
+                "or give the release it describes"
+            )
+
+
+def _noises(meant: dict[str, Any], made: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """Return the noise that two descriptions of a mechanism state, side by side."""
+    pairs = [
+        ("noise of scale", float(a), float(b))
+        for a, b in zip(meant.get("scale") or (), made.get("scale") or (), strict=True)
+    ]
+    if meant.get("weight") is not None and made.get("weight") is not None:
+        pairs.append(("weight", float(meant["weight"]), float(made["weight"])))
+    return pairs
+
+
+def _agree(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_AGREEMENT)
+
+
+def _listed(pairs: tuple[tuple[float, float], ...]) -> str:
+    return ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in pairs)

@@ -1,0 +1,202 @@
+"""Which mechanisms, kernels, base measures and samplers go together, and what to use instead of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpmix.errors import SpecError
+
+__all__ = ["check_combination", "combination_problem"]
+
+MIXTURE_SAMPLERS = (
+    "private_neal5",
+    "private_slice",
+    "blocked_gibbs",
+    "neal2",
+    "neal3",
+    "neal8",
+    "split_merge",
+)
+CONJUGATE_SAMPLERS = ("neal2", "neal3", "split_merge")
+GLOBAL_MECHANISMS = ("smoothed_histogram", "perturbed_histogram")
+MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS, "none")
+VECTOR_MECHANISMS = ("laplace", "gaussian", "none")
+_GENERAL = "use neal8, private_slice or blocked_gibbs"
+
+Problem = tuple[str, str]
+
+
+def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
+    """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
+
+    Parameters
+    ----------
+    mechanism : str or None
+        Kind of the mechanism that the release was made with; None where it is not known yet.
+    spec : RunSpec
+    """
+    problem = _baseline_problem(mechanism, spec)
+    if problem is not None:
+        return problem
+    if spec.model is None:
+        return _without_model(mechanism, spec.sampler)
+    if spec.model.kind != "mixture":
+        return None
+    if spec.sampler.kind not in MIXTURE_SAMPLERS:
+        return "sampler.kind", f"{spec.sampler.kind} is not for mixtures; use {_listed(MIXTURE_SAMPLERS)}"
+    if mechanism is not None:
+        problem = _mechanism_problem(mechanism, spec)
+        if problem is not None:
+            return problem
+    return _base_problem(mechanism, spec)
+
+
+def _baseline_problem(mechanism: str | None, spec: Any) -> Problem | None:
+    """Refuse a deconvolution estimate of what is not one column with noise added to it."""
+    if spec.summary.baseline is None:
+        return None
+    if mechanism is not None and mechanism not in VECTOR_MECHANISMS:
+        return (
+            "summary.baseline",
+            f"{spec.summary.baseline} is for one column released by {_listed(VECTOR_MECHANISMS)}, "
+            f"not by {mechanism}; leave it out",
+        )
+    if spec.model is not None and getattr(spec.model, "kernel", None) == "multivariate_normal":
+        return (
+            "summary.baseline",
+            f"{spec.summary.baseline} is for one column, and kernel multivariate_normal is for several; "
+            "leave it out",
+        )
+    return None
+
+
+def _without_model(mechanism: str | None, sampler: Any) -> Problem | None:
+    return _unhidden_problem(sampler) if mechanism == "none" else None
+
+
+def _unhidden_problem(sampler: Any) -> Problem | None:
+    if sampler.kind == "private_neal5":
+        return (
+            "sampler.kind",
+            f"private_neal5 needs a release with noise, and mechanism none adds none; {_GENERAL}",
+        )
+    if sampler.latent == "metropolis":
+        return (
+            "sampler.latent",
+            "metropolis needs a release with noise, and mechanism none adds none; use latent: exact",
+        )
+    return None
+
+
+def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
+    sampler = spec.sampler
+    if mechanism not in MIXTURE_MECHANISMS:
+        return (
+            "model.kind",
+            f"mixture is not for a {mechanism} release; it takes {_listed(MIXTURE_MECHANISMS)}",
+        )
+    if mechanism == "none":
+        problem = _unhidden_problem(sampler)
+        if problem is not None:
+            return problem
+    if spec.model.kernel == "multivariate_normal" and mechanism not in VECTOR_MECHANISMS:
+        return (
+            "model.kernel",
+            f"multivariate_normal is for several columns, and {mechanism} releases one; "
+            "use the kernel normal or beta",
+        )
+    if mechanism in GLOBAL_MECHANISMS:
+        if sampler.kind == "private_neal5" and sampler.auxiliary != 1:
+            return (
+                "sampler.auxiliary",
+                f"{sampler.auxiliary} values per record are for releases of each record on its own; "
+                f"{mechanism} takes 1",
+            )
+        if sampler.store and "allocations" in sampler.store:
+            return (
+                "sampler.store",
+                f"allocations say nothing here, for {mechanism} releases nothing of single records; "
+                "leave it out",
+            )
+    return None
+
+
+def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
+    sampler, model = spec.sampler, spec.model
+    normal = model.kernel == "normal"
+    truncated = normal and model.base.kind == "truncated_nig"
+    if truncated:
+        if mechanism not in (None, "gaussian"):
+            return (
+                "model.base.kind",
+                f"truncated_nig is for Gaussian noise, not {mechanism}; use nig",
+            )
+        if sampler.kind == "private_neal5":
+            return (
+                "sampler.kind",
+                "private_neal5 needs base.kind: nig; under truncated_nig, where the released values are "
+                "conjugate themselves, use neal2, neal3, neal8, split_merge, private_slice or blocked_gibbs",
+            )
+        if sampler.latent == "metropolis":
+            return (
+                "sampler.latent",
+                "metropolis needs base.kind: nig; under truncated_nig nothing is latent, use latent: exact",
+            )
+    if sampler.kind in CONJUGATE_SAMPLERS:
+        if not normal:
+            return (
+                "sampler.kind",
+                f"{sampler.kind} is for the conjugate kernel normal, and not for {model.kernel}; {_GENERAL}",
+            )
+        if not truncated and mechanism not in (None, "none"):
+            advice = "set model.base.kind: truncated_nig, or " if mechanism == "gaussian" else ""
+            what = "gaussian with base nig" if mechanism == "gaussian" else mechanism
+            return (
+                "sampler.kind",
+                f"{sampler.kind} needs released values with a conjugate prior, which they do not have under "
+                f"{what}; {advice}{_GENERAL}",
+            )
+    return _columns_problem(spec)
+
+
+def _columns_problem(spec: Any) -> Problem | None:
+    """Refuse a base measure of another dimension than the columns that the spec names."""
+    if spec.model.kernel != "multivariate_normal":
+        return None
+    d = len(spec.model.base.mu0)
+    if d < 2:
+        return (
+            "model.base.mu0",
+            "has one entry, and multivariate_normal is for two columns or more; use kernel: normal",
+        )
+    for section in (spec.release, spec.data):
+        columns = None if section is None else section.columns
+        if columns is not None:
+            if len(columns) != d:
+                return "model.base.mu0", f"has {d} entries for {len(columns)} columns ({', '.join(columns)})"
+            return None
+    return None
+
+
+def check_combination(mechanism: str, spec: Any) -> None:
+    """Refuse a spec that does not go with the mechanism of a release.
+
+    Parameters
+    ----------
+    mechanism : str
+        The kind that the release was made with, which may be known from its file only.
+    spec : RunSpec
+        The spec that is to be fitted to it.
+
+    Raises
+    ------
+    SpecError
+        Naming the key at fault and what to use instead.
+    """
+    problem = combination_problem(mechanism, spec)
+    if problem is not None:
+        raise SpecError(": ".join(problem))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:-1]) + " or " + names[-1]
