@@ -31,9 +31,10 @@ def posterior_gaps(
     draws: int = 12_000,
     thin: int = 3,
     burn_in: int = 500,
+    truncation: int | None = None,
 ) -> dict[str, float]:
     """Run a chain; return the largest gap to the exact posterior, over its limit, by kind of comparison."""
-    chain = samplers.chain(sampler, model, np.array(z), np.random.default_rng(seed), n=table.n)
+    chain = samplers.chain(sampler, model, np.array(z), np.random.default_rng(seed), truncation, table.n)
     chain.advance(burn_in)
     thin = 1 if sampler.startswith("blocked") else thin  # its sweeps cost several times the others'
     found = chain.run(draws, thin=thin, allocations=not model.is_global)
@@ -47,12 +48,19 @@ def posterior_gaps(
 
 
 def worst_p_value(
-    sampler: str, model: Model, n: int, seed: list[int], restarts: int = 400, rounds: int = 4, sweeps: int = 2
+    sampler: str,
+    model: Model,
+    n: int,
+    seed: list[int],
+    restarts: int = 400,
+    rounds: int = 4,
+    sweeps: int = 2,
+    truncation: int | None = None,
 ) -> tuple[float, str]:
     """Smallest p-value of the joint-distribution test of `n` records, and of what."""
     rng = np.random.default_rng(seed)
     found = exact_restarts(
-        lambda z: samplers.chain(sampler, model, z, rng, n=n),
+        lambda z: samplers.chain(sampler, model, z, rng, truncation, n),
         model,
         n,
         rng,
@@ -61,7 +69,7 @@ def worst_p_value(
         sweeps,
         latent=samplers.latent_count(sampler),
         # the stick of each cluster is part of the blocked sampler's state, and is not drawn by the restarts
-        settle=60 if sampler.startswith("blocked") else 0,
+        settle=40 if sampler.startswith("blocked") else 0,
         # private Neal 5 keeps its estimates of g, which go with z
         restate=sampler.startswith("neal5"),
         redraw=lambda chain, z, latent: samplers.redraw(model, chain, z, latent),

@@ -6,8 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.channels import GaussianNoise, LaplaceNoise, NoNoise, settle
-from dpmix.kernels import MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.channels import (
+    BinomialNoise,
+    GaussianNoise,
+    GaussianRows,
+    LaplaceNoise,
+    NoNoise,
+    Rows,
+    laplace_rows,
+    perturbed_histogram,
+    settle,
+    smoothed_histogram,
+    wavelet_cells,
+)
+from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from tests.oracles.joint import Model
@@ -42,8 +54,6 @@ def kernel(model: Model) -> Any:
         mu0, lam, nu, psi = model.base
         return MultivariateNormal(np.array(mu0), lam, nu, np.array(psi))
     if model.kernel == "beta":
-        from dpmix.kernels import Beta
-
         return Beta(*model.base)
     return (NormalTruncatedNIG if model.kernel == "truncated" else NormalNIG)(*model.base)
 
@@ -56,29 +66,22 @@ def channel(model: Model, z: Any = None, n: int | None = None) -> Any:
     if model.is_global:
         return _histogram(kind, scale, np.array(z, dtype=float), n)
     if kind == "wavelet":
-        from dpmix.channels import cells
-
-        return cells(np.array(z, dtype=float), scale[0], scale[1], scale[2], scale[2] + scale[3])
+        return wavelet_cells(np.array(z, dtype=float), scale[2], scale[2] + scale[3], scale[1])
     if kind == "binomial":
-        from dpmix.channels import binomial_noise
-
-        return binomial_noise(*scale)
+        trials, weight, lo, width = scale
+        return BinomialNoise.make(trials, weight, lo, lo + width)
     if kind == "none" or model.kernel == "truncated":  # that base measure works the release itself
         return NoNoise()
     return LaplaceNoise(scale) if kind == "laplace" else GaussianNoise(scale)
 
 
 def _rows(kind: str, scale: Any, z: Any) -> Any:
-    from dpmix.channels.vectors import GaussianRows, Rows, laplace_rows
-
     if kind == "none":
         return Rows(z)
     return laplace_rows(z, np.array(scale)) if kind == "laplace" else GaussianRows(z, np.array(scale) ** 2)
 
 
 def _histogram(kind: str, parameters: Any, z: Any, n: int | None) -> Any:
-    from dpmix.channels.histogram import perturbed_histogram, smoothed_histogram
-
     if n is None:
         raise ValueError("a histogram does not say how many records it is of")
     lo, width = parameters[-2:]

@@ -95,8 +95,8 @@ def test_joint_law_is_invariant(
 def test_samplers_agree_on_forty_records() -> None:
     """Neal 2, 3, 8, split-merge and slice, one release with a value far in a tail.
 
-    Blocked Gibbs sampling mixes too slowly over its sticks to say anything here. 10 pairs of samplers and 11 dependent statistics: right samplers pass the limit with probability below
-    0.001.
+    Blocked Gibbs sampling mixes too slowly over its sticks to say anything here. 10 pairs of samplers and 11
+    dependent statistics: right samplers pass the limit with probability below 0.001.
     """
     rng = np.random.default_rng(12)
     z = rng.choice([-5.0, 0.0, 5.0], 40) + 1.2 * rng.standard_normal(40)
