@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 THREE_GAUSSIANS_MEANS = (-5.0, 0.0, 5.0)
 THREE_GAUSSIANS_DOMAIN = (-10.0, 10.0)
+THREE_BETAS = ((5.0, 50.0), (50.0, 50.0), (50.0, 5.0))
+WAITING_TIMES_DOMAIN = (4.49, 7.6)
+WAITING_TIMES = ((4.85, 0.2), (5.9, 0.5))  # mean and standard deviation of the components
+WAITING_TIMES_WEIGHTS = (0.6, 0.4)
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Drawn = tuple[Floats, Labels]
 
 
-def three_gaussians(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def three_gaussians(n: int, rng: np.random.Generator) -> Floats:
     """Draw from the equal mixture of N(-5, 1), N(0, 1), N(5, 1) truncated to [-10, 10].
 
     Source: Beraha, Favaro and Rao (2024), section 4.1.
@@ -30,26 +38,95 @@ def three_gaussians(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return _three_gaussians(n, rng)[0]
 
 
-def _three_gaussians(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the values (n, 1), and the component (n,) that each is from."""
-    low, high = THREE_GAUSSIANS_DOMAIN
+def three_betas(n: int, rng: np.random.Generator) -> Floats:
+    """Draw from the equal mixture of Beta(5, 50), Beta(50, 50) and Beta(50, 5) on [0, 1].
+
+    Source: Beraha, Favaro and Rao (2024), section 4.2.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 1)
+    """
+    return _three_betas(n, rng)[0]
+
+
+def waiting_times(n: int, rng: np.random.Generator) -> Floats:
+    """Draw logarithms of days between two blood donations, on [4.49, 7.6]; simulated, not measured.
+
+    The records of Beraha, Favaro and Rao (2024), section 6 (100 donors, at least 90 days, at most the
+    length of the study) are not public. This stands in for them, with the same bounds: many donors come
+    back soon after the 90 days, the others within years. Mixture of 0.6 N(4.85, 0.2^2) and
+    0.4 N(5.9, 0.5^2), truncated to the bounds; the shape is ours, no estimate from those records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 1)
+    """
+    return _waiting_times(n, rng)[0]
+
+
+def _three_gaussians(n: int, rng: np.random.Generator) -> Drawn:
+    parts = [(mean, 1.0) for mean in THREE_GAUSSIANS_MEANS]
+    return _truncated(parts, None, THREE_GAUSSIANS_DOMAIN, n, rng)
+
+
+def _three_betas(n: int, rng: np.random.Generator) -> Drawn:
+    components = rng.integers(len(THREE_BETAS), size=n)
+    a, b = np.array(THREE_BETAS)[components].T
+    return rng.beta(a, b)[:, None], components
+
+
+def _waiting_times(n: int, rng: np.random.Generator) -> Drawn:
+    return _truncated(WAITING_TIMES, WAITING_TIMES_WEIGHTS, WAITING_TIMES_DOMAIN, n, rng)
+
+
+def _truncated(
+    parts: Sequence[tuple[float, float]],
+    weights: Sequence[float] | None,
+    domain: tuple[float, float],
+    n: int,
+    rng: np.random.Generator,
+) -> Drawn:
+    """Return values (n, 1) of a mixture of normals, (mean, sd) each, and their components (n,).
+
+    Without weights they are equal. The mixture is truncated as a whole: a rejected draw chooses its component
+    anew.
+    """
+    means, sds = np.array(parts).T
     drawn, components = np.empty(n), np.empty(n, dtype=np.int64)
     missing = np.arange(n)
-    while missing.size:  # the mixture is truncated as a whole: a rejected draw chooses its component anew
-        means = rng.choice(THREE_GAUSSIANS_MEANS, missing.size)
-        drawn[missing] = rng.normal(means, 1.0)
-        components[missing] = np.searchsorted(THREE_GAUSSIANS_MEANS, means)
-        missing = missing[(drawn[missing] < low) | (drawn[missing] > high)]
+    while missing.size:
+        chosen = rng.choice(len(parts), missing.size, p=weights)
+        drawn[missing] = rng.normal(means[chosen], sds[chosen])
+        components[missing] = chosen
+        missing = missing[(drawn[missing] < domain[0]) | (drawn[missing] > domain[1])]
     return drawn[:, None], components
 
 
-SIMULATIONS: dict[str, Callable[[int, np.random.Generator], NDArray[np.float64]]] = {
-    "three_gaussians": three_gaussians
+_DRAWS: dict[str, Callable[[int, np.random.Generator], Drawn]] = {
+    "three_gaussians": _three_gaussians,
+    "three_betas": _three_betas,
+    "waiting_times": _waiting_times,
 }
-LABELS: dict[str, Callable[[int, np.random.Generator], NDArray[np.int64]]] = {
-    "three_gaussians": lambda n, rng: _three_gaussians(n, rng)[1]
+SIMULATIONS: dict[str, Callable[[int, np.random.Generator], Floats]] = {
+    "three_gaussians": three_gaussians,
+    "three_betas": three_betas,
+    "waiting_times": waiting_times,
 }
-"""Where the records of a simulation come from components: the component of each, by the same generator."""
 
 
 def generators(seed: int | None) -> tuple[np.random.Generator, np.random.Generator]:
@@ -58,6 +135,6 @@ def generators(seed: int | None) -> tuple[np.random.Generator, np.random.Generat
     return records, noise
 
 
-def true_labels(name: str, n: int, seed: int) -> NDArray[np.int64] | None:
+def true_labels(name: str, n: int, seed: int) -> Labels | None:
     """Return the component that each simulated record is from, shape (n,), or None where there are none."""
-    return LABELS[name](n, generators(seed)[0]) if name in LABELS else None
+    return _DRAWS[name](n, generators(seed)[0])[1] if name in _DRAWS else None

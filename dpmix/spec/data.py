@@ -66,7 +66,7 @@ class DataSpec(ColumnsSection):
     categories: Annotated[tuple[Category, ...], Listed, Field(min_length=2)] | None = Field(
         None, description="Public categories of a column that is not numeric."
     )
-    simulate: Literal["three_gaussians"] | None = Field(
+    simulate: Literal["three_gaussians", "three_betas", "waiting_times"] | None = Field(
         None,
         description="Name of a simulated data set that stands in for path; all results are marked simulated.",
     )
