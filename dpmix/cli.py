@@ -89,7 +89,7 @@ def privatize(
     if dry_run:
         from dpmix.api.privatize import plan
 
-        return _plan(checked, ("data", "mechanism"), f"add {plan(checked)}", f"write {output}")
+        return _plan(checked, ("data", "mechanism"), f"apply {plan(checked)}", f"write {output}")
     import dpmix
 
     dpmix.privatize(checked, output, force=force, quiet=quiet)

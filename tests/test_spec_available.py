@@ -45,9 +45,6 @@ def test_unavailable_mechanisms_are_checked_and_then_refused_by_name(kind: str) 
         {"kind": "dirichlet", "prior": {"shape": 1, "rate": 0.1}},
         {"kind": "dirichlet", "prior": "p3"},
         {"kind": "custom", "file": "my_model.py", "anything": 1},
-        {"kernel": "beta", "base": {"a_shape": 2, "a_rate": 2, "b_shape": 2, "b_rate": 2}},
-        {"kernel": "multivariate_normal", "base": {"mu0": [0], "lambda": 1, "nu": 3, "Psi": [[1]]}},
-        {"base": {"kind": "truncated_nig", "mu0": 0, "lambda": 1, "a": 2, "b": 2}},
     ],
     ids=lambda model: "-".join(str(value) for value in list(model.values())[:1]),
 )
@@ -91,4 +88,21 @@ def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
     assert len(set(NOT_YET)) == len(NOT_YET)
     for key, kind in NOT_YET:
         assert kind == "*" or kind in KINDS[key]
-    assert available("sampler.kind") == ("private_neal5", "private_slice", "blocked_gibbs", "neal8")
+    assert available("model.kind") == ("mixture",)
+    assert available("model.kernel") == ("normal", "beta", "multivariate_normal")
+    assert available("model.base.kind") == ("nig", "truncated_nig")
+    assert available("sampler.kind") == (
+        "private_neal5",
+        "private_slice",
+        "blocked_gibbs",
+        "neal2",
+        "neal3",
+        "neal8",
+        "split_merge",
+    )
+
+
+def test_samplers_of_other_models_are_refused_by_name() -> None:
+    assert message("sampler.kind=soma").startswith(
+        "sampler.kind: soma is not available in this version of dpmix; available: private_neal5, "
+    )

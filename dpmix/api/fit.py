@@ -166,9 +166,18 @@ def plan(
     ids = ", ".join(str(chain) for chain in job.task.chains)
     task = job.task
     return (
-        f"sample {task.iterations} sweeps of {task.algorithm.kind} given {task.observed.size} released "
-        f"values (chains {ids}), and keep {task.draws} draws of each, {kept} allocations"
+        f"sample {task.iterations} sweeps of {task.algorithm.kind} given {_counted(job.release, task)} "
+        f"(chains {ids}), and keep {task.draws} draws of each, {kept} allocations"
     )
+
+
+def _counted(release: Release, task: Run) -> str:
+    """Say how much was released, such as "64 draws of 272 records"."""
+    rows, width = len(task.observed), task.observed[0].size
+    if release.trust == "global":
+        what = "draws" if release.kind == "smoothed_histogram" else "noisy counts"
+        return f"{rows} {what} of {release.n} records"
+    return f"{rows} released values" if width == 1 else f"{rows} records of {width} released numbers each"
 
 
 def _prepare(

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dpmix.spec.data import DataSpec
-from dpmix.spec.mechanism import MechanismSection
-from dpmix.spec.model import GammaPrior, NormalMixture
+from dpmix.spec.mechanism import (
+    BinomialMechanism,
+    MechanismSection,
+    PerturbedHistogramMechanism,
+    SmoothedHistogramMechanism,
+    WaveletMechanism,
+)
+from dpmix.spec.model import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture
 from dpmix.spec.run import RunSpec
 
 
@@ -18,7 +24,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
     if spec.mechanism is not None:
         lines["mechanism"] = _mechanism(spec.mechanism)
-    if isinstance(spec.model, NormalMixture):
+    if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
         lines["model"] = _mixture(spec.model)
     if spec.model is not None:
         sampler = spec.sampler
@@ -39,26 +45,50 @@ def _data(data: DataSpec) -> str:
 def _mechanism(mechanism: MechanismSection) -> str:
     if mechanism.kind == "none":
         return "none, values are not protected"
-    keys = ("epsilon", "delta", "rho", "scale")
+    keys = ("epsilon", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
-    return f"{mechanism.kind} noise with {stated}" + (f" over {bounds}" if bounds else "")
+    return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
-def _mixture(model: NormalMixture) -> str:
+def _released(mechanism: MechanismSection) -> str:
+    """Say what a mechanism releases, such as "laplace noise"."""
+    if isinstance(mechanism, WaveletMechanism):
+        return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
+    if isinstance(mechanism, BinomialMechanism):
+        return f"a binomial count of {_count(mechanism.trials, 'trial')} a record"
+    if isinstance(mechanism, SmoothedHistogramMechanism):
+        return (
+            f"{_count(mechanism.draws, 'draw')} from a smoothed histogram of {_count(mechanism.bins, 'bin')}"
+        )
+    if isinstance(mechanism, PerturbedHistogramMechanism):
+        return f"{mechanism.noise} noise on the counts of {_count(mechanism.bins, 'bin')}"
+    return f"{mechanism.kind} noise"
+
+
+def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"
-    base = model.base
-    prior = (
-        "base measure computed from the release"
-        if base.empirical
-        else f"base NIG({base.mu0:g}, {base.lambda_:g}, {base.a:g}, {base.b:g})"
-    )
+    kernels = {"normal": "normals", "beta": "betas", "multivariate_normal": "multivariate normals"}
     alpha = model.concentration
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    return f"{process} mixture of normals, {prior}, concentration {concentration}"
+    return f"{process} mixture of {kernels[model.kernel]}, {_base(model)}, concentration {concentration}"
+
+
+def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
+    if isinstance(model, BetaMixture):
+        base = model.base
+        return f"base Gamma({base.a_shape:g}, {base.a_rate:g}) x Gamma({base.b_shape:g}, {base.b_rate:g})"
+    if isinstance(model, MultivariateNormalMixture):
+        columns = _count(len(model.base.mu0), "column")
+        return f"base NIW({model.base.lambda_:g}, {model.base.nu:g}) on {columns}"
+    prior = model.base
+    truncated = "truncated " if prior.kind == "truncated_nig" else ""
+    if prior.empirical:
+        return f"{truncated}base measure computed from the release"
+    return f"base {truncated}NIG({prior.mu0:g}, {prior.lambda_:g}, {prior.a:g}, {prior.b:g})"
 
 
 def _count(number: int, noun: str) -> str:
