@@ -22,7 +22,7 @@ from dpmix.channels import (
 )
 from dpmix.errors import DataError, SpecError
 from dpmix.release import Release
-from dpmix.spec import RunSpec
+from dpmix.spec import MultivariateNormalMixture, RunSpec
 
 __all__ = ["Observation", "bounds_of", "observe", "pick_columns"]
 
@@ -68,7 +68,8 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
             )
     kernel = getattr(spec.model, "kernel", "normal")
     if kernel == "multivariate_normal":
-        dimension = len(spec.model.base.mu0)  # type: ignore[union-attr]  # a mixture of this kernel has one
+        assert isinstance(spec.model, MultivariateNormalMixture)  # whose kernel it is
+        dimension = len(spec.model.base.mu0)
         if len(names) != dimension:
             raise DataError(
                 f"model.base.mu0: has {dimension} entries for {len(names)} released columns "

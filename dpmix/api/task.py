@@ -94,14 +94,14 @@ def _kernel(
     base: Any = model.base
     if isinstance(model, BetaMixture):
         lo, hi = bounds_of(spec, release)
-        shapes = (base.a_shape, base.a_rate, base.b_shape, base.b_rate)
-        return Beta(*map(float, shapes), lo, hi - lo)
+        a_shape, a_rate = float(base.a_shape), float(base.a_rate)
+        return Beta(a_shape, a_rate, float(base.b_shape), float(base.b_rate), lo, hi - lo)
     if isinstance(model, MultivariateNormalMixture):
         psi = np.array(base.Psi, dtype=np.float64)
         if not np.linalg.eigvalsh(psi).min() > 0.0:
             raise SpecError("model.base.Psi: must be positive definite")
-        mu0 = np.array(base.mu0, dtype=np.float64)
-        return MultivariateNormal(mu0, float(base.lambda_), float(base.nu), psi)
+        centre = np.array(base.mu0, dtype=np.float64)
+        return MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi)
     numbers = _empirical(release, z) if base.empirical else (base.mu0, base.lambda_, base.a, base.b)
     mu0, lam, a, b = map(float, numbers)
     if base.kind == "truncated_nig":
@@ -136,7 +136,7 @@ def _base_constants(kernel: Kernel) -> Constants:
     if isinstance(kernel, MultivariateNormal):
         names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
         return dict(zip(names, kernel, strict=True))
-    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel, strict=False))
+    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel[:4], strict=True))
 
 
 def _acceptance_bound(spec: RunSpec, release: Release) -> float:

@@ -56,7 +56,10 @@ class SmoothedHistogram(NamedTuple):
     bins: Any
     counts: Any
 
-    augmented = ("bins", "counts")
+    @property
+    def augmented(self) -> tuple[str, ...]:
+        """Names of the fields that a chain moves."""
+        return ("bins", "counts")
 
 
 class PerturbedHistogram(NamedTuple):
@@ -75,7 +78,10 @@ class PerturbedHistogram(NamedTuple):
     bins: Any
     counts: Any
 
-    augmented = ("bins", "counts")
+    @property
+    def augmented(self) -> tuple[str, ...]:
+        """Names of the fields that a chain moves."""
+        return ("bins", "counts")
 
 
 Histogram = SmoothedHistogram | PerturbedHistogram
@@ -233,10 +239,9 @@ def _augment(channel, kernel, rng, z, theta, labels, order, k):
             total += mass[j] * factors[j]
             weights[j] = total
         if not (1e-250 < total < 1e250):
-            top = -np.inf
             for j in range(m):
                 gains[j] = _gain(channel, j)
-                top = max(top, gains[j] + math.log(max(mass[j], 1e-300)))
+            top = np.max(gains + np.log(np.maximum(mass, 1e-300)))
             total = 0.0
             for j in range(m):
                 factors[j] = math.exp(min(gains[j] - top, 600.0))

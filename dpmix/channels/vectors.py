@@ -53,7 +53,10 @@ class LaplaceRows(NamedTuple):
     scales: Any
     variances: Any
 
-    augmented = ("variances",)
+    @property
+    def augmented(self) -> tuple[str, ...]:
+        """Names of the fields that a chain moves."""
+        return ("variances",)
 
 
 def laplace_rows(values: NDArray[np.float64], scales: NDArray[np.float64]) -> LaplaceRows:

@@ -8,10 +8,10 @@ if it were the records (`NoNoise`). Theta = (mean, sigma2), the parameters of Y.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpmix._jit import njit
-from dpmix.gammainc import draw_gamma_below, log_gamma_p
+from dpmix.gammainc import NO_TABLE, draw_gamma_below, log_gamma_p_tabulated, tabulate
 from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
@@ -26,13 +26,21 @@ __all__ = ["NormalTruncatedNIG"]
 
 
 class NormalTruncatedNIG(NamedTuple):
-    """tau2 ~ InverseGamma(a, b) given tau2 >= floor, mu | tau2 ~ N(mu0, tau2 / lam); floor = eta^2."""
+    """tau2 ~ InverseGamma(a, b) given tau2 >= floor, mu | tau2 ~ N(mu0, tau2 / lam); floor = eta^2.
+
+    `table` has a row for each shape a + count / 2 that is to be fast; `prepared` makes it.
+    """
 
     mu0: float
     lam: float
     a: float
     b: float
     floor: float
+    table: Any = NO_TABLE
+
+    def prepared(self, n: int) -> NormalTruncatedNIG:
+        """Return the kernel with a table for components of up to `n` values, at most 8192."""
+        return self._replace(table=tabulate(self.a, min(n, 8192) + 1))
 
     @property
     def parameters(self) -> dict[str, tuple[int, ...]]:
@@ -78,4 +86,5 @@ def _value(kernel: NormalTruncatedNIG, y):
 
 @log_truncation.register
 def _log_truncation(kernel: NormalTruncatedNIG, a, b):
-    return log_gamma_p(a, b / kernel.floor)
+    row = int(2.0 * (a - kernel.a) + 0.5)
+    return log_gamma_p_tabulated(kernel.table, row, a, b / kernel.floor)

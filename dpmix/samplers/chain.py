@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from dpmix._jit import njit
 from dpmix.channels import augmented, draw_latent, draw_start, hides, settle
-from dpmix.kernels import draw_posterior, draw_prior, latent_columns, parameter_shapes, tally, theta_rows
+from dpmix.kernels import (
+    NormalTruncatedNIG,
+    draw_posterior,
+    draw_prior,
+    latent_columns,
+    parameter_shapes,
+    tally,
+    theta_rows,
+)
 from dpmix.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import base
 from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
@@ -141,7 +149,9 @@ class Chain:
         self.z = z
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
         self.channel = channel._replace(**own) if own else channel
-        self.kernel = kernel
+        # a table that the algorithms with parameters integrated out look up
+        self.kernel = kernel.prepared(len(z)) if isinstance(kernel, NormalTruncatedNIG) else kernel
+        kernel = self.kernel
         self.mixing = mixing
         self.rng = rng
         latent: Any = MetropolisLatent() if algorithm.latent == "metropolis" else ExactLatent()

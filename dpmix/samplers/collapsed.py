@@ -17,7 +17,16 @@ from dpmix._jit import njit
 from dpmix.kernels import log_truncation
 from dpmix.kernels.normal import posterior
 
-__all__ = ["add_value", "log_block", "log_predictive", "new_blocks", "refresh", "remove_value", "reset_block"]
+__all__ = [
+    "add_value",
+    "log_block",
+    "log_predictive",
+    "new_blocks",
+    "ratios_of",
+    "refresh",
+    "remove_value",
+    "reset_block",
+]
 
 # rows of the table of blocks
 FIRST, SECOND, MU, B, SHAPE, GAIN, HEAD = 0, 1, 2, 3, 4, 5, 6
@@ -61,16 +70,25 @@ def _log_normaliser(kernel, lam, a, b):
 
 
 @njit
-def refresh(kernel, blocks, h, count):
+def ratios_of(kernel, n):
+    """Return what the predictive density owes to the number of values in a block alone, for 0..n of them."""
+    ratios = np.empty(n + 1)
+    for count in range(n + 1):
+        a = kernel.a + 0.5 * count
+        lam = kernel.lam + count
+        ratios[count] = math.lgamma(a + 0.5) - math.lgamma(a) + 0.5 * math.log(lam / (lam + 1.0))
+    return ratios - _HALF_LOG_2PI
+
+
+@njit
+def refresh(kernel, blocks, ratios, h, count):
     """Prepare the predictive density of block h, of `count` values, perhaps none."""
     mu, lam, a, b = posterior(kernel, count, blocks[FIRST, h], blocks[SECOND, h], kernel.mu0)
     blocks[MU, h] = mu
     blocks[B, h] = b
     blocks[SHAPE, h] = a + 0.5
     blocks[GAIN, h] = 0.5 * lam / (lam + 1.0)
-    blocks[HEAD, h] = (
-        math.lgamma(a + 0.5) - 0.5 * math.log(lam + 1.0) - _HALF_LOG_2PI - _log_normaliser(kernel, lam, a, b)
-    )
+    blocks[HEAD, h] = ratios[count] + a * math.log(b) - log_truncation(kernel, a, b)
 
 
 @njit

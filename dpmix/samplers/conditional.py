@@ -17,7 +17,7 @@ from dpmix.kernels import MultivariateNormal, draw_record
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import ACCEPTED, BLOCK, OCCUPIED, PROPOSED, TINY
+from dpmix.samplers.state import ACCEPTED, BLOCK, HUGE, OCCUPIED, PROPOSED, TINY
 
 __all__ = ["ExactLatent", "MetropolisLatent", "allocate", "update_latent_and_parameters"]
 
@@ -92,7 +92,7 @@ def _allocate_range(start, stop, rng, state, x, slots, channel, kernel, counts):
         for b in range(size):
             i = low + b
             u = rng.random()
-            if total[b] > TINY and state.level[i] <= DEEP:
+            if TINY < total[b] < HUGE and state.level[i] <= DEEP:
                 chosen = 0
                 last = state.level[i] - 1
                 while chosen < last and cumulative[chosen, b] <= u * total[b]:

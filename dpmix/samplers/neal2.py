@@ -17,7 +17,7 @@ from dpmix.kernels import draw_posterior, tally
 from dpmix.mixing import draw_concentration
 from dpmix.samplers.base import sweep
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.collapsed import log_predictive, new_blocks, refresh
+from dpmix.samplers.collapsed import log_predictive, new_blocks, ratios_of, refresh
 from dpmix.samplers.neal8 import exchange, log_weights
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import (
@@ -25,6 +25,7 @@ from dpmix.samplers.state import (
     CONCENTRATION,
     DONE,
     GROW,
+    HUGE,
     OCCUPIED,
     POSITION,
     TINY,
@@ -62,7 +63,8 @@ def _allocate(state, channel, kernel, mixing, rng, start, stop):
     weights = np.empty(len(order))
     mass = np.empty(len(order))
     prior = new_blocks(1)
-    refresh(kernel, prior, 0, 0)
+    ratios = ratios_of(kernel, 0)
+    refresh(kernel, prior, ratios, 0, 0)
     size = stop - start
     for j in range(k):
         mass[j] = state.counts[order[j]] - discount
@@ -83,7 +85,7 @@ def _allocate(state, channel, kernel, mixing, rng, start, stop):
         new = log_predictive(kernel, prior, 0, z)
         total += (alpha + k * discount) * math.exp(new)
         weights[k] = total
-        if not total > TINY:
+        if not TINY < total < HUGE:
             mass[k] = alpha + k * discount
             total = log_weights(channel, kernel, state, i, k, mass, weights, new)
         u = rng.random() * total

@@ -15,6 +15,7 @@ from dpmix.samplers.collapsed import (
     add_value,
     log_predictive,
     new_blocks,
+    ratios_of,
     refresh,
     remove_value,
     reset_block,
@@ -32,14 +33,14 @@ class Neal3(NamedTuple):
 
 
 @njit
-def _blocks_of(state, kernel):
+def _blocks_of(state, kernel, ratios):
     """Return the table of blocks by slot, those of unoccupied slots empty."""
     blocks = new_blocks(len(state.order))
     for i in range(len(state.labels)):
         add_value(kernel, blocks, state.labels[i], state.z[i])
     for h in range(len(state.order)):
         if state.counts[h] > 0 or h == state.order[state.ints[OCCUPIED]]:
-            refresh(kernel, blocks, h, state.counts[h])
+            refresh(kernel, blocks, ratios, h, state.counts[h])
     return blocks
 
 
@@ -70,11 +71,10 @@ def scan_allocations(state, kernel, mixing, rng):
     discount = mixing.discount
     alpha = state.floats[CONCENTRATION]
     order, where, counts = state.order, state.where, state.counts
-    blocks = _blocks_of(state, kernel)
+    ratios = ratios_of(kernel, n)
+    blocks = _blocks_of(state, kernel, ratios)
     logs = np.empty(len(order))
-    shares = np.empty(len(order))
-    for h in range(len(order)):
-        shares[h] = math.log(counts[h] - discount) if counts[h] > 0 else 0.0
+    log_mass = np.log(np.maximum(np.arange(n + 1) - discount, 1e-300))
     while state.ints[POSITION] < n:
         k = state.ints[OCCUPIED]
         if k + 2 > len(order):
@@ -89,22 +89,20 @@ def scan_allocations(state, kernel, mixing, rng):
             reset_block(blocks, own)
         else:
             remove_value(kernel, blocks, own, z)
-            shares[own] = math.log(counts[own] - discount)
-        refresh(kernel, blocks, own, counts[own])
+        refresh(kernel, blocks, ratios, own, counts[own])
         for j in range(k):
             h = order[j]
-            logs[j] = shares[h] + log_predictive(kernel, blocks, h, z)
+            logs[j] = log_mass[counts[h]] + log_predictive(kernel, blocks, h, z)
         logs[k] = math.log(alpha + k * discount) + log_predictive(kernel, blocks, order[k], z)
         chosen = _choose(rng, logs, k + 1)
         h = order[chosen]
         if chosen == k:
             k += 1
             reset_block(blocks, order[k])
-            refresh(kernel, blocks, order[k], 0)
+            refresh(kernel, blocks, ratios, order[k], 0)
         counts[h] += 1
-        shares[h] = math.log(counts[h] - discount)
         add_value(kernel, blocks, h, z)
-        refresh(kernel, blocks, h, counts[h])
+        refresh(kernel, blocks, ratios, h, counts[h])
         state.labels[i] = h
         state.ints[OCCUPIED] = k
         state.ints[POSITION] = i + 1

@@ -26,6 +26,7 @@ from dpmix.samplers.state import (
     CONCENTRATION,
     DONE,
     GROW,
+    HUGE,
     OCCUPIED,
     POSITION,
     TINY,
@@ -105,7 +106,7 @@ def _allocate(state, channel, kernel, mixing, rng, m, start, stop):
         for j in range(k + m):
             total += mass[j] * density[j, b]
             weights[j] = total
-        if not total > TINY:
+        if not TINY < total < HUGE:
             total = log_weights(channel, kernel, state, i, k + m, mass, weights, -np.inf)
         u = rng.random() * total
         chosen = 0

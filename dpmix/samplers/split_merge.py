@@ -21,6 +21,7 @@ from dpmix.samplers.collapsed import (
     log_block,
     log_predictive,
     new_blocks,
+    ratios_of,
     refresh,
     remove_value,
 )
@@ -40,8 +41,8 @@ from dpmix.samplers.state import (
 
 __all__ = ["SplitMerge"]
 
-SCANS = 4  # restricted Gibbs scans that make the launch state
-MOVES = 3  # split-merge moves a sweep
+SCANS = 2  # restricted Gibbs scans that make the launch state
+MOVES = 1  # split-merge moves a sweep
 
 
 class SplitMerge(NamedTuple):
@@ -51,7 +52,7 @@ class SplitMerge(NamedTuple):
 
 
 @njit
-def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, target):
+def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, ratios, target):
     """Move every member between the two blocks; return the log probability of what was drawn.
 
     Where `target` is not empty nothing is drawn: the members take the sides it names.
@@ -62,7 +63,7 @@ def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, ta
         side = sides[m]
         sizes[side] -= 1
         remove_value(kernel, blocks, side, x)
-        refresh(kernel, blocks, side, sizes[side])
+        refresh(kernel, blocks, ratios, side, sizes[side])
         odds = math.log((sizes[1] - discount) / (sizes[0] - discount))
         odds += log_predictive(kernel, blocks, 1, x) - log_predictive(kernel, blocks, 0, x)
         if len(target) > 0:
@@ -75,7 +76,7 @@ def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, ta
         sides[m] = side
         sizes[side] += 1
         add_value(kernel, blocks, side, x)
-        refresh(kernel, blocks, side, sizes[side])
+        refresh(kernel, blocks, ratios, side, sizes[side])
     return total
 
 
@@ -92,7 +93,7 @@ def _members(state, i, j):
 
 
 @njit
-def _move(state, kernel, mixing, rng):
+def _move(state, kernel, mixing, rng, ratios):
     """Propose one split or merge. Return whether it was accepted."""
     n = len(state.labels)
     d = mixing.discount
@@ -117,16 +118,16 @@ def _move(state, kernel, mixing, rng):
         sizes[sides[m]] += 1
         add_value(kernel, blocks, sides[m], x)
         add_value(kernel, blocks, 2, x)
-    refresh(kernel, blocks, 0, sizes[0])
-    refresh(kernel, blocks, 1, sizes[1])
+    refresh(kernel, blocks, ratios, 0, sizes[0])
+    refresh(kernel, blocks, ratios, 1, sizes[1])
     target = np.empty(0, dtype=np.int64)
     for _ in range(SCANS):
-        _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, target)
+        _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, ratios, target)
     if not splits:
         target = np.empty(size, dtype=np.int64)
         for m in range(size):
             target[m] = 0 if state.labels[members[m]] == own else 1
-    log_q = _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, target)
+    log_q = _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, ratios, target)
     k = state.ints[OCCUPIED] if splits else state.ints[OCCUPIED] - 1
     log_ratio = math.log(state.floats[CONCENTRATION] + k * d) - math.lgamma(1.0 - d)
     log_ratio += math.lgamma(sizes[0] - d) + math.lgamma(sizes[1] - d) - math.lgamma(size + 2 - d)
@@ -159,9 +160,10 @@ def _moves(state, kernel, mixing, rng, moves):
     if state.ints[OCCUPIED] + moves >= len(state.order):
         return GROW
     if len(state.labels) > 1:
+        ratios = ratios_of(kernel, len(state.labels))
         for _ in range(moves):
             state.floats[PROPOSED] += 1.0
-            if _move(state, kernel, mixing, rng):
+            if _move(state, kernel, mixing, rng, ratios):
                 state.floats[ACCEPTED] += 1.0
     return DONE
 

@@ -22,6 +22,7 @@ __all__ = [
     "CROWDED",
     "DONE",
     "GROW",
+    "HUGE",
     "LARGE_JUMPS",
     "LOWEST",
     "OCCUPIED",
@@ -41,7 +42,7 @@ __all__ = [
 
 BLOCK = 128  # records whose marginal densities are computed at a time: they fit the first-level cache
 TILE = 4096  # records that are grouped by component at a time
-TINY = 1e-280  # densities below this are computed again in logarithms
+TINY, HUGE = 1e-280, 1e280  # densities beyond these are computed again in logarithms
 DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots and to be called again there
 
 OCCUPIED, POSITION, SMALL_JUMPS, LARGE_JUMPS = 0, 1, 2, 3  # state.ints
