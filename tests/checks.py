@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests import samplers
 from tests.oracles.blocks import Table
@@ -19,6 +20,13 @@ from tests.oracles.partitions import Exact
 
 PRIMARY, SECONDARY = 4.0, 5.0
 LEVEL = 2e-6
+
+
+def params(cases: list[Any], quick: set[Any]) -> list[Any]:
+    """Return `cases` for pytest, those not in `quick` marked slow: compiling each takes most of the time."""
+    if not quick <= set(cases):
+        raise ValueError(f"no cases: {quick - set(cases)}")
+    return [pytest.param(*case, marks=() if case in quick else pytest.mark.slow) for case in cases]
 
 
 def posterior_gaps(

@@ -85,10 +85,11 @@ def _histogram(kind: str, parameters: Any, z: Any, n: int | None) -> Any:
     if n is None:
         raise ValueError("a histogram does not say how many records it is of")
     lo, width = parameters[-2:]
+    edges = np.linspace(lo, lo + width, parameters[0] + 1)
     if kind == "smoothed":
-        return smoothed_histogram(z, n, parameters[0], parameters[1], lo, lo + width)
+        return smoothed_histogram(z, n, parameters[1], edges)
     noise, scale = parameters[1:3]
-    return perturbed_histogram(z, n, scale, 2.0 if noise == "gaussian" else 1.0, lo, lo + width)
+    return perturbed_histogram(z, n, scale, 2.0 if noise == "gaussian" else 1.0, edges)
 
 
 def chain(

@@ -9,7 +9,7 @@ sd) or ``geometric`` (two-sided, parameter exp(-1 / scale)).
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,8 @@ def bin_table(
     )
     blocks = [[j for j, c in enumerate(vector) for _ in range(c)] for vector in vectors]
     table = tabulate(law, np.asarray(y, float), masses, theta, log_prior, blocks)
+    # no record has a marginal density of its own
+    table = replace(table, loglik=np.full(len(vectors), np.nan))
     return table, {vector: i for i, vector in enumerate(vectors)}
 
 
