@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cells import LARGE, SAMPLERS, Cell, select
+from benchmarks.cells import ALGORITHMS, LARGE, PLAIN, Cell, select
 from benchmarks.table import machine, markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,11 +26,11 @@ def _work(cell: Cell, seconds: float) -> dict[str, Any]:
     return result
 
 
-def _compiled(cell: Cell) -> tuple[str, str, bool, bool]:
+def _compiled(cell: Cell) -> tuple[str, str, bool, bool, str]:
     """Cells of one key run the same compiled functions."""
-    algorithm = SAMPLERS[cell.sampler]
+    algorithm = ALGORITHMS[cell.sampler]
     latent = algorithm.get("latent", "exact")
-    return algorithm["kind"], latent, cell.epsilon is None, cell.n == LARGE
+    return algorithm["kind"], latent, cell.epsilon is None, cell.n == LARGE, cell.setting
 
 
 def _seconds(cell: Cell, options: argparse.Namespace) -> float:
@@ -50,8 +50,8 @@ def run(chosen: list[Cell], options: argparse.Namespace) -> dict[str, Any]:
         results.append(result)
         ess = result.get("ess_per_second", {}).get("clusters")
         print(
-            f"[{number}/{len(chosen)}] {cell.name}: {result['nanoseconds']:.0f} ns a record-update "
-            f"({result['over_floor']:.1f} x floor)"
+            f"[{number}/{len(chosen)}] {cell.name}: {result['nanoseconds']:.0f} ns a record-update"
+            + (f" ({result['over_floor']:.1f} x floor)" if cell.setting == PLAIN else "")
             + (f", ESS {ess:.3g}/s" if ess is not None else "")
             + f", {result['peak_mb']:.0f} MB, cpu/wall {result['cpu_over_wall']:.2f}"
             + f" [{time.perf_counter() - start:.0f} s]",

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["BASE", "LARGE", "POINTS", "PUBLISHED", "SAMPLERS", "WIDTH", "Cell", "cells", "select", "tiny"]
+__all__ = [
+    "ALGORITHMS",
+    "BASE",
+    "LARGE",
+    "PLAIN",
+    "POINTS",
+    "PUBLISHED",
+    "SAMPLERS",
+    "WIDTH",
+    "Cell",
+    "cells",
+    "select",
+    "tiny",
+]
 
 # arguments of dpmix.samplers.Algorithm
 SAMPLERS: dict[str, dict[str, Any]] = {
@@ -17,6 +30,26 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "blocked-metropolis": {"kind": "blocked_gibbs", "truncation": 30, "latent": "metropolis"},
     "neal5": {"kind": "private_neal5", "auxiliary": 1},
 }
+CONJUGATE: dict[str, dict[str, Any]] = {
+    "neal2": {"kind": "neal2"},
+    "neal3": {"kind": "neal3"},
+    "split_merge": {"kind": "split_merge"},
+}
+ALGORITHMS = {**SAMPLERS, **CONJUGATE}
+PLAIN = "normal"  # the setting of a normal kernel under Laplace noise, or without noise
+# setting, its epsilon, samplers, numbers of records
+OTHERS: tuple[tuple[str, float, tuple[str, ...], tuple[int, ...]], ...] = (
+    ("truncated", 5.0, ("neal2", "neal3", "split_merge", "neal8", "slice"), (200, 1_000)),
+    ("truncated", 50.0, ("neal2", "neal3", "split_merge", "neal8", "slice"), (200, 1_000)),
+    ("beta", 50.0, ("neal8", "slice", "slice-metropolis", "neal5"), (200, 1_000)),
+    ("wavelet-2", 50.0, ("neal8", "neal5"), (200, 1_000)),
+    ("wavelet-4", 50.0, ("neal8", "slice", "slice-metropolis", "neal5"), (200, 1_000)),
+    ("wavelet-6", 50.0, ("neal8", "neal5"), (200, 1_000)),
+    ("binomial-20", 5.0, ("neal8", "neal5"), (200, 1_000)),
+    ("smoothed", 5.0, ("neal8", "slice", "slice-metropolis", "neal5"), (200, 1_000, 5_000)),
+    ("pairs-gaussian", 0.0, ("neal8", "slice"), (200, 1_000)),
+    ("pairs-laplace", 0.0, ("neal8", "slice"), (200, 1_000)),
+)
 WITHOUT_NOISE = ("neal8", "slice", "blocked")
 SIZES = (200, 1_000, 5_000)
 LARGE = 1_000_000
@@ -38,6 +71,19 @@ PUBLISHED: dict[tuple[float | None, int], float] = {
     (None, 200): 900.0,
     (None, 1_000): 160.0,
 }
+# The same authors' code under Gaussian noise, their section 4.3, by sampler, epsilon and n.
+PUBLISHED_GAUSSIAN: dict[tuple[str, float, int], float] = {
+    ("neal2", 5.0, 200): 214.0,
+    ("neal2", 50.0, 200): 267.0,
+    ("neal2", 5.0, 1_000): 5.0,
+    ("neal2", 50.0, 1_000): 17.0,
+    ("neal3", 5.0, 200): 71.0,
+    ("neal3", 50.0, 200): 41.0,
+    ("neal3", 5.0, 1_000): 2.6,
+    ("neal3", 50.0, 1_000): 1.7,
+    ("split_merge", 5.0, 200): 30.0,
+    ("split_merge", 50.0, 200): 18.0,
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +94,7 @@ class Cell:
     epsilon: float | None
     n: int
     threads: int = 1
+    setting: str = PLAIN
 
     @property
     def mechanism(self) -> str:
@@ -58,12 +105,16 @@ class Cell:
     def name(self) -> str:
         """What --cells is matched against, as in ``slice/eps5/n1000``."""
         name = f"{self.sampler}/{self.mechanism.replace(' ', '')}/n{self.n}"
+        if self.setting != PLAIN:
+            name = f"{self.setting}/{name}"
         return f"{name}/threads{self.threads}" if self.threads > 1 else name
 
     @property
     def published(self) -> float | None:
         """ESS per second of the number of clusters of published code, where it is known."""
-        return PUBLISHED.get((self.epsilon, self.n))
+        if self.setting == "truncated":
+            return PUBLISHED_GAUSSIAN.get((self.sampler, self.epsilon or 0.0, self.n))
+        return PUBLISHED.get((self.epsilon, self.n)) if self.setting == PLAIN else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
@@ -76,12 +127,18 @@ def cells() -> list[Cell]:
     chosen += [Cell(sampler, None, n) for n in SIZES for sampler in WITHOUT_NOISE]
     for eps in EPSILONS:
         chosen += [Cell("slice", eps, LARGE), Cell("slice", eps, LARGE, 2), Cell("neal8", eps, LARGE)]
+    chosen += [
+        Cell(sampler, eps, n, setting=setting)
+        for setting, eps, samplers, sizes in OTHERS
+        for n in sizes
+        for sampler in samplers
+    ]
     return chosen
 
 
 def tiny() -> list[Cell]:
-    """Two cells that take no time, to see that everything works."""
-    return [Cell("neal8", 5.0, 60), Cell("slice", 5.0, 60)]
+    """Three cells that take no time, to see that everything works."""
+    return [Cell("neal8", 5.0, 60), Cell("slice", 5.0, 60), Cell("neal3", 5.0, 60, setting="truncated")]
 
 
 def select(patterns: list[str]) -> list[Cell]:

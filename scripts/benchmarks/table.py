@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cells import EPSILONS, LARGE, POINTS, SAMPLERS, Cell
+from benchmarks.cells import EPSILONS, LARGE, PLAIN, POINTS, SAMPLERS, Cell
 
 __all__ = ["growth", "machine", "markdown"]
 
@@ -37,6 +37,13 @@ bookkeeping come on top. *Times the floor* divides processor time by processor t
 every sweep included. *Published* is the fastest published code in that cell, for the number of clusters:
 the C++ of Beraha, Favaro and Rao (2024) under noise, the best public C++ sampler of mixtures without.
 Where *smallest ESS* is below about 100, a row's ESS/s are rough.
+"""
+OTHERS_NOTES = """\
+*truncated*: Gaussian noise of sd (20 / eps) sqrt(2 log(1.25 / 0.1)) on the same data, truncated base measure;
+published: the C++ of Beraha, Favaro and Rao (2024), the same sampler. The rest have a beta kernel with a, b ~
+Gamma(2, 2), on the three-beta mixture of their section 4.2: *beta* under Laplace noise, *wavelet-J* with the
+exact calibration, *binomial-M*, *smoothed* a histogram of 16 bins; and *pairs*, two columns with a bivariate
+normal kernel and noise of standard deviation 1 on each.
 """
 QUICK = "**A quick run**: about a second a row; effective sample sizes are rough.\n"
 
@@ -124,6 +131,25 @@ def _mixing(results: list[Result]) -> list[str]:
     return _rows(head, rows)
 
 
+def _others(results: list[Result]) -> list[str]:
+    head = ["setting", "sampler", "n", "ns a record-update", "sweeps/s", "clusters (mean)"]
+    head += ["ESS/s clusters", "published", "times published", "ESS", "R-hat"]
+    rows = []
+    for r in results:
+        setting = r["setting"] + (f", eps = {r['epsilon']:g}" if r["epsilon"] else "")
+        row = [setting, r["sampler"], f"{r['n']:,}", _figure(r["nanoseconds"], 3)]
+        row += [_figure(r["sweeps_per_second"], 3), _figure(r["clusters"])]
+        rhat = r["rhat"]["clusters"]
+        row += [
+            _figure(r["ess_per_second"]["clusters"]),
+            _figure(r["published"]),
+            _figure(r["over_published"]),
+        ]
+        row += [_figure(r["ess"]["clusters"]), f"{rhat:.3f}" if rhat else "–"]
+        rows.append(row)
+    return _rows(head, rows)
+
+
 def _title(epsilon: float | None) -> str:
     return "No noise" if epsilon is None else f"Laplace noise, eps = {epsilon:g}"
 
@@ -172,7 +198,8 @@ def _notes(command: str, report: dict[str, Any]) -> str:
 
 def markdown(report: dict[str, Any], command: str) -> str:
     """Write the page: machine, how to run again, two tables a mechanism (speed, mixing), growth with n."""
-    results = report["cells"]
+    results = [r for r in report["cells"] if r["setting"] == PLAIN]
+    others = [r for r in report["cells"] if r["setting"] != PLAIN]
     noisy = [r for r in results if r["densities"] == "laplace"]
     few = sorted(r["floor_few"] for r in noisy)
     many = sorted(r["floor_many"] for r in noisy)
@@ -188,6 +215,10 @@ def markdown(report: dict[str, Any], command: str) -> str:
         if own:
             lines += [f"## {_title(epsilon)}", "", *_speed(own), "", *_mixing(own), ""]
     lines += _threads(results)
+    if others:
+        lines += ["## Other kernels and releases", "", OTHERS_NOTES, *_others(others), ""]
+    if not results:
+        return "\n".join(lines)
     lines += [
         "## Growth with n",
         "",

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import floor
-from benchmarks.cells import BASE, LARGE, POINTS, SAMPLERS, WIDTH, Cell
+from benchmarks.cells import ALGORITHMS, BASE, LARGE, PLAIN, POINTS, WIDTH, Cell
+from benchmarks.settings import build
 from dpmix.channels import LaplaceNoise, NoNoise
 from dpmix.kernels import NormalNIG
 from dpmix.mixing import PitmanYor
@@ -43,16 +44,17 @@ Floats = NDArray[np.float64]
 
 
 def _build(cell: Cell, n: int, seed: int, pool: ThreadPoolExecutor | None) -> Chain:
+    algorithm = Algorithm(**ALGORITHMS[cell.sampler])
+    rng = np.random.default_rng(seed)
+    if cell.setting != PLAIN:
+        return Chain(*build(cell.setting, cell.epsilon or 0.0, n), PitmanYor(1.0, 0.0), algorithm, rng, pool)
     z = three_gaussians(n, np.random.default_rng(1))[:, 0].copy()
     channel: Any = NoNoise()
     if cell.epsilon is not None:
         scale = WIDTH / cell.epsilon
         z += np.random.default_rng(2).laplace(0.0, scale, n)
         channel = LaplaceNoise(scale)
-    algorithm = Algorithm(**SAMPLERS[cell.sampler])
-    return Chain(
-        z, channel, NormalNIG(*BASE), PitmanYor(1.0, 0.0), algorithm, np.random.default_rng(seed), pool
-    )
+    return Chain(z, channel, NormalNIG(*BASE), PitmanYor(1.0, 0.0), algorithm, rng, pool)
 
 
 def _series(draws: Draws) -> Floats:
@@ -72,8 +74,8 @@ def _series(draws: Draws) -> Floats:
     return np.vstack([draws.n_clusters, inside + left * prior])
 
 
-def _keep(kept: list[Floats], draws: Draws) -> None:
-    kept.append(_series(draws))
+def _keep(kept: list[Floats], plain: bool, draws: Draws) -> None:
+    kept.append(_series(draws) if plain else draws.n_clusters[None].astype(float))
 
 
 class Spent:
@@ -105,7 +107,7 @@ class Spent:
 
 def _in_play(cell: Cell, chain: Chain, clusters: float) -> float:
     """Mean number of components whose densities a record asks for when it is allocated."""
-    algorithm = Algorithm(**SAMPLERS[cell.sampler])
+    algorithm = Algorithm(**ALGORITHMS[cell.sampler])
     if algorithm.kind == "neal8":
         return clusters + algorithm.auxiliary
     if algorithm.kind == "private_neal5":
@@ -159,15 +161,18 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         else:
             kept: list[Floats] = []
             draws = clusters[0].size if clusters else 0  # as many as the first chain's
-            saved.spend(chain, (1.0 - BURN - BARE) * share, draws, functools.partial(_keep, kept))
+            saved.spend(
+                chain,
+                (1.0 - BURN - BARE) * share,
+                draws,
+                functools.partial(_keep, kept, cell.setting == PLAIN),
+            )
             table = np.concatenate(kept, axis=1)
             clusters.append(table[0])
             densities.append(table[1:])
-        floors.append(floor.measure(_kind_of_density(cell)))
+        if cell.setting == PLAIN:
+            floors.append(floor.measure(_kind_of_density(cell)))
     peak_mb = _peak_mb()
-    in_play = _in_play(cell, chain, float(np.mean(clusters)))
-    few, many = np.mean(floors, axis=0)
-    at = few + (many - few) * (in_play - floor.FEW) / (floor.MANY - floor.FEW)
     update = 1e9 * bare.wall / (bare.sweeps * cell.n)
     cpu_update = 1e9 * bare.cpu / (bare.sweeps * cell.n)
     result: dict[str, Any] = {
@@ -176,20 +181,26 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         "nanoseconds": update,
         "cpu_nanoseconds": cpu_update,
         "sweeps_per_second": bare.sweeps / bare.wall,
-        "in_play": in_play,
         "clusters": float(np.mean(clusters)),
-        "densities": _kind_of_density(cell),
-        "floor": float(at),
-        "floor_few": float(few),
-        "floor_many": float(many),
-        "over_floor": cpu_update / float(at),
         "peak_mb": peak_mb,
         "start_mb": start_mb,
         "cpu_over_wall": (bare.cpu + saved.cpu) / (bare.wall + saved.wall),
     }
+    if cell.setting == PLAIN:
+        in_play = _in_play(cell, chain, float(np.mean(clusters)))
+        few, many = np.mean(floors, axis=0)
+        at = few + (many - few) * (in_play - floor.FEW) / (floor.MANY - floor.FEW)
+        result |= {
+            "in_play": in_play,
+            "densities": _kind_of_density(cell),
+            "floor": float(at),
+            "floor_few": float(few),
+            "floor_many": float(many),
+            "over_floor": cpu_update / float(at),
+        }
     if not large:
         series = {"clusters": np.stack(clusters)}
-        for p, point in enumerate(POINTS):
+        for p, point in enumerate(POINTS if cell.setting == PLAIN else ()):
             series[f"density_{point:g}"] = np.stack([values[p] for values in densities])
         result["saved_draws"] = saved.sweeps
         result["saved_nanoseconds"] = 1e9 * saved.wall / (saved.sweeps * cell.n)
@@ -209,7 +220,7 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
 def _kind_of_density(cell: Cell) -> str:
     if cell.epsilon is None:
         return "normal"
-    held = SAMPLERS[cell.sampler].get("latent") == "metropolis" or cell.sampler == "neal5"
+    held = ALGORITHMS[cell.sampler].get("latent") == "metropolis" or cell.sampler == "neal5"
     return "held" if held else "laplace"
 
 
