@@ -20,6 +20,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
+from dpmix.channels import augmented
 from dpmix.errors import DpmixError, SamplerError
 from dpmix.mixing import PitmanYor
 from dpmix.progress import Watch
@@ -123,7 +124,9 @@ def _compile(task: Run) -> None:
 
 def _save(workspace: Workspace, chain: Chain, progress: Progress) -> None:
     draws = chain.take()
-    if not np.isfinite(draws.log_likelihood).all():
+    # of a release whose density has no closed form the log-likelihood is always NaN, of others never
+    known = () if augmented(chain.channel) else (draws.log_likelihood,)
+    if not all(np.isfinite(values).all() for values in (draws.weights, draws.theta, *known)):
         raise SamplerError(
             f"chain {progress.chain} reached a state of zero or undefined density within its first "
             f"{progress.done} sweeps; look for extreme released values, or a base measure far from them"

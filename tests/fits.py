@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import signal
 import subprocess
@@ -13,7 +14,10 @@ from typing import Any
 import h5py
 import numpy as np
 
+import dpmix
+from dpmix.data import unprotected
 from dpmix.release import Release
+from dpmix.spec import load_spec
 from dpmix.store.release import write_release
 from tests.specs import ROOT
 
@@ -50,6 +54,66 @@ def small_release(n: int = 40, kind: str = "laplace", columns: int = 1) -> Relea
         "requested": {"epsilon": 10.0 * columns},
     }
     return Release(values, names, mechanism, 10.0 * columns, 0.0, None, n)
+
+
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "laplace": {"epsilon": 20.0},
+    "gaussian": {"rho": 20.0},
+    "wavelet": {"levels": 1, "epsilon": 10.0},
+    "binomial": {"trials": 6, "epsilon": 10.0},
+    "smoothed_histogram": {"bins": 4, "draws": 8, "epsilon": 5.0},
+    "perturbed_histogram": {"bins": 4, "noise": "geometric", "epsilon": 1.0},
+    "none": {},
+}
+"""A small release of each kind, on [-10, 10]."""
+
+MODELS: dict[str, dict[str, Any]] = {
+    "nig": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}},
+    "truncated_nig": {"base": {"kind": "truncated_nig", "mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 10.0}},
+    "beta": {"kernel": "beta", "base": {"a_shape": 2.0, "a_rate": 0.5, "b_shape": 2.0, "b_rate": 0.5}},
+    "multivariate_normal": {
+        "kernel": "multivariate_normal",
+        "base": {"mu0": [0.0, 0.0], "lambda": 0.1, "nu": 4.0, "Psi": [[2.0, 0.5], [0.5, 2.0]]},
+    },
+}
+"""A model for each base measure."""
+
+
+def combined_spec(mechanism: str, model: str, sampler: str, latent: str = "exact") -> dict[str, Any]:
+    """Return the spec of a short fit of a model to a `release_by`, whether they go together or not."""
+    columns = 2 if model == "multivariate_normal" and mechanism in ("laplace", "gaussian", "none") else 1
+    return {
+        "mechanism": {"kind": mechanism, **MECHANISMS[mechanism], "domain": [[-10.0, 10.0]] * columns},
+        "model": copy.deepcopy(MODELS[model]),
+        "sampler": {
+            "kind": sampler,
+            "latent": latent,
+            "iterations": 6,
+            "burn_in": 2,
+            "chains": 1,
+            "seed": 7,
+        },
+    }
+
+
+def release_by(mechanism: str, n: int = 12, columns: int = 1) -> Release:
+    """Return a release of simulated records; of two columns where the mechanism has them."""
+    section = {"kind": mechanism, **MECHANISMS[mechanism]}
+    data = {"simulate": "three_gaussians", "n": n, "seed": 5, "domain": [-10.0, 10.0]}
+    if mechanism == "none":
+        data.pop("domain")
+        one = unprotected(load_spec({"data": data, "mechanism": section}))
+    else:
+        one = dpmix.privatize({"data": data, "mechanism": section}, quiet=True)
+    if columns == 1 or mechanism not in ("laplace", "gaussian", "none"):
+        return one
+    made = dict(one.mechanism)
+    if mechanism != "none":
+        # the same guarantee for two columns takes more noise: Laplace twice the scale, Gaussian sqrt 2 times
+        scale = made["scale"][0] * (2.0 if mechanism == "laplace" else 2.0**0.5)
+        made |= {"scale": [scale] * 2, "domain": [[-10.0, 10.0]] * 2}
+    values = np.column_stack([one.values[:, 0], one.values[::-1, 0] / 2.0])
+    return dataclasses.replace(one, values=values, columns=("x", "y"), mechanism=made)
 
 
 def release_file(folder: Path, **options: Any) -> Path:

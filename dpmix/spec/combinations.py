@@ -48,7 +48,7 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
         problem = _mechanism_problem(mechanism, spec)
         if problem is not None:
             return problem
-    return _base_problem(mechanism, spec)
+    return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)
 
 
 def _baseline_problem(mechanism: str | None, spec: Any) -> Problem | None:
@@ -157,6 +157,25 @@ def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
                 f"{what}; {advice}{_GENERAL}",
             )
     return _columns_problem(spec)
+
+
+def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
+    """Refuse what the kernel or base measure needs and the mechanism, or the spec, does not say."""
+    if mechanism is None:
+        return None
+    if getattr(spec.model.base, "empirical", False) and mechanism not in VECTOR_MECHANISMS:
+        return (
+            "model.base.empirical",
+            f"what {mechanism} releases is not on the scale of the data; give mu0, lambda, a and b",
+        )
+    in_file = spec.release is not None and spec.release.path is not None
+    stated = spec.mechanism is not None and spec.mechanism.domain is not None
+    if spec.model.kernel == "beta" and (mechanism == "none" or in_file) and not stated:
+        return (
+            "mechanism.domain",
+            "missing; a beta kernel lives on the public bounds, give them here or in data.domain",
+        )
+    return None
 
 
 def _columns_problem(spec: Any) -> Problem | None:

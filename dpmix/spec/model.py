@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, Tag, model_validator
@@ -104,7 +105,23 @@ class NIWBase(Section):
             raise refusal("Psi", "must be symmetric")
         if not self.nu > dim - 1:
             raise refusal("nu", f"{self.nu:g} must be greater than {dim - 1}, the dimension less one")
+        if not _positive_definite(self.Psi):
+            raise refusal("Psi", "must be positive definite")
         return self
+
+
+def _positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
+    """Whether a symmetric matrix has a Cholesky factor."""
+    factor: list[list[float]] = []
+    for i, row in enumerate(matrix):
+        made: list[float] = []
+        for j in range(i):
+            made.append((row[j] - sum(a * b for a, b in zip(made, factor[j], strict=False))) / factor[j][j])
+        pivot = row[i] - sum(a * a for a in made)
+        if not pivot > 0.0:
+            return False
+        factor.append([*made, math.sqrt(pivot)])
+    return True
 
 
 class _MixtureFields(Section):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from dpmix.spec.combinations import combination_problem
+from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal
 from dpmix.spec.mechanism import MechanismSpec
@@ -15,6 +15,8 @@ from dpmix.spec.model import ModelSpec
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.spec.synthesis import SynthesisSpec
+
+_BOUNDED = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS)
 
 
 class RunSpec(Section):
@@ -60,14 +62,23 @@ class RunSpec(Section):
             if data.domain is not None and data.domain != mechanism.domain:
                 raise refusal("mechanism.domain", "differs from data.domain; give the public bounds once")
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
-        if mechanism.domain is None and mechanism.kind in ("laplace", "gaussian"):
-            stated = getattr(mechanism, "scale", None) is not None
-            elsewhere = self.release is not None and self.release.path is not None
-            if (data is not None and data.categories is None) or (elsewhere and not stated):
+        if mechanism.domain is None and mechanism.kind in _BOUNDED:
+            stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
+            if (data is not None and data.categories is None) or (self._is_elsewhere() and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",
                 )
+        counted = mechanism.kind in GLOBAL_MECHANISMS and getattr(mechanism, "n", None) is None
+        if counted and data is None and self._is_elsewhere():
+            raise refusal(
+                "mechanism.n",
+                f"missing; a {mechanism.kind} release does not tell of how many confidential records it is",
+            )
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the release is named here, without a file that describes it."""
+        return self.release is not None and self.release.path is not None
 
     @property
     def source_dir(self) -> Path:
