@@ -1,0 +1,184 @@
+"""A cell: one release, one fit and one summary, from a spec in configs/p1 with overrides."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpmix
+from dpmix.spec import load_spec
+
+__all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "finished", "run_cell", "tag"]
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "p1"
+CLUSTERING_DRAWS = 250  # saved draws of a chain that an estimate of the partition is made from
+
+Results = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is computed: sweeps of a chain (half of them burn-in), chains, replicates of Figures 2 and 10.
+
+    `draws` is the largest number of draws that a chain saves; `every` whether side experiments run in all
+    cells, rather than in those that the findings name.
+    """
+
+    sweeps: int
+    chains: int
+    replicates: int
+    draws: int
+    every: bool
+
+    def overrides(self, clustering: bool) -> tuple[str, ...]:
+        """Return the lengths of the chains, and whether they save allocations, as for --set."""
+        kept = self.sweeps - self.sweeps // 2
+        draws = CLUSTERING_DRAWS if clustering else self.draws
+        return (
+            f"sampler.iterations={self.sweeps}",
+            f"sampler.burn_in={self.sweeps // 2}",
+            f"sampler.chains={self.chains}",
+            f"sampler.thin={max(1, kept // draws)}",
+            "sampler.store=[allocations]" if clustering else "sampler.store=[]",
+        )
+
+
+FULL = Size(sweeps=100_000, chains=2, replicates=20, draws=10_000, every=True)
+QUICK = Size(sweeps=2_000, chains=2, replicates=1, draws=1_000, every=False)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run.
+
+    Parameters
+    ----------
+    name : str
+        Unique, as ``normal/n200/eps5/neal5/r0``.
+    spec : str
+        File in configs/p1.
+    overrides : tuple of str
+        ``key=value`` each, as ``--set``.
+    clustering : bool
+        Whether the partition is estimated and compared with the truth.
+    baseline : bool
+        Whether the deconvolution kernel estimate is computed.
+    released : bool
+        Whether the released values are kept.
+    """
+
+    name: str
+    spec: str
+    overrides: tuple[str, ...]
+    clustering: bool = False
+    baseline: bool = False
+    released: bool = False
+
+    def settings(self, size: Size) -> list[str]:
+        """Return all overrides of the spec."""
+        more = ["summary.baseline=deconvolution_kde"] if self.baseline else ["summary.baseline=null"]
+        return [*self.overrides, *size.overrides(self.clustering), *more]
+
+    def path(self, folder: Path) -> Path:
+        """Return the file of the result."""
+        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
+
+
+def tag(value: float) -> str:
+    """Return a number as names of cells have it."""
+    return f"{value:g}"
+
+
+def _key(cell: Cell, size: Size) -> str:
+    """Digest of everything that the result depends on: the spec, its overrides and the version."""
+    text = json.dumps([(CONFIGS / cell.spec).read_text(), cell.settings(size), cell.released])
+    return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def finished(cell: Cell, size: Size, folder: Path) -> dict[str, Any] | None:
+    """Return the result of a cell that was computed with these settings, else None."""
+    try:
+        found = json.loads(cell.path(folder).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return dict(found) if found.get("key") == _key(cell, size) else None
+
+
+def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
+    """Privatize, fit and summarize one cell; write its result to `folder` and return it.
+
+    Raises
+    ------
+    DpmixError
+        As the three verbs of dpmix.
+    """
+    spec, settings = CONFIGS / cell.spec, cell.settings(size)
+    checked = load_spec(spec, settings)
+    target = cell.path(folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    said = io.StringIO()
+    with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work, contextlib.redirect_stderr(said):
+        release = None
+        if getattr(checked.mechanism, "kind", None) != "none":
+            release = Path(work) / "release.h5"
+            made = dpmix.privatize(spec, release, overrides=settings, quiet=True)
+            assert made.simulated and not made.private
+        chains = Path(work) / "chains.h5"
+        dpmix.fit(spec, release, chains, overrides=settings, jobs=1, quiet=True)
+        summary = dpmix.summarize(chains)
+    contents = summary.to_json()
+    clustering, clusters = contents["clustering"], contents["parameters"]["n_clusters"]
+    result = {
+        "key": _key(cell, size),
+        "name": cell.name,
+        "spec": f"configs/p1/{cell.spec}",
+        "overrides": settings,
+        "simulated": True,
+        "private": False,
+        "mechanism": {k: v for k, v in summary.provenance.mechanism.items() if k != "granularity"},
+        "guarantee": {name: getattr(made, name) for name in ("epsilon", "delta", "rho")} if release else None,
+        "warnings": said.getvalue().splitlines() + contents["warnings"],
+        "sweeps": size.sweeps,
+        "chains": size.chains,
+        "density": contents["density"],
+        "hellinger": summary.hellinger,
+        "n_clusters": contents["n_clusters"],
+        "clusters_mean": clusters["mean"],
+        "clusters_ess": clusters["ess_bulk"],
+        "clusters_rhat": clusters["rhat"],
+        "acceptance": contents["acceptance"],
+        "seconds": summary.seconds,
+        "ari": None
+        if clustering is None
+        else {"vi": clustering["ari"], "mean": clustering["ari_posterior_mean"]},
+        "released": summary.released.ravel().tolist() if cell.released else None,
+    }
+    _write(target, json.dumps(_rounded(result)))
+    return result
+
+
+def _rounded(value: Any) -> Any:
+    """Round numbers to seven digits, at any depth."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(part) for part in value]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if np.isfinite(value) else None
+    return value
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file so that it is whole or not there."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    os.replace(draft, path)

@@ -1,0 +1,97 @@
+"""Runs cells on several processes, each result in a file of its own as soon as it is there."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from dpmix.errors import DpmixError, Interrupted
+from reproduction.cells import Cell, Results, Size, finished, run_cell
+
+__all__ = ["compute"]
+
+
+def compute(cells: Sequence[Cell], size: Size, folder: Path, jobs: int) -> tuple[Results, dict[str, str]]:
+    """Return the results of all cells by name, and what went wrong by name; finished ones are not run again.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On SIGINT or SIGTERM; what is finished stays.
+    """
+    found: Results = {}
+    left: list[Cell] = []
+    failed: dict[str, str] = {}
+    for cell in cells:
+        known = finished(cell, size, folder)
+        if known is None:
+            left.append(cell)
+        else:
+            found[cell.name] = known
+    if found:
+        print(f"reproduce: {len(found)} of {len(cells)} cells are there already", file=sys.stderr)
+    start = time.perf_counter()
+    try:
+        for number, (cell, result) in enumerate(_run(_spread(left), size, folder, jobs), 1):
+            if isinstance(result, str):
+                failed[cell.name] = result
+                print(f"reproduce: {cell.name} failed: {result}", file=sys.stderr)
+            else:
+                found[cell.name] = result
+            spent = time.perf_counter() - start
+            print(f"[{number}/{len(left)}, {spent:.0f} s] {cell.name}", file=sys.stderr, flush=True)
+    finally:
+        for work in folder.glob(".work-*"):
+            shutil.rmtree(work, ignore_errors=True)
+    return found, failed
+
+
+def _spread(cells: Sequence[Cell]) -> list[Cell]:
+    """Put one cell of each program first, so that processes do not compile the same one at once."""
+    first: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        program = (cell.spec, " ".join(o for o in cell.overrides if "kind" in o or "sampler" in o))
+        first.setdefault(program, cell)
+    heads = list(first.values())
+    return heads + [cell for cell in cells if cell not in heads]
+
+
+def _run(
+    cells: Sequence[Cell], size: Size, folder: Path, jobs: int
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    if jobs == 1 or len(cells) < 2:
+        for cell in cells:
+            yield cell, _safely(cell, size, folder)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_signals) as pool:
+        try:
+            futures = {pool.submit(_safely, cell, size, folder): cell for cell in cells}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.kill()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _safely(cell: Cell, size: Size, folder: Path) -> dict[str, Any] | str:
+    try:
+        return run_cell(cell, size, folder)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    except DpmixError as error:
+        return str(error)
+
+
+def _leave_signals() -> None:
+    """Leave SIGINT from the keyboard to the parent, which ends its children."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,58 @@
+"""The densities that the simulated records come from, and how far an estimate is from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import signal, stats
+
+from dpmix import simulate
+
+__all__ = ["density", "distance", "edge_mass", "modes"]
+
+Floats = NDArray[np.float64]
+
+
+def density(name: str, x: Floats) -> Floats:
+    """Return the density of a simulation of `dpmix.simulate` at `x` (g,), zero outside its bounds."""
+    if name == "three_betas":
+        return np.mean([stats.beta.pdf(x, a, b) for a, b in simulate.THREE_BETAS], axis=0)
+    if name == "three_gaussians":
+        parts = [(mean, 1.0) for mean in simulate.THREE_GAUSSIANS_MEANS]
+        weights, (low, high) = np.full(3, 1.0 / 3.0), simulate.THREE_GAUSSIANS_DOMAIN
+    elif name == "waiting_times":
+        parts, weights = list(simulate.WAITING_TIMES), np.array(simulate.WAITING_TIMES_WEIGHTS)
+        low, high = simulate.WAITING_TIMES_DOMAIN
+    else:
+        raise ValueError(f"no simulation {name!r}")
+    laws = [stats.norm(mean, sd) for mean, sd in parts]
+    mass = sum(w * (law.cdf(high) - law.cdf(low)) for w, law in zip(weights, laws, strict=True))
+    values = sum(w * law.pdf(x) for w, law in zip(weights, laws, strict=True)) / mass
+    return np.where((x >= low) & (x <= high), values, 0.0)
+
+
+def distance(result: dict[str, Any], name: str, curve: str = "mean") -> float:
+    """Return the Hellinger distance, in [0, 1], of a result's density from the truth.
+
+    The truth is zero outside the grid, so that nothing is lost there.
+    """
+    x = np.array(result["density"]["grid"])
+    estimate = np.clip(np.array(result["density"][curve]), 0.0, None)
+    return float(np.sqrt(max(0.0, 1.0 - np.trapezoid(np.sqrt(estimate * density(name, x)), x))))
+
+
+def modes(result: dict[str, Any], curve: str = "mean") -> list[float]:
+    """Return the places of the maxima inside the grid that rise at least 5% of the highest above the rest."""
+    x, y = np.array(result["density"]["grid"]), np.array(result["density"][curve])
+    inside = np.abs(x - x.mean()) < 0.46 * (x[-1] - x[0])
+    peaks = signal.find_peaks(y, prominence=0.05 * float(y[inside].max()))[0]
+    return [float(x[i]) for i in peaks if inside[i]]
+
+
+def edge_mass(result: dict[str, Any], margin: float = 0.05) -> float:
+    """Return the mass of a density on [0, 1] within `margin` of its ends."""
+    x, y = np.array(result["density"]["grid"]), np.array(result["density"]["mean"])
+    inside = (x >= margin) & (x <= 1.0 - margin)
+    return float(1.0 - np.trapezoid(y[inside], x[inside]))
