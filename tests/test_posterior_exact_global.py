@@ -23,9 +23,9 @@ BASES = {"normal": (0.3, 0.25, 2.5, 1.5), "beta": (2.0, 2.0, 2.0, 1.0, -1.0, 3.0
 GRID = np.array([-0.7, 0.4, 1.6])
 RELEASES: dict[str, tuple[histograms.Release, np.ndarray]] = {
     "smoothed": (("smoothed", (4, 0.2, -1.0, 3.0)), np.array([-0.8, -0.6, -0.5, 0.9, 1.0, 1.9])),
-    "laplace": (("counts", (4, "laplace", 0.8, -1.0, 3.0)), np.array([2.6, -0.8, 0.4, 1.7])),
-    "gaussian": (("counts", (4, "gaussian", 0.7, -1.0, 3.0)), np.array([2.6, -0.8, 0.4, 1.7])),
-    "geometric": (("counts", (4, "geometric", 0.8, -1.0, 3.0)), np.array([3.0, -1.0, 0.0, 2.0])),
+    "laplace": (("counts", (4, "laplace", 1.1, -1.0, 3.0)), np.array([2.6, -0.8, 0.4, 1.7])),
+    "gaussian": (("counts", (4, "gaussian", 1.1, -1.0, 3.0)), np.array([2.6, -0.8, 0.4, 1.7])),
+    "geometric": (("counts", (4, "geometric", 1.1, -1.0, 3.0)), np.array([3.0, -1.0, 0.0, 2.0])),
 }
 # the three kinds of noisy counts are one class with other numbers: each sampler has one of them a kernel
 COUNTS = ("laplace", "gaussian", "geometric")
@@ -72,7 +72,7 @@ def test_posterior_is_exact(sampler: str, kernel: str, name: str) -> None:
     likely = np.flatnonzero(found.probability > 0.02)
     seen = np.all(counts[:, None] == found.counts[likely], axis=2)
     assert np.max(np.abs(discrepancies(seen, found.probability[likely], 100))) < PRIMARY + 0.5
-    assert len(likely) > 8
+    assert len(likely) > 5
 
 
 @pytest.mark.parametrize(("sampler", "kernel", "name"), params(CASES, QUICK))
