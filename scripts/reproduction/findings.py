@@ -200,7 +200,8 @@ def _histogram(results: Results) -> list[Row]:
                     (
                         f"C, base {base}, L = {multiple}, {sampler}: "
                         "H to the truth; mass at the ends; acceptance; ESS",
-                        f"{_list(r['hellinger_to_truth'] for r in mine)}; {_list(r['edge_mass'] for r in mine)}; "
+                        f"{_list(r['hellinger_to_truth'] for r in mine)}; "
+                        f"{_list(r['edge_mass'] for r in mine)}; "
                         f"{_list(r['acceptance'] for r in mine)}; {_list((r['ess'] for r in mine), 0)}",
                     )
                 )

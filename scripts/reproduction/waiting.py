@@ -130,7 +130,7 @@ def figure14(results: Results, size: Size, folder: Path) -> None:
     with draw.panels(
         folder / "fig14.png",
         1,
-        4,
+        len(NOISES),
         "Figure 14: releases of SIMULATED waiting times",
         (2.6, 2.2),
         sharex=True,
