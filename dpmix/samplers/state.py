@@ -40,7 +40,7 @@ __all__ = [
     "swap",
 ]
 
-BLOCK = 128  # records whose marginal densities are computed at a time: they fit the first-level cache
+BLOCK = 512  # records whose marginal densities are computed at a time: they fit the first-level cache
 TILE = 4096  # records that are grouped by component at a time
 TINY, HUGE = 1e-280, 1e280  # densities beyond these are computed again in logarithms
 DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots and to be called again there

@@ -84,7 +84,7 @@ def _smoothed(epsilon: float, n: int, detail: str) -> Built:
     draws = int(n**0.6 + 1.0)
     weight = BINS / (BINS + n * math.expm1(epsilon / draws))
     rng = np.random.default_rng(2)
-    edges = equal_edges(0.0, 1.0, BINS)
+    edges = equal_edges((0.0, 1.0), BINS)
     counts = np.histogram(_betas(n), edges)[0]
     released = (rng.choice(BINS, draws, p=(1.0 - weight) * counts / n + weight / BINS) + 0.5) / BINS
     return np.arange(float(n)), smoothed_histogram(released, n, weight, edges), Beta(*BETA, 0.0, 1.0)
