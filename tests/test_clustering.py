@@ -246,7 +246,7 @@ def test_in_json_text_and_hdf5(simulated, tmp_path):
     matrix = np.array(found["coclustering"])
     assert matrix.shape == (N, N)
     assert (np.diag(matrix) == 1.0).all()
-    assert "Partition: 3 clusters at least expected variation of information" in summary.to_text()
+    assert "Partition: 3 clusters with the least expected variation of information" in summary.to_text()
     assert "ARI with the true labels 1.00" in " ".join(summary.to_text().split())
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         group = tree["clustering"]

@@ -55,6 +55,7 @@ class FitResult:
 class _Job:
     spec: RunSpec
     release: Release
+    columns: tuple[str, ...]
     task: Run
     constants: Constants
 
@@ -139,7 +140,7 @@ def fit(
                     observed=task.observed,
                     dims=task.dims,
                     constants=job.constants,
-                    attrs=attributes(job.spec, job.release, entropy, seconds),
+                    attrs=attributes(job.spec, job.release, job.columns, entropy, seconds),
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
@@ -199,8 +200,9 @@ def _prepare(
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     check_combination(source.kind, checked)
-    task, constants = make_task(checked, source, pick_columns(checked, source, about), ids)
-    return _Job(checked, source, task, constants)
+    picked = pick_columns(checked, source, about)
+    task, constants = make_task(checked, source, picked, ids)
+    return _Job(checked, source, tuple(source.columns[c] for c in picked), task, constants)
 
 
 def _chain_ids(spec: RunSpec, chain_id: int | None) -> tuple[int, ...]:

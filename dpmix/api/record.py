@@ -144,8 +144,10 @@ def check_room(folder: Path, task: Run) -> None:
         )
 
 
-def attributes(spec: RunSpec, release: Release, entropy: int, seconds: Sequence[float]) -> dict[str, Any]:
-    """Return the root attributes of a chains file: spec, seed, versions, guarantee, wall seconds."""
+def attributes(
+    spec: RunSpec, release: Release, columns: Sequence[str], entropy: int, seconds: Sequence[float]
+) -> dict[str, Any]:
+    """Return the root attributes of a chains file: spec, seed, versions, columns, guarantee, wall seconds."""
     kernel = str(getattr(spec.model, "kernel", ""))
     packages = ("numpy", "scipy", "numba", "h5py")
     versions = {name: importlib.metadata.version(name) for name in packages}
@@ -160,6 +162,8 @@ def attributes(spec: RunSpec, release: Release, entropy: int, seconds: Sequence[
         "mechanism": json.dumps(release.mechanism),
         "kernel": kernel,
         "base": _BASES.get(kernel) or str(getattr(getattr(spec.model, "base", None), "kind", "")),
+        "columns": json.dumps(list(columns)),
+        "n": release.n,
         "trust": release.trust,
         "private": release.private,
         "simulated": release.simulated,

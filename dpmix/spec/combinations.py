@@ -192,7 +192,8 @@ def _columns_problem(spec: Any) -> Problem | None:
         columns = None if section is None else section.columns
         if columns is not None:
             if len(columns) != d:
-                return "model.base.mu0", f"has {d} entries for {len(columns)} columns ({', '.join(columns)})"
+                count = f"{len(columns)} column{'s' * (len(columns) > 1)}"
+                return "model.base.mu0", f"has {d} entries for {count} ({', '.join(columns)})"
             return None
     return None
 

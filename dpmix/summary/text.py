@@ -67,8 +67,9 @@ def _partition(summary: Summary) -> list[str]:
     estimate, ball = found.estimate, found.estimate.ball
     bounds = (ball.vertical_upper.n_clusters, ball.vertical_lower.n_clusters)
     text = (
-        f"Partition: {estimate.n_clusters} clusters at least expected {LOSS_NAMES[estimate.loss]} "
-        f"({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of radius {ball.radius:.3g} holds "
+        f"Partition: {estimate.n_clusters} cluster{'s' * (estimate.n_clusters != 1)} with the least expected "
+        f"{LOSS_NAMES[estimate.loss]} ({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of "
+        f"radius {ball.radius:.3g} holds "
         f"partitions of {bounds[0]} to {bounds[1]} clusters; expected ARI {estimate.expected_ari:.2f}"
     )
     if estimate.ari is not None:
