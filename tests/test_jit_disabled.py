@@ -22,6 +22,22 @@ RUNS: dict[str, tuple[int, int, float, float | tuple[float, float]]] = {
     "dirichlet-gamma": (14, 12, 0.0, (2.0, 1.0)),
     "blocks": (300, 2, 0.0, 1.0),
 }
+# other kernels and releases, each with one sampler: model, release, records where the release does not tell
+GRID = np.linspace(-3.5, 3.5, 14)
+OTHERS: dict[str, tuple[str, Model, np.ndarray]] = {
+    "neal2, truncated": (
+        "neal2",
+        Model(("gaussian", 0.9), (*BASE, 0.81), 0.3, (2.0, 1.0), "truncated"),
+        GRID,
+    ),
+    "neal3, truncated": ("neal3", Model(("gaussian", 0.9), (*BASE, 0.81), 0.0, 1.0, "truncated"), GRID),
+    "split_merge, none": ("split_merge", Model(("none", 0.0), BASE, 0.3, 1.0), GRID),
+    "neal8, binomial": (
+        "neal8",
+        Model(("binomial", (6, 0.8, -4.0, 8.0)), BASE, 0.0, 1.0),
+        np.arange(14.0) % 7,
+    ),
+}
 CASES = [
     (sampler, channel, run)
     for sampler in samplers.SAMPLERS
@@ -39,6 +55,13 @@ def draw(sampler: str, channel: str, run: str) -> dict[str, np.ndarray]:
     rng = np.random.default_rng([9, CASES.index((sampler, channel, run))])
     chain = samplers.chain(sampler, model, z, rng, truncation=40)
     return chain.run(draws, thin=2, allocations=True)
+
+
+def draw_other(name: str) -> dict[str, np.ndarray]:
+    """Run a short chain of one of `OTHERS`."""
+    sampler, model, z = OTHERS[name]
+    rng = np.random.default_rng([10, list(OTHERS).index(name)])
+    return samplers.chain(sampler, model, z, rng, truncation=20, n=14).run(8, thin=2, allocations=True)
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +84,19 @@ def test_compiled_draws_equal_interpreted(
 ) -> None:
     compiled = draw(sampler, channel, run)
     assert set(compiled) >= {"n_clusters", "concentration", "weights", "mean", "variance", "log_likelihood"}
+    assert_equal(compiled, interpreted, f"{sampler}/{channel}/{run}")
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_compiled_draws_of_other_kernels_equal_interpreted(
+    case: str, interpreted: dict[str, np.ndarray]
+) -> None:
+    assert_equal(draw_other(case), interpreted, case)
+
+
+def assert_equal(compiled: dict[str, np.ndarray], interpreted: dict[str, np.ndarray], case: str) -> None:
     for name, values in compiled.items():
-        other = interpreted[f"{sampler}/{channel}/{run}/{name}"]
+        other = interpreted[f"{case}/{name}"]
         if values.dtype.kind in "iu":
             np.testing.assert_array_equal(values, other, err_msg=name)
         else:
@@ -74,4 +108,5 @@ if __name__ == "__main__":
 
     assert numba.config.DISABLE_JIT
     found = {f"{'/'.join(case)}/{name}": values for case in CASES for name, values in draw(*case).items()}
+    found |= {f"{case}/{name}": values for case in OTHERS for name, values in draw_other(case).items()}
     np.savez(sys.argv[1], **found)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests import samplers
+from tests.oracles.blocks import Table, block_table
 from tests.oracles.joint import Model
 from tests.oracles.mc import batch_means, random_density
-from tests.oracles.blocks import Table, block_table
 from tests.oracles.reference import ReferenceChain
 
 DRAWS, BURN_IN = 4000, 1000

@@ -149,7 +149,7 @@ def exact_restarts(
     `settle` sweeps come before all else, for samplers whose state holds more than can be set: they must
     then be enough to reach the posterior given z. With `restate` a chain that keeps functions of z is told
     its state anew. `redraw` puts a new release into a chain. With `holds_more` the state says something of
-    latent values that it does not hold, and the chain is asked to draw them.
+    latent values that it does not hold, which the chain then draws.
     """
     chain: Any = None
     rows = []
