@@ -36,7 +36,7 @@ def _cell(mechanism: str, epsilon: float, sampler: str) -> Cell:
     if mechanism != "laplace":
         overrides += [f"mechanism.calibration={mechanism[:-1]}", f"mechanism.levels={mechanism[-1]}"]
     spec = "laplace_beta.yaml" if mechanism == "laplace" else "wavelet_beta.yaml"
-    return Cell(name(mechanism, epsilon, sampler), spec, tuple(overrides))
+    return Cell(name(mechanism, epsilon, sampler), spec, tuple(overrides), longer=4)
 
 
 def _cells3(size: Size) -> list[Cell]:

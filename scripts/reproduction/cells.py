@@ -20,6 +20,7 @@ from dpmix.spec import load_spec
 __all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "finished", "run_cell", "tag"]
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "p1"
+LONGEST = 100_000  # sweeps of a chain in the paper
 CLUSTERING_DRAWS = 250  # saved draws of a chain that an estimate of the partition is made from
 
 Results = dict[str, dict[str, Any]]
@@ -39,20 +40,20 @@ class Size:
     draws: int
     every: bool
 
-    def overrides(self, clustering: bool) -> tuple[str, ...]:
+    def overrides(self, clustering: bool, sweeps: int) -> tuple[str, ...]:
         """Return the lengths of the chains, and whether they save allocations, as for --set."""
-        kept = self.sweeps - self.sweeps // 2
+        kept = sweeps - sweeps // 2
         draws = CLUSTERING_DRAWS if clustering else self.draws
         return (
-            f"sampler.iterations={self.sweeps}",
-            f"sampler.burn_in={self.sweeps // 2}",
+            f"sampler.iterations={sweeps}",
+            f"sampler.burn_in={sweeps // 2}",
             f"sampler.chains={self.chains}",
             f"sampler.thin={max(1, kept // draws)}",
             "sampler.store=[allocations]" if clustering else "sampler.store=[]",
         )
 
 
-FULL = Size(sweeps=100_000, chains=2, replicates=20, draws=10_000, every=True)
+FULL = Size(sweeps=LONGEST, chains=2, replicates=20, draws=10_000, every=True)
 QUICK = Size(sweeps=2_000, chains=2, replicates=1, draws=1_000, every=False)
 
 
@@ -74,6 +75,9 @@ class Cell:
         Whether the deconvolution kernel estimate is computed.
     released : bool
         Whether the released values are kept.
+    longer : int
+        How many times longer its chains are than others, where these are shorter than the paper's: beta
+        kernels take long to leave the prior.
     """
 
     name: str
@@ -82,11 +86,16 @@ class Cell:
     clustering: bool = False
     baseline: bool = False
     released: bool = False
+    longer: int = 1
+
+    def sweeps(self, size: Size) -> int:
+        """Return the sweeps of each chain, never more than the paper's unless asked for."""
+        return max(size.sweeps, min(self.longer * size.sweeps, LONGEST))
 
     def settings(self, size: Size) -> list[str]:
         """Return all overrides of the spec."""
         more = ["summary.baseline=deconvolution_kde"] if self.baseline else ["summary.baseline=null"]
-        return [*self.overrides, *size.overrides(self.clustering), *more]
+        return [*self.overrides, *size.overrides(self.clustering, self.sweeps(size)), *more]
 
     def path(self, folder: Path) -> Path:
         """Return the file of the result."""
@@ -147,7 +156,7 @@ def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         "mechanism": {k: v for k, v in summary.provenance.mechanism.items() if k != "granularity"},
         "guarantee": {name: getattr(made, name) for name in ("epsilon", "delta", "rho")} if release else None,
         "warnings": said.getvalue().splitlines() + contents["warnings"],
-        "sweeps": size.sweeps,
+        "sweeps": cell.sweeps(size),
         "chains": size.chains,
         "density": contents["density"],
         "hellinger": summary.hellinger,

@@ -147,7 +147,7 @@ def figure5(results: Results, size: Size, folder: Path) -> None:
                     r["ess_per_1000"] for r in rows if (r["noise"], r["delta"], r["sampler"]) == wanted
                 ]
                 panel.plot(EPSILONS, heights, "o-", ms=3, lw=1.1, color=draw.COLOURS[number], label=label)
-            panel.set(title=f"δ = {tag(delta)}", xscale="log", yscale="log", xlabel="ε")
+            panel.set(title=f"δ = {tag(delta)}", xscale="log", xlabel="ε", ylim=(0, None))
             panel.set_xticks(EPSILONS, [tag(e) for e in EPSILONS])
             panel.minorticks_off()
         axes[0, 0].set_ylabel("ESS per 1000 sweeps")

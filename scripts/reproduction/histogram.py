@@ -47,7 +47,7 @@ def _cell(base: str, multiple: int, epsilon: float, sampler: str) -> Cell:
         f"model.base={{a_shape: {shape}, a_rate: {rate}, b_shape: {shape}, b_rate: {rate}}}",
         *SAMPLERS[sampler][1],
     )
-    return Cell(name(base, multiple, epsilon, sampler), "smoothed_histogram_beta.yaml", overrides)
+    return Cell(name(base, multiple, epsilon, sampler), "smoothed_histogram_beta.yaml", overrides, longer=4)
 
 
 def _cells(size: Size, bases: tuple[str, ...]) -> list[Cell]:
