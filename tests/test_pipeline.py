@@ -58,7 +58,7 @@ def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> No
         assert "simulated" in " ".join(said["warnings"])
         return
     with h5py.File(release) as file:
-        trust = file["release"].attrs["trust"]
+        trust = bytes(file["release"].attrs["trust"]).decode()
     with h5py.File(chains) as file:  # the records themselves are nowhere
         z = file["observed_data/z"][()]
         names = ("mean", "variance", "covariance", "a", "b", "weights")

@@ -103,6 +103,6 @@ def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
 
 
 def test_samplers_of_other_models_are_refused_by_name() -> None:
-    assert message("sampler.kind=soma").startswith(
+    assert message(source={"sampler": {"kind": "soma"}}).startswith(
         "sampler.kind: soma is not available in this version of dpmix; available: private_neal5, "
     )
