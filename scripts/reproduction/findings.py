@@ -106,30 +106,38 @@ def _normal(results: Results) -> list[Row]:
 def _beta(results: Results) -> list[Row]:
     rows = []
     for mechanism, label in beta.MECHANISMS.items():
-        found = [results[beta.name(mechanism, e, "neal5")] for e in beta.EPSILONS]
-        modes = ["/".join(f"{m:.2f}" for m in truth.modes(r)) or "none" for r in found]
-        rows += [
-            (
-                f"4.2, {label}, eps = 2, 10, 50, 100, 250: H to the truth; mass within 0.05 of the ends",
-                f"{_list(truth.distance(r, beta.DATA) for r in found)}; {_list(map(truth.edge_mass, found))}",
-            ),
-            (
-                f"4.2, {label}: modes; acceptance",
-                "; ".join((", ".join(modes), _list((r["acceptance"]["mean"] for r in found), 3))),
-            ),
-        ]
+        for sampler in ("neal5", "scale"):
+            if beta.name(mechanism, 2.0, sampler) not in results:
+                continue
+            found = [results[beta.name(mechanism, e, sampler)] for e in beta.EPSILONS]
+            modes = ["/".join(f"{m:.2f}" for m in truth.modes(r)) or "none" for r in found]
+            what = f"4.2, {label}, {beta.SAMPLERS[sampler][0]}, eps = 2, 10, 50, 100, 250"
+            away, edges = (_list(f(r) for r in found) for f in (_to_truth, truth.edge_mass))
+            rows += [
+                (f"{what}: H to the truth; mass within 0.05 of the ends", f"{away}; {edges}"),
+                (
+                    f"{what}: modes; acceptance",
+                    "; ".join((", ".join(modes), _list((r["acceptance"]["mean"] for r in found), 3))),
+                ),
+            ]
         beside = [e for e in beta.EPSILONS if beta.name(mechanism, e, "neal8") in results]
         if beside:
             exact = [results[beta.name(mechanism, e, "neal8")] for e in beside]
-            away = [_apart(results, [beta.name(mechanism, e, s) for s in beta.SAMPLERS]) for e in beside]
+            apart = [
+                _apart(results, [beta.name(mechanism, e, s) for s in ("neal5", "neal8")]) for e in beside
+            ]
             rows.append(
                 (
                     f"4.2, {label}, eps = {', '.join(map(tag, beside))}: "
                     "H to the truth of Neal 8; H between both",
-                    f"{_list(truth.distance(r, beta.DATA) for r in exact)}; {_list(away)}",
+                    f"{_list(map(_to_truth, exact))}; {_list(apart)}",
                 )
             )
     return rows
+
+
+def _to_truth(result: dict[str, Any]) -> float:
+    return truth.distance(result, beta.DATA)
 
 
 def _gaussian(results: Results) -> list[Row]:
@@ -184,7 +192,7 @@ def _gaussian(results: Results) -> list[Row]:
 
 def _histogram(results: Results) -> list[Row]:
     table, rows = histogram.table(results), []
-    for base in histogram.BASES:
+    for base in dict.fromkeys(row["base"] for row in table):
         for multiple in histogram.MULTIPLES:
             for sampler in ("neal5", "slice"):
                 mine = [r for r in table if (r["base"], r["L"], r["sampler"]) == (base, multiple, sampler)]

@@ -15,8 +15,9 @@ __all__ = ["BASES", "CELLS", "DRAW", "MULTIPLES", "SAMPLERS", "name"]
 N = 250
 MULTIPLES = (2, 4, 6)  # L
 DRAWN = floor(N**0.6 + 1)  # k
-BASES = {  # shape and rate: of the text, of the paper's code, of Figure 8
+BASES = {  # shape and rate: of the text, that read as shape and scale, of the paper's code, of Figure 8
     "g2": (2.0, 2.0),
+    "s2": (2.0, 0.5),
     "g3": (3.0, 3.0),
     "g90": (90.0, 2.0),
 }
@@ -57,10 +58,10 @@ def _cells(size: Size, bases: tuple[str, ...]) -> list[Cell]:
         for multiple in MULTIPLES
         for epsilon in EPSILONS
         for sampler in ("neal5", "slice")
-        if size.every or base != "g3" or epsilon >= 50
     ]
-    beside = MULTIPLES if size.every else (4,)
-    return found + [_cell(base, m, e, "neal8") for base in bases for m in beside for e in EPSILONS[2:]]
+    if size.every:
+        found += [_cell(base, m, e, "neal8") for base in bases for m in MULTIPLES for e in EPSILONS[2:]]
+    return found
 
 
 def table(results: Results, bases: tuple[str, ...] = tuple(BASES)) -> list[dict[str, Any]]:
@@ -123,9 +124,13 @@ def _figure(results: Results, folder: Path, figure_name: str, bases: tuple[str, 
     draw.save_table(folder / f"{figure_name}_cells.csv", table(results, bases))
 
 
+def _bases(size: Size) -> tuple[str, ...]:
+    return ("g2", "s2", "g3") if size.every else ("g2", "s2")
+
+
 def figure7(results: Results, size: Size, folder: Path) -> None:
     """Densities under the base measures of the text and of the code."""
-    _figure(results, folder, "fig7", ("g2", "g3"), "Figure 7: smoothed histogram, n = 250, 28 draws")
+    _figure(results, folder, "fig7", _bases(size), "Figure 7: smoothed histogram, n = 250, 28 draws")
 
 
 def figure8(results: Results, size: Size, folder: Path) -> None:
@@ -133,5 +138,5 @@ def figure8(results: Results, size: Size, folder: Path) -> None:
     _figure(results, folder, "fig8", ("g90",), "Figure 8: smoothed histogram, base measure Gamma(90, 2)")
 
 
-CELLS = {"fig7": lambda size: _cells(size, ("g2", "g3")), "fig8": lambda size: _cells(size, ("g90",))}
+CELLS = {"fig7": lambda size: _cells(size, _bases(size)), "fig8": lambda size: _cells(size, ("g90",))}
 DRAW = {"fig7": figure7, "fig8": figure8}
