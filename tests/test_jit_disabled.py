@@ -20,7 +20,7 @@ RUNS: dict[str, tuple[int, int, float, float | tuple[float, float]]] = {
     "dirichlet": (14, 12, 0.0, 1.0),
     "pitman-yor": (14, 12, 0.3, (2.0, 1.0)),
     "dirichlet-gamma": (14, 12, 0.0, (2.0, 1.0)),
-    "blocks": (300, 2, 0.0, 1.0),
+    "blocks": (600, 2, 0.0, 1.0),
 }
 # other kernels and releases, each with one sampler: model, release, records where the release does not tell
 GRID = np.linspace(-3.5, 3.5, 14)

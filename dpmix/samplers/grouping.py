@@ -38,14 +38,15 @@ def group_records(start, stop, state, x):
 
 @njit
 def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
-    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` holds BLOCK values.
+    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` is for densities.
 
     Densities are multiplied up and their logarithm taken where the product nears the ends of a double.
     """
     total = 0.0
     product = 1.0
-    for low in range(start, stop, BLOCK):
-        high = min(low + BLOCK, stop)
+    size = len(scratch)
+    for low in range(start, stop, size):
+        high = min(low + size, stop)
         fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
         for b in range(high - low):
             value = scratch[b]
