@@ -23,7 +23,7 @@ LEVEL = 2e-6
 
 
 def params(cases: list[Any], quick: set[Any]) -> list[Any]:
-    """Return `cases` for pytest, those not in `quick` marked matrix: compiling each takes most of the time."""
+    """Return `cases` for pytest, those not in `quick` marked matrix: compiling takes most of the time."""
     if not quick <= set(cases):
         raise ValueError(f"no cases: {quick - set(cases)}")
     return [pytest.param(*case, marks=() if case in quick else pytest.mark.matrix) for case in cases]

@@ -47,7 +47,7 @@ def test_the_noise_of_the_papers_code_does_not_reach_its_delta():
     noisy |= {"density": {"grid": grid, "mean": truth.density("three_gaussians", grid)}}
     noisy |= {"mechanism": {"scale": [gaussian.classical_scale(10.0, 0.1)]}}
     (row,) = gaussian.table({gaussian.name("classical", 10.0, 0.1, "neal3"): noisy})
-    assert row["private"] is False
+    assert not row["reaches_delta"]
     assert row["actual_delta"] == pytest.approx(0.41, abs=0.01)
     assert row["hellinger_to_truth"] == pytest.approx(0.0, abs=0.02)
 

@@ -103,6 +103,7 @@ def table(results: Results) -> list[dict[str, Any]]:
         for sampler in samplers:
             result = results[name(noise, sampler)]
             density = result["density"]
+            masses = np.trapezoid(density["mean"], x) * np.trapezoid(plain["mean"], x)
             overlap = np.trapezoid(np.sqrt(np.array(density["mean"]) * np.array(plain["mean"])), x)
             baseline = "baseline" in density
             rows.append(
@@ -111,7 +112,7 @@ def table(results: Results) -> list[dict[str, Any]]:
                     "sampler": sampler,
                     "scale": result["mechanism"].get("scale", [0.0])[0] if noise != "none" else 0.0,
                     "hellinger_to_truth": truth.distance(result, DATA),
-                    "hellinger_to_no_noise": float(np.sqrt(max(0.0, 1.0 - overlap))),
+                    "hellinger_to_no_noise": float(np.sqrt(max(0.0, 1.0 - overlap / np.sqrt(masses)))),
                     "band_width": float(np.trapezoid(np.subtract(density["upper"], density["lower"]), x)),
                     "kde_hellinger_to_truth": truth.distance(result, DATA, "baseline") if baseline else None,
                     "kde_modes": len(truth.modes(result, "baseline")) if baseline else None,
