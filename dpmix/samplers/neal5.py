@@ -77,11 +77,13 @@ def _scan(state, channel, kernel, mixing, rng, m):
             state.counts[h] = 0
         for a in range(m):
             values[a] = draw_record(kernel, rng, state.theta, h)
-        density, present = odds(channel, kernel, state, i, values)
+        density, present = odds(channel, kernel, i, state.z[i], state.estimate[i], values)
         state.floats[PROPOSED] += 1.0
         if rng.random() * present < density:
             state.floats[ACCEPTED] += 1.0
-            keep(channel, kernel, state, i, values, density)
+            keep(channel, kernel, i, values)
+            state.estimate[i] = density
+            state.latent[i * m : (i + 1) * m] = values
             if h != own:
                 if state.counts[h] == 0:
                     state.ints[OCCUPIED] += 1

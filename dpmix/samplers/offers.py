@@ -28,26 +28,27 @@ def estimate(channel, kernel, z, values):
 
 
 @dispatch()
-def odds(channel, kernel, state, i, values):
-    """Return the density of the release with `values` for record i, and without."""
+def odds(channel, kernel, i, z, present, values):
+    """Return the density of the release with `values` for record i, and without.
+
+    Records that are released on their own have a value z, and the density `present` of what they hold now.
+    """
 
 
 @dispatch()
-def keep(channel, kernel, state, i, values, density):
-    """Put `values`, and the density that `odds` returned for them, in the state of record i."""
+def keep(channel, kernel, i, values):
+    """Account for `values` of record i in the channel's own variables."""
 
 
-def _odds_local(channel, kernel, state, i, values):
-    return estimate(channel, kernel, state.z[i], values), state.estimate[i]
+def _odds_local(channel, kernel, i, z, present, values):
+    return estimate(channel, kernel, z, values), present
 
 
-def _keep_local(channel, kernel, state, i, values, density):
-    m = len(values)
-    state.estimate[i] = density
-    state.latent[i * m : (i + 1) * m] = values
+def _keep_local(channel, kernel, i, values):
+    """Do nothing: the channel has none."""
 
 
-def _odds_global(channel, kernel, state, i, values):
+def _odds_global(channel, kernel, i, z, present, values):
     old, new = channel.bins[i], bin_of(channel, value(kernel, values[0]))
     if old == new:
         return 1.0, 1.0
@@ -57,11 +58,10 @@ def _odds_global(channel, kernel, state, i, values):
     return math.exp(min(change, 700.0)), 1.0
 
 
-def _keep_global(channel, kernel, state, i, values, density):
+def _keep_global(channel, kernel, i, values):
     channel.counts[channel.bins[i]] -= 1
     channel.bins[i] = bin_of(channel, value(kernel, values[0]))
     channel.counts[channel.bins[i]] += 1
-    state.latent[i] = values[0]
 
 
 @dispatch()
@@ -100,9 +100,10 @@ def _move_global(channel, kernel, state, rng, start, stop):
     proposal = state.latent[:1].copy()
     for i in range(start, stop):
         proposal[0] = draw_record(kernel, rng, state.theta, state.labels[i])
-        ratio, _ = odds(channel, kernel, state, i, proposal)
+        ratio, _ = odds(channel, kernel, i, state.z[i], 1.0, proposal)
         if rng.random() < ratio:
-            keep(channel, kernel, state, i, proposal, ratio)
+            keep(channel, kernel, i, proposal)
+            state.latent[i] = proposal[0]
             accepted += 1
     return accepted
 
