@@ -118,7 +118,7 @@ COMPILED: list[tuple[tuple[str, str, str, str], dict[str, tuple[str, ...]]]] = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(("case", "dims"), COMPILED, ids=["-".join(case) for case, _ in COMPILED])
 def test_chains_files_of_every_kernel_open_in_xarray_and_arviz(
     case: tuple[str, str, str, str], dims: dict[str, tuple[str, ...]], tmp_path: Path

@@ -28,8 +28,15 @@ def _run(*arguments: object) -> str:
     return done.stdout
 
 
+FIRST = ("faithful_laplace", "faithful_wavelet", "faithful_columns", "galaxies_gaussian", "three_gaussians")
+SPECS = [
+    pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
+    for path in SHIPPED
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SPECS)
 def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> None:
     release, chains = tmp_path / "release.h5", tmp_path / "chains.h5"
     summary, report = tmp_path / "summary.h5", tmp_path / "report.html"
