@@ -48,7 +48,9 @@ def test_posterior_under_the_truncated_base_is_exact(
 ) -> None:
     model = Model(("gaussian", SD[noise]), base(noise), discount, alpha, "truncated")
     seed = [21, CASES.index((sampler, noise, discount, alpha))]
-    gaps = posterior_gaps(sampler, model, cases.Z, *exact(noise, discount, alpha), seed)
+    # one cluster has probability 0.004 in the first case: its batch means are skewed unless batches are long
+    draws = 48_000 if sampler == "split_merge" else 12_000
+    gaps = posterior_gaps(sampler, model, cases.Z, *exact(noise, discount, alpha), seed, draws=draws)
     assert max(gaps.values()) < 1.0, gaps
 
 
