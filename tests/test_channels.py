@@ -154,7 +154,7 @@ def test_conjugate_draws(values: list[float]) -> None:
         for v in values:
             tally(kernel, theta, 0, v, stats_)
         if n:
-            draw_posterior(kernel, rng, n, stats_, 0, theta)
+            draw_posterior(kernel, rng, n, stats_, 0, theta, np.zeros(3))
         else:
             draw_prior(kernel, rng, theta, 0)
         out[:, t] = theta[:, 0]
