@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dpmix._jit import dispatch, njit
+from dpmix.mixing import draw_concentration
 from dpmix.samplers.record import record
-from dpmix.samplers.state import ACCEPTED, ADAPTING, DONE, PROPOSED
+from dpmix.samplers.state import ACCEPTED, ADAPTING, CONCENTRATION, DONE, OCCUPIED, PROPOSED
 
-__all__ = ["FULL", "STEP", "run", "sweep"]
+__all__ = ["FULL", "STEP", "move_concentration", "run", "sweep"]
 
 FULL = 2  # what `run` returns when the output has no room for a draw
 # plan, an integer array: sweeps done, sweeps between saved draws, sweeps before the first, draws saved in
@@ -17,6 +18,13 @@ STEP, THIN, SKIP, SAVED, PENDING = 0, 1, 2, 3, 4
 @dispatch(on=2)
 def sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     """Move the state by one sweep that leaves the posterior invariant; DONE, or GROW to be called again."""
+
+
+@njit
+def move_concentration(state, mixing, rng):
+    """Move the concentration given the present partition."""
+    alpha, k = state.floats[CONCENTRATION], state.ints[OCCUPIED]
+    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, alpha, len(state.labels), k)
 
 
 @njit

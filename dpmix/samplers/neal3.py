@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.mixing import draw_concentration
-from dpmix.samplers.base import sweep
+from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
     add_value,
@@ -115,10 +114,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
         return GROW
     sort_by_size(state)
     update_parameters(executor, state, state.z, channel, kernel, rng)
-    k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(
-        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
-    )
+    move_concentration(state, mixing, rng)
     return DONE
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from dpmix._jit import njit
 from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
-from dpmix.mixing import draw_concentration
-from dpmix.samplers.base import sweep
+from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.state import (
@@ -114,10 +113,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
         return GROW
     _draw_parameters(state, kernel, rng, algorithm.auxiliary)
     sort_by_size(state)
-    k = state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(
-        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
-    )
+    move_concentration(state, mixing, rng)
     return DONE
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from dpmix._jit import njit
 from dpmix.channels import augment, fill_marginal, log_marginal
 from dpmix.kernels import draw_prior
-from dpmix.mixing import draw_concentration
-from dpmix.samplers.base import sweep
+from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import (
@@ -155,9 +154,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     update_parameters(executor, state, state.z, channel, kernel, rng)
     k = state.ints[OCCUPIED]
     augment(channel, kernel, rng, state.z, state.theta, state.labels, state.order, k)
-    state.floats[CONCENTRATION] = draw_concentration(
-        rng, mixing, state.floats[CONCENTRATION], len(state.labels), k
-    )
+    move_concentration(state, mixing, rng)
     return DONE
 
 

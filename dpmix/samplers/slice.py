@@ -19,8 +19,7 @@ import numpy as np
 
 from dpmix._jit import dispatch, njit
 from dpmix.kernels import draw_prior
-from dpmix.mixing import draw_concentration
-from dpmix.samplers.base import sweep
+from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
 from dpmix.samplers.state import (
@@ -195,9 +194,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     list_occupied(state, places)
     sort_by_size(state)
     update_latent_and_parameters(algorithm.latent, executor, state, channel, kernel, rng)
-    k = state.ints[OCCUPIED]
-    alpha = state.floats[CONCENTRATION]
-    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, alpha, len(state.labels), k)
+    move_concentration(state, mixing, rng)
     return DONE
 
 
