@@ -52,38 +52,6 @@ def test_unavailable_models_are_refused_by_name(model: dict[str, Any]) -> None:
     assert " is not available in this version of dpmix" in message(source={"model": model})
 
 
-@pytest.mark.parametrize(
-    "synthesis",
-    [
-        {
-            "kind": "pitman_yor",
-            "discount": 0.0,
-            "concentration": 1.0,
-            "records": "auto",
-            "epsilon": 1,
-            "delta": 0.01,
-        },
-        {"kind": "dirichlet_multinomial", "records": 10},
-        {"kind": "perturbed_histogram", "bins": 4},
-        {"kind": "smoothed_histogram", "bins": 4},
-    ],
-    ids=lambda synthesis: synthesis["kind"],
-)
-def test_synthesis_is_refused_by_name(synthesis: dict[str, Any]) -> None:
-    kind = synthesis["kind"]
-    assert message(source={"synthesis": synthesis}) == (
-        f"synthesis.kind: {kind} is not available in this version of dpmix"
-    )
-    assert "must be auto or a whole number" in str(
-        pytest.raises(SpecError, load_spec, {"synthesis": {**synthesis, "records": "all"}}).value
-    )
-
-
-def test_categories_are_refused() -> None:
-    data = {"path": "x.csv", "column": "x", "categories": ["a", "b"]}
-    assert message(source={"data": data}) == "data.categories: not available in this version of dpmix"
-
-
 def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
     assert len(set(NOT_YET)) == len(NOT_YET)
     for key, kind in NOT_YET:

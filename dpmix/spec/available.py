@@ -32,11 +32,6 @@ NOT_YET: Final[tuple[tuple[str, str], ...]] = (
     ("sampler.kind", "replicated"),
     ("sampler.kind", "abc"),
     ("sampler.kind", "normal_approximation"),
-    ("synthesis.kind", "pitman_yor"),
-    ("synthesis.kind", "dirichlet_multinomial"),
-    ("synthesis.kind", "perturbed_histogram"),
-    ("synthesis.kind", "smoothed_histogram"),
-    ("data.categories", "*"),
 )
 """Key path and value of what is not available; ``*`` stands for any value that is given."""
 

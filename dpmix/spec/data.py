@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
     Integer,
     Listed,
+    Pair,
     Section,
     TablePath,
     Text,
@@ -31,10 +33,16 @@ def _category(value: object) -> object:
 
 
 Category = Annotated[str | int | float, BeforeValidator(_category)]
+Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
+
+
+def by_column(one: str, several: str) -> Discriminator:
+    """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
+    return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
 
 
 class ColumnsSection(Section):
-    """What ``data`` and ``release`` share: the names of the columns to take, one name or a list."""
+    """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
 
     columns: Names | None = Field(
         None, description="Names of the columns to take; for an npy file, of its columns in order."
@@ -42,6 +50,44 @@ class ColumnsSection(Section):
     column: Text | None = Field(
         None, description="Name of the one column to take, short for columns: [name]."
     )
+    domain: (
+        Annotated[
+            Annotated[Domain, Tag("pairs")] | Annotated[dict[Text, Pair], Tag("named")],
+            by_column("pairs", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Public bounds [lo, hi], one pair per column, or by name of column; never read off the "
+        "data.",
+    )
+    categories: (
+        Annotated[
+            Annotated[Categories, Tag("list")] | Annotated[dict[Text, Categories], Tag("named")],
+            by_column("list", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Public categories of a column that is not numeric, or of several by name of column.",
+    )
+
+    @property
+    def pairs(self) -> tuple[tuple[float, float], ...] | None:
+        """Public bounds of each column, None where a column has none."""
+        return self.domain if isinstance(self.domain, tuple) else None
+
+    def bounds_of(self, index: int) -> tuple[float, float] | None:
+        """Return the public bounds of a column, None where it has none."""
+        if isinstance(self.domain, Mapping):
+            return self.domain.get((self.columns or ())[index])
+        return None if self.domain is None else self.domain[index]
+
+    def categories_of(self, index: int) -> tuple[str | int | float, ...] | None:
+        """Return the public categories of a column, None where it has none."""
+        if isinstance(self.categories, Mapping):
+            return self.categories.get((self.columns or ())[index])
+        return self.categories
 
     @model_validator(mode="after")
     def _settle_columns(self) -> ColumnsSection:
@@ -51,7 +97,37 @@ class ColumnsSection(Section):
             self.settle(column=None, columns=(self.column,))
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             raise refusal("columns", "names a column twice")
+        self._settle_public()
         return self
+
+    def _settle_public(self) -> None:
+        """Check that bounds and categories are of columns that are there, and of each column one of them."""
+        for key in ("domain", "categories"):
+            named = getattr(self, key)
+            if isinstance(named, Mapping):
+                for name in named:
+                    if name not in (self.columns or ()):
+                        known = ", ".join(self.columns or ()) or "none"
+                        raise refusal(f"{key}.{name}", f"no such column; columns names {known}")
+        if isinstance(self.domain, Mapping) and set(self.domain) == set(self.columns or ()):
+            self.settle(domain=tuple(self.domain[name] for name in self.columns or ()))
+        lists = self.categories
+        if isinstance(lists, tuple):
+            if self.columns is not None and len(self.columns) != 1:
+                raise refusal(
+                    "categories", f"is one list for {len(self.columns)} columns; give {{column: [..], ..}}"
+                )
+            lists = {"": lists}
+            if self.domain is not None:
+                raise refusal("categories", "give either domain or categories, not both")
+        for name, names in (lists or {}).items():
+            key = f"categories.{name}".rstrip(".")
+            if len({str(category) for category in names}) < len(names):
+                raise refusal(key, "names a category twice")
+            if isinstance(self.domain, tuple) or name in (self.domain or ()):
+                raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.domain, tuple):
+            check_pairs("domain", self.domain, self.columns)
 
 
 class DataSpec(ColumnsSection):
@@ -60,13 +136,9 @@ class DataSpec(ColumnsSection):
     path: TablePath | None = Field(
         None, description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec."
     )
-    domain: Domain | None = Field(
-        None, description="Public bounds [lo, hi], one pair per column; never read off the data."
-    )
-    categories: Annotated[tuple[Category, ...], Listed, Field(min_length=2)] | None = Field(
-        None, description="Public categories of a column that is not numeric."
-    )
-    simulate: Literal["three_gaussians", "three_betas", "waiting_times"] | None = Field(
+    simulate: (
+        Literal["three_gaussians", "three_betas", "waiting_times", "dyadic_geometric", "beta_grid"] | None
+    ) = Field(
         None,
         description="Name of a simulated data set that stands in for path; all results are marked simulated.",
     )
@@ -92,11 +164,6 @@ class DataSpec(ColumnsSection):
                 raise refusal("columns", f"missing; name the columns of {self.path.name} to take")
         elif self.n is None:
             raise refusal("n", "missing; say how many records to simulate")
-        if self.domain is not None and self.categories is not None:
-            raise refusal("categories", "give either domain or categories, not both")
-        if self.categories is not None and len(set(self.categories)) < len(self.categories):
-            raise refusal("categories", "names a category twice")
-        check_pairs("domain", self.domain, self.columns)
         return self
 
 

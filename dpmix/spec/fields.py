@@ -179,6 +179,14 @@ Domain = Annotated[
 """Public bounds, one (lo, hi) per column; a lone pair is taken for one column."""
 
 
+def _pair(value: tuple[float, float]) -> tuple[float, float]:
+    return _bounds((value,))[0]
+
+
+Pair = Annotated[tuple[Number, Number], Listed, AfterValidator(_pair)]
+"""Public bounds (lo, hi) of one column."""
+
+
 def _path(value: object, info: ValidationInfo) -> object:
     """Resolve a relative path against the folder of the spec."""
     if isinstance(value, Path):

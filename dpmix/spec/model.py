@@ -10,13 +10,16 @@ from pydantic import ConfigDict, Field, Tag, model_validator
 from dpmix.spec.fields import (
     FilePath,
     Listed,
+    NonNegative,
     Number,
     Positive,
     Section,
+    Text,
     chosen_by,
     number_or_mapping,
     refusal,
 )
+from dpmix.spec.synthesis import Bases
 
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
@@ -124,6 +127,10 @@ def _positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
     return True
 
 
+Probabilities = Annotated[tuple[NonNegative, ...], Listed, Field(min_length=2)]
+Thresholds = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
+
+
 class _MixtureFields(Section):
     kind: Literal["mixture"] = Field(
         "mixture", description="A mixture over a Dirichlet or Pitman-Yor process."
@@ -173,13 +180,45 @@ MixtureSpec = Annotated[
 
 
 class DiscreteModel(Section):
-    """A Dirichlet process on discrete values, given a synthetic or histogram release."""
+    """A Dirichlet or Pitman-Yor process on discrete values, given a synthetic or histogram release."""
 
     kind: Literal["discrete"] = Field(description="The model.")
-    concentration: Positive = Field(1.0, description="Concentration of the process.")
-    base: Vector | None = Field(
-        None, description="Base probabilities of the categories; uniform where left out."
+    concentration: Number | None = Field(
+        None, description="Concentration of the process; the release's own, or 1, where left out."
     )
+    discount: Annotated[Number, Field(ge=0, lt=1)] | None = Field(
+        None, description="Discount of the process; the release's own, or 0, where left out."
+    )
+    base: (
+        Annotated[
+            Annotated[Probabilities, Tag("vector")] | Annotated[Bases, Tag("bases")],
+            number_or_mapping("vector", "bases"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Base measure: probabilities of the cells or categories, or a distribution of numeric "
+        "columns; the release's own, or uniform, where left out.",
+    )
+    tail: (
+        Annotated[
+            Annotated[Thresholds, Tag("list")] | Annotated[dict[Text, Thresholds], Tag("named")],
+            number_or_mapping("list", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Thresholds t of the tail probabilities Pr(X > t), or by name of column; the quarters of "
+        "the bounds where left out.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> DiscreteModel:
+        discount = self.discount or 0.0
+        if self.concentration is not None and not self.concentration > -discount:
+            bound = f"-model.discount ({-discount:g})" if discount > 0 else "0"
+            raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
+        return self
 
 
 class MultinomialModel(Section):

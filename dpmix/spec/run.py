@@ -56,10 +56,10 @@ class RunSpec(Section):
         mechanism, data = self.mechanism, self.data
         if mechanism is None:
             return
-        if mechanism.domain is None and data is not None and data.domain is not None:
-            mechanism.settle(domain=data.domain)
+        if mechanism.domain is None and data is not None and data.pairs is not None:
+            mechanism.settle(domain=data.pairs)
         elif mechanism.domain is not None and data is not None:
-            if data.domain is not None and data.domain != mechanism.domain:
+            if data.domain is not None and data.pairs != mechanism.domain:
                 raise refusal("mechanism.domain", "differs from data.domain; give the public bounds once")
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
         if mechanism.domain is None and mechanism.kind in _BOUNDED:
