@@ -30,7 +30,7 @@ class Release:
     values : ndarray of float64, shape (n, d)
         One row per record, one column per column of the data, in the units of the data; a wavelet's Haar
         coefficients, in (j, k) order; a binomial's count. Of a global release: its draws (k, 1), or the
-        noisy counts of its bins (m, 1).
+        noisy counts of its bins (m, 1), or its synthetic records (m, d), with codes 0, 1, .. for labels.
     columns : tuple of str
         Names of the d columns.
     mechanism : dict
@@ -38,7 +38,8 @@ class Release:
         one number for all coefficients or counts; empty where there is none), ``domain`` (list of [lo, hi],
         or null), ``calibration``, ``requested``, ``granularity``, and the mechanism's own: ``levels``;
         ``trials`` and ``weight``; ``bins``, ``draws`` and ``weight``; ``bins`` and ``noise``. ``kind`` is
-        ``"none"`` for unprotected values.
+        ``"none"`` for unprotected values, and ``"synthetic"`` for synthetic records, of a ``generator`` with
+        its own settings and the public ``columns``.
     epsilon, delta, rho : float or None
         Total guarantee over a record's columns; None where it does not apply or is not known.
     n : int
@@ -55,6 +56,9 @@ class Release:
         Time, ISO 8601 in UTC.
     dpmix_version : str
         The version that made it.
+    labels : tuple
+        For each column the labels that the codes in `values` stand for, None for numbers; empty where all
+        columns are numbers.
     """
 
     values: NDArray[np.float64]
@@ -70,6 +74,7 @@ class Release:
     simulated: bool = False
     created_at: str = field(default_factory=_now)
     dpmix_version: str = dpmix.__version__
+    labels: tuple[tuple[str, ...] | None, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
@@ -78,6 +83,8 @@ class Release:
         rows = self.n if self.trust == "local" else len(self.values)
         if self.values.shape != (rows, len(self.columns)) or self.n < 1:
             raise ValueError(f"values of shape {self.values.shape}, n = {self.n}, columns {self.columns}")
+        if self.labels and len(self.labels) != len(self.columns):
+            raise ValueError(f"labels of {len(self.labels)} columns for {len(self.columns)}")
 
     def __repr__(self) -> str:
         """Show everything but the values."""

@@ -13,11 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 ADDITIVE = ("laplace", "gaussian")
-GLOBAL = ("smoothed_histogram", "perturbed_histogram")
+GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic")
+GENERATORS = (
+    "pitman_yor",
+    "dirichlet_multinomial",
+    "perturbed_histogram",
+    "smoothed_histogram",
+    "posterior_predictive",
+)
 
 
 def trust_of(kind: str) -> str:
-    """Return who is trusted under a mechanism: ``"global"`` for the histograms, else ``"local"``."""
+    """Return who is trusted: ``"global"`` for histograms and synthetic records, else ``"local"``."""
     return "global" if kind in GLOBAL else "local"
 
 

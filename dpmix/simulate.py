@@ -13,6 +13,7 @@ THREE_BETAS = ((5.0, 50.0), (50.0, 50.0), (50.0, 5.0))
 WAITING_TIMES_DOMAIN = (4.49, 7.6)
 WAITING_TIMES = ((4.85, 0.2), (5.9, 0.5))  # mean and standard deviation of the components
 WAITING_TIMES_WEIGHTS = (0.6, 0.4)
+DYADIC_SUCCESS = 0.1
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -79,6 +80,56 @@ def waiting_times(n: int, rng: np.random.Generator) -> Floats:
     return _waiting_times(n, rng)[0]
 
 
+def dyadic_geometric(n: int, rng: np.random.Generator) -> Floats:
+    """Draw from a geometric distribution over the dyadic midpoints 1/2, 1/4, 3/4, 1/8, 3/8, .. of [0, 1].
+
+    The k-th midpoint, by increasing resolution, has probability 0.1 0.9^(k - 1): repeated values, and a
+    long tail of rare ones. After Appendix C.2 of the paper on synthesis by Pitman-Yor processes.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 1)
+    """
+    k = rng.geometric(DYADIC_SUCCESS, n)
+    level = np.floor(np.log2(k))
+    return np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1))[:, None]
+
+
+def beta_grid(n: int, rng: np.random.Generator) -> Floats:
+    """Draw from the midpoints of 100 cells of [0, 1], weighted by 0.7 Beta(2, 8) + 0.3 Beta(8, 3).
+
+    After Appendix C.1 of the paper on synthesis by Pitman-Yor processes, which weights a regular grid by a
+    mixture of two betas.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 1)
+    """
+    grid, weights = beta_grid_law()
+    return rng.choice(grid, n, p=weights)[:, None]
+
+
+def beta_grid_law() -> tuple[Floats, Floats]:
+    """Return the points of `beta_grid` and their probabilities, shape (100,) each."""
+    grid = (np.arange(100) + 0.5) / 100
+    weights = 0.7 * 72 * grid * (1 - grid) ** 7 + 0.3 * 360 * grid**7 * (1 - grid) ** 2
+    return grid, weights / weights.sum()
+
+
 def _three_gaussians(n: int, rng: np.random.Generator) -> Drawn:
     parts = [(mean, 1.0) for mean in THREE_GAUSSIANS_MEANS]
     return _truncated(parts, None, THREE_GAUSSIANS_DOMAIN, n, rng)
@@ -126,6 +177,8 @@ SIMULATIONS: dict[str, Callable[[int, np.random.Generator], Floats]] = {
     "three_gaussians": three_gaussians,
     "three_betas": three_betas,
     "waiting_times": waiting_times,
+    "dyadic_geometric": dyadic_geometric,
+    "beta_grid": beta_grid,
 }
 
 

@@ -10,7 +10,7 @@ import difflib
 import gzip
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
+Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
 
 
 def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> Table:
@@ -74,6 +75,60 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> 
     return values, names
 
 
+def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tuple[str, ...], ...]:
+    """Read the named columns of a csv or csv.gz table as text, spaces around it taken off.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    columns : sequence of str
+        Names of the columns.
+    least : int
+        The smallest number of records that is accepted.
+
+    Returns
+    -------
+    tuple of tuple of str
+        The cells of each column.
+
+    Raises
+    ------
+    DataError
+        As `load_table`; for empty cells; for files of numbers alone.
+    """
+    if path.is_file() and not path.name.lower().endswith((".csv", ".csv.gz")):
+        raise DataError(
+            f"{path} holds numbers: give data.domain for {columns[0]}, or a csv file where it is a label"
+        )
+    if not path.is_file():
+        raise DataError(f"{path} {'is a directory, not a table' if path.is_dir() else 'does not exist'}")
+    try:
+        found = _text_columns(path, columns)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or 'the file is damaged'}") from None
+    if len(found[0]) < least:
+        records = f"{len(found[0])} record{'s' * (len(found[0]) != 1)}"
+        raise DataError(f"{path} has {records}; at least {least} are needed")
+    return found
+
+
+def _text_columns(path: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    found: list[list[str]] = [[] for _ in columns]
+
+    def take(record: int, line: int, cells: dict[str, str]) -> None:
+        for (name, cell), column in zip(cells.items(), found, strict=True):
+            text = cell.strip()
+            if not text:
+                raise DataError(
+                    f"{path}: the cell of column {name!r} in record {record} (line {line}) is empty"
+                )
+            column.append(text)
+
+    _read_csv(path, columns, take)
+    return tuple(tuple(column) for column in found)
+
+
 def _missing(path: Path, name: str, known: Sequence[str]) -> DataError:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if not close:
@@ -85,9 +140,25 @@ def _missing(path: Path, name: str, known: Sequence[str]) -> DataError:
 
 
 def _from_csv(path: Path, columns: Sequence[str] | None) -> Table:
+    rows: list[list[float]] = []
+
+    def take(record: int, line: int, cells: dict[str, str]) -> None:
+        row = [_cell(cell) for cell in cells.values()]
+        if None in row:
+            name, text = list(cells.items())[row.index(None)]
+            problem = "is empty" if not text.strip() else "is not a number"
+            raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
+        rows.append(row)  # type: ignore[arg-type]  # no None is left
+
+    names = _read_csv(path, columns, take)
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(names)), names
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None, take: Take) -> tuple[str, ...]:
+    """Hand over the wanted cells of each record with its number and line; return the names of the columns."""
     try:
         with _open_text(path) as stream:
-            return _parse_csv(path, csv.reader(stream, strict=True), columns)
+            return _parse_csv(path, csv.reader(stream, strict=True), columns, take)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path} is damaged or not a gzip file") from None
     except UnicodeDecodeError:
@@ -102,7 +173,12 @@ def _open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _parse_csv(path: Path, reader: Any, columns: Sequence[str] | None) -> Table:
+def _parse_csv(
+    path: Path,
+    reader: Any,
+    columns: Sequence[str] | None,
+    take: Take,
+) -> tuple[str, ...]:
     header = [cell.strip() for cell in next(reader, [])]
     if not any(header):
         raise DataError(f"{path} is empty: it has no header")
@@ -116,19 +192,13 @@ def _parse_csv(path: Path, reader: Any, columns: Sequence[str] | None) -> Table:
             if any(_is_number(cell) for cell in header):  # a record in its place must not be shown
                 raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
             raise _missing(path, name, header)
-    places = [header.index(name) for name in wanted]
-    rows: list[list[float]] = []
+    places = {name: header.index(name) for name in wanted}
     for record, line, cells in _records(reader):
         if len(cells) != len(header):
             where = f"record {record} (line {line}) has {len(cells)} cells"
             raise DataError(f"{path}: {where}, but the header has {len(header)}")
-        row = [_cell(cells[place]) for place in places]
-        if None in row:
-            name, cell = wanted[row.index(None)], cells[places[row.index(None)]]
-            problem = "is empty" if not cell.strip() else "is not a number"
-            raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
-        rows.append(row)  # type: ignore[arg-type]  # no None is left
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(wanted)), tuple(wanted)
+        take(record, line, {name: cells[place] for name, place in places.items()})
+    return tuple(wanted)
 
 
 def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:

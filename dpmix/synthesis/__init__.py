@@ -1,0 +1,1 @@
+"""Generators of synthetic records, their guarantees and their utility: the curator's side."""

@@ -1,0 +1,192 @@
+"""Confidential records of numbers and labels, as the generators of synthetic records take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, SpecError
+from dpmix.simulate import SIMULATIONS, generators
+from dpmix.spec import RunSpec
+from dpmix.spec.data import ColumnsSection
+from dpmix.tables import load_table, load_text
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is public of a column.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    bounds : (lo, hi) or None
+        Of a numeric column.
+    categories : tuple of str or None
+        Of a column of public categories. A column with neither holds free labels: text as it stands.
+    """
+
+    name: str
+    bounds: tuple[float, float] | None = None
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether its values are labels of which nothing is public."""
+        return self.bounds is None and self.categories is None
+
+    def describe(self) -> dict[str, object]:
+        """Return what is public, for JSON."""
+        found: dict[str, object] = {"name": self.name}
+        if self.bounds is not None:
+            found["domain"] = list(self.bounds)
+        elif self.categories is not None:
+            found["categories"] = list(self.categories)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Confidential records, or simulated ones.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The d columns.
+    values : ndarray of float64, shape (n, d)
+        Numbers within the bounds; codes of public categories, or of `labels`.
+    labels : tuple
+        For each column the text that its codes stand for, None for numbers. Those of free labels are
+        confidential.
+    clamped : tuple of int
+        How many numbers of each column were outside the bounds; the curator's to see.
+    rng : Generator or None
+        For simulated records, the generator that synthesis draws from; None for real ones.
+    """
+
+    columns: tuple[Column, ...]
+    values: Floats
+    labels: tuple[tuple[str, ...] | None, ...]
+    clamped: tuple[int, ...]
+    rng: np.random.Generator | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        """Show the shape, and no values."""
+        return f"Records(n={self.n}, columns={tuple(c.name for c in self.columns)})"
+
+
+def columns_of(section: ColumnsSection | None) -> tuple[Column, ...]:
+    """Return what a spec's section says of its columns.
+
+    Raises
+    ------
+    SpecError
+        When the section names no columns.
+    """
+    names: tuple[str, ...] = () if section is None or section.columns is None else section.columns
+    if section is None or not names:
+        raise SpecError("data.columns: missing; name the columns to synthesize")
+    found = []
+    for i, name in enumerate(names):
+        categories = section.categories_of(i)
+        texts = None if categories is None else tuple(str(c) for c in categories)
+        found.append(Column(name, section.bounds_of(i), texts))
+    return tuple(found)
+
+
+def load_records(spec: RunSpec) -> Records:
+    """Read, or simulate, the records of the section ``data``, numbers clamped to their public bounds.
+
+    Raises
+    ------
+    SpecError
+        When there is no such section, or it names no columns.
+    DataError
+        For what `load_table` refuses, fewer than two records, and labels that are not among the categories.
+    """
+    section = spec.data
+    if section is None:
+        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    if section.simulate is not None:
+        assert section.n is not None  # the spec requires it
+        if section.n < 2:
+            raise SpecError("data.n: at least 2 records are needed")
+        name = (section.columns or ("value",))[0]
+        if len(section.columns or (name,)) != 1 or section.categories is not None:
+            raise SpecError(f"data.columns: {section.simulate} has one column, of numbers")
+        if section.domain is None:
+            raise SpecError("data.domain: missing; give the public bounds (none are read off the data)")
+        draws, noise = generators(section.seed)
+        values = SIMULATIONS[section.simulate](section.n, draws)
+        bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
+        return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)
+    columns = columns_of(section)
+    assert section.path is not None  # the spec requires it
+    numeric = [column.name for column in columns if column.bounds is not None]
+    textual = [column.name for column in columns if column.bounds is None]
+    numbers = (
+        dict(zip(numeric, load_table(section.path, numeric, least=2)[0].T, strict=True)) if numeric else {}
+    )
+    texts = dict(zip(textual, load_text(section.path, textual, least=2), strict=True)) if textual else {}
+    parts, labels, outside = [], [], []
+    for column in columns:
+        if column.bounds is not None:
+            bounded, clamped = _clamped(numbers[column.name], column.bounds)
+            parts.append(bounded)
+            labels.append(None)
+            outside.append(clamped)
+            continue
+        codes, known = _coded(texts[column.name], column)
+        parts.append(codes)
+        labels.append(known)
+        outside.append(0)
+    if len({len(part) for part in parts}) > 1:
+        raise DataError(f"{section.path} changed while it was read")
+    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside))
+
+
+def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:
+    assert bounds is not None
+    low, high = bounds
+    outside = int(((values < low) | (values > high)).sum())
+    return np.clip(values, low, high) + 0.0, outside  # + 0.0 makes one zero of two
+
+
+def _coded(texts: tuple[str, ...], column: Column) -> tuple[Floats, tuple[str, ...]]:
+    """Return codes, and the labels that they stand for."""
+    if column.categories is None:
+        known, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        return codes.astype(np.float64), tuple(str(label) for label in known)
+    places = {label: code for code, label in enumerate(column.categories)}
+    for code, label in enumerate(column.categories):
+        number = _number(label)
+        if number is not None:
+            places.setdefault(number, code)  # type: ignore[arg-type]  # text and numbers side by side
+    found = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        code = places.get(text)
+        if code is None:
+            code = places.get(_number(text))  # type: ignore[arg-type]
+        if code is None:
+            raise DataError(
+                f"column {column.name!r} has a value in record {i + 1} that is none of data.categories; "
+                "list every category that may occur"
+            )
+        found[i] = code
+    return found, column.categories
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
