@@ -116,14 +116,39 @@ class SmoothedHistogram(OneColumn):
         if len(values) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
         edges = checked_edges(self.kind, self.domain[0], self.bins)
-        of_records = cell_of(values, edges)[integers(self.n, self.draws, source)]
-        uniform = bernoulli(self.weight.as_integer_ratio(), self.draws, source)
-        chosen = np.where(uniform, integers(self.bins, self.draws, source), of_records)
+        chosen = draw_cells(cell_of(values, edges), self.bins, self.weight, self.draws, source)
         left, right = edges[chosen], edges[chosen + 1]
         place = (integers(_GRID, self.draws, source) + 0.5) / _GRID
         inside = np.nextafter(right, -np.inf)
         drawn: NDArray[np.float64] = np.clip(left + place * (right - left), left, inside)
         return drawn[:, None]
+
+
+def draw_cells(
+    cells: NDArray[np.int64], bins: int, weight: float, draws: int, source: Source
+) -> NDArray[np.int64]:
+    """Draw bins from a smoothed histogram, exactly: any bin with probability `weight`, else a record's.
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (n,)
+        Bin of each record.
+    bins : int
+        Number of bins.
+    weight : float
+        Probability of a uniform draw.
+    draws : int
+        Number of draws.
+    source : callable
+        Gives this many random bytes.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws,)
+    """
+    of_records = cells[integers(len(cells), draws, source)]
+    uniform = bernoulli(weight.as_integer_ratio(), draws, source)
+    return np.where(uniform, integers(bins, draws, source), of_records)
 
 
 def smoothed_guarantee(bins: int, draws: int, n: int, weight: float) -> Guarantee:

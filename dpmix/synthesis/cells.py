@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
 """Cells of a numeric column where the spec does not say: of the only one, and of each of several."""
-MOST = 4_000_000
+MOST = 1_000_000
 """Cells at most: each of them takes noise."""
 
 
@@ -88,10 +88,6 @@ class Cells:
         assert bounds is not None  # numeric
         return checked_edges("a histogram", bounds, self.shape[index])
 
-    def of_records(self, records: Records) -> Ints:
-        """Return the cell of each record, shape (n,)."""
-        return self.of_values(records.values)
-
     def of_values(self, values: Floats) -> Ints:
         """Return the cell of each row of values and codes, shape (n,)."""
         found = np.zeros(len(values), dtype=np.int64)
@@ -103,7 +99,7 @@ class Cells:
 
     def counts(self, records: Records) -> Ints:
         """Return the number of records in each cell, shape (cells,)."""
-        return np.bincount(self.of_records(records), minlength=self.count).astype(np.int64)
+        return np.bincount(self.of_values(records.values), minlength=self.count).astype(np.int64)
 
     def draw_within(self, cells: Ints, rng: np.random.Generator) -> Floats:
         """Draw a record of each given cell: numbers uniform within it. Shape (m, d)."""

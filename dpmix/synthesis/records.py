@@ -137,7 +137,9 @@ def load_records(spec: RunSpec) -> Records:
         dict(zip(numeric, load_table(section.path, numeric, least=2)[0].T, strict=True)) if numeric else {}
     )
     texts = dict(zip(textual, load_text(section.path, textual, least=2), strict=True)) if textual else {}
-    parts, labels, outside = [], [], []
+    parts: list[Floats] = []
+    labels: list[tuple[str, ...] | None] = []
+    outside: list[int] = []
     for column in columns:
         if column.bounds is not None:
             bounded, clamped = _clamped(numbers[column.name], column.bounds)
@@ -166,22 +168,21 @@ def _coded(texts: tuple[str, ...], column: Column) -> tuple[Floats, tuple[str, .
     if column.categories is None:
         known, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
         return codes.astype(np.float64), tuple(str(label) for label in known)
-    places = {label: code for code, label in enumerate(column.categories)}
+    places: dict[str | float, int] = {label: code for code, label in enumerate(column.categories)}
     for code, label in enumerate(column.categories):
         number = _number(label)
         if number is not None:
-            places.setdefault(number, code)  # type: ignore[arg-type]  # text and numbers side by side
+            places.setdefault(number, code)
     found = np.empty(len(texts))
     for i, text in enumerate(texts):
-        code = places.get(text)
-        if code is None:
-            code = places.get(_number(text))  # type: ignore[arg-type]
-        if code is None:
+        number = _number(text)
+        code_of = places.get(text, -1 if number is None else places.get(number, -1))
+        if code_of < 0:
             raise DataError(
                 f"column {column.name!r} has a value in record {i + 1} that is none of data.categories; "
                 "list every category that may occur"
             )
-        found[i] = code
+        found[i] = code_of
     return found, column.categories
 
 

@@ -1,0 +1,71 @@
+"""Draws from the posterior predictive of a Dirichlet-multinomial over public cells (methods, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dpmix.privacy.accounting import Guarantee
+from dpmix.synthesis.cells import Cells
+from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
+from dpmix.synthesis.guarantee import dm_epsilon
+from dpmix.synthesis.records import Records
+from dpmix.synthesis.urn import draw_categories
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirichletMultinomial(Generator):
+    """Release m sequential draws of cells, cell j with weight n_j + a, a number uniform within its cell.
+
+    It is the Pitman-Yor predictive of discount -a and concentration K a over K categories. The release is
+    eps-DP with eps = log(1 + m/a), attained by m releases of a cell that only the replaced record is in.
+
+    Parameters
+    ----------
+    cells : Cells
+        The K public cells.
+    concentration : Fraction
+        Prior count a of each cell.
+    """
+
+    kind: ClassVar[str] = "dirichlet_multinomial"
+    cells: Cells
+    concentration: Fraction
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure epsilon, rounded up."""
+        return Guarantee(dm_epsilon(self.concentration, self.records), 0.0, None, "global")
+
+    def own(self) -> dict[str, Any]:
+        """Return cells and prior count."""
+        return {"bins": list(self.cells.shape), "concentration": float(self.concentration)}
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and cells, and the prior count."""
+        return {
+            "records": self.records,
+            "n": self.n,
+            "cells": self.cells.count,
+            "concentration": float(self.concentration),
+        }
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        return (
+            f"{self.records} draws from the posterior predictive of a Dirichlet-multinomial over "
+            f"{self.cells.count} cells, prior count {float(self.concentration):.6g} each"
+        )
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        drawn = draw_categories(
+            self.cells.of_values(records.values),
+            self.cells.count,
+            self.concentration,
+            self.records,
+            randomness.source,
+        )
+        values = self.cells.draw_within(drawn, randomness.generator())
+        return values, tuple(column.categories for column in self.columns)

@@ -1,0 +1,137 @@
+"""What a generator of synthetic records is."""
+
+from __future__ import annotations
+
+import abc
+import os
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.exact import Source
+from dpmix.release import Release
+from dpmix.synthesis.records import Column, Records
+
+Floats = NDArray[np.float64]
+Labels = tuple[tuple[str, ...] | None, ...]
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Where a release draws from: the operating system, or for simulations a seeded generator.
+
+    Parameters
+    ----------
+    seeded : Generator or None
+        None for real releases.
+    """
+
+    seeded: np.random.Generator | None = None
+
+    @property
+    def source(self) -> Source:
+        """Random bytes for what the guarantee rests on."""
+        return os.urandom if self.seeded is None else self.seeded.bytes
+
+    def generator(self) -> np.random.Generator:
+        """Return a generator for what follows from private or public values alone."""
+        return np.random.default_rng(int.from_bytes(self.source(32), "little"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generator(abc.ABC):
+    """A way of drawing synthetic records: its parameters are public, and it knows its own guarantee.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        What is public of the columns.
+    n : int
+        Number of confidential records.
+    records : int
+        Number of synthetic records m.
+    requested : dict
+        What was asked for, such as ``{"epsilon": 1.0, "delta": 0.01}``.
+    """
+
+    kind: ClassVar[str]
+    columns: tuple[Column, ...]
+    n: int
+    records: int
+    requested: dict[str, float] = field(default_factory=dict)
+
+    @property
+    @abc.abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Guarantee of all the records together."""
+
+    @abc.abstractmethod
+    def own(self) -> dict[str, Any]:
+        """Return what is public of this kind alone, for JSON."""
+
+    @abc.abstractmethod
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+
+    @abc.abstractmethod
+    def in_words(self) -> str:
+        """Say what is drawn, in one clause."""
+
+    @abc.abstractmethod
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records.
+
+        Parameters
+        ----------
+        records : Records
+            Confidential; n of them.
+        randomness : Randomness
+            Where to draw from.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, d), and labels by column
+            Numbers and codes; the text that codes stand for.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the generator, for JSON."""
+        return {
+            "kind": "synthetic",
+            "generator": self.kind,
+            "columns": [column.describe() for column in self.columns],
+            "records": self.records,
+            "requested": dict(self.requested),
+            "scale": [],
+        } | self.own()
+
+    def release(self, records: Records) -> Release:
+        """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.
+
+        Raises
+        ------
+        PrivacyError
+            When there are not as many records as the guarantee is for.
+        """
+        if records.n != self.n:
+            raise PrivacyError(f"the guarantee is for {self.n} records, not {records.n}")
+        values, labels = self.draw(records, Randomness(records.rng))
+        total = self.guarantee
+        return Release(
+            values=values,
+            columns=tuple(column.name for column in self.columns),
+            mechanism=self.describe(),
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=self.n,
+            adjacency=total.adjacency,
+            trust="global",
+            private=records.rng is None,
+            simulated=records.rng is not None,
+            labels=labels if any(names is not None for names in labels) else (),
+        )

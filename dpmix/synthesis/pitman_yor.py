@@ -1,0 +1,138 @@
+"""Draws from the posterior predictive of a Pitman-Yor process (methods, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmix.privacy.accounting import Guarantee
+from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
+from dpmix.synthesis.guarantee import (
+    global_delta,
+    largest_records,
+    rounded_up,
+    theorem_delta,
+    theorem_records,
+)
+from dpmix.synthesis.new_values import NewValues
+from dpmix.synthesis.records import Records
+from dpmix.synthesis.urn import draw_urn
+
+
+@dataclass(frozen=True, kw_only=True)
+class PitmanYor(Generator):
+    """Release m sequential draws from the predictive of PY(d, theta, P0) given the n confidential records.
+
+    A value of count n_j is drawn with weight n_j - d, a new one with weight theta + k d, and what is drawn
+    counts from then on. The urns of two neighbouring databases can be coupled so that each step differs with
+    probability at most 1/(theta + n + i): the release is (0, m/(theta + n + m - 1))-DP for every discount
+    0 <= d < 1, and at d = 0 no smaller delta holds. Values are republished verbatim; epsilon buys nothing.
+
+    Parameters
+    ----------
+    concentration, discount : Fraction
+        theta > -d and 0 <= d < 1, in whole numbers exactly as the spec writes them.
+    new_values : tuple of NewValues
+        Where new values of each column come from; of no account to the guarantee.
+    """
+
+    kind: ClassVar[str] = "pitman_yor"
+    concentration: Fraction
+    discount: Fraction
+    new_values: tuple[NewValues, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(0, delta), delta rounded up."""
+        delta = rounded_up(global_delta(self.n, self.concentration, self.records))
+        return Guarantee(0.0, delta, None, "global")
+
+    def own(self) -> dict[str, Any]:
+        """Return discount, concentration, base measures and grids."""
+        return {
+            "discount": float(self.discount),
+            "concentration": float(self.concentration),
+            "base": [new.describe_base() for new in self.new_values],
+            "snap": [None if new.grid is None else new.grid.describe() for new in self.new_values],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and deltas, the paper's theorem (at discount 0) beside the exact ones."""
+        found: dict[str, Any] = {"records": self.records, "n": self.n}
+        epsilon, delta = (
+            Fraction(repr(self.requested[key])) if key in self.requested else None
+            for key in ("epsilon", "delta")
+        )
+        if delta is not None:
+            found["records_largest"] = largest_records(self.n, self.concentration, delta)
+        if self.discount == 0 and epsilon is not None:
+            found["delta_theorem"] = theorem_delta(self.n, self.concentration, self.records, epsilon)
+            if delta is not None:
+                found["records_theorem"] = theorem_records(self.n, self.concentration, epsilon, delta)
+        return found
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        process = (
+            f"Dirichlet process of concentration {float(self.concentration):g}"
+            if self.discount == 0
+            else f"Pitman-Yor process of discount {float(self.discount):g}, "
+            f"concentration {float(self.concentration):g}"
+        )
+        return f"{self.records} draws from the posterior predictive of a {process}"
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        drawn = draw_urn(
+            self.n,
+            _firsts(records.values) if self.discount else np.ones(self.n, dtype=np.bool_),
+            self.concentration,
+            self.discount,
+            self.records,
+            randomness.source,
+        )
+        rng = randomness.generator()
+        old = drawn.source < self.n
+        values = np.empty((self.records, len(self.columns)))
+        labels: list[tuple[str, ...] | None] = []
+        for i, (column, new) in enumerate(zip(self.columns, self.new_values, strict=True)):
+            fresh = new.draw(drawn.new, rng)[drawn.source[~old] - self.n]
+            known = records.labels[i]
+            part = np.empty(self.records)
+            part[old] = records.values[drawn.source[old], i]
+            if known is not None and column.free:
+                part[~old] = len(known) + fresh
+                part, known = _released(part, known)
+            else:
+                part[~old] = fresh
+            values[:, i] = part
+            labels.append(known)
+        return values, tuple(labels)
+
+
+def _firsts(values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Mark one record of each distinct value, the first among them; shape (n,)."""
+    rows = values[:, 0] if values.shape[1] == 1 else values
+    found = np.zeros(len(values), dtype=np.bool_)
+    found[np.unique(rows, axis=0, return_index=True)[1]] = True
+    return found
+
+
+def _released(codes: Floats, known: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Return codes and names of the released labels, numbered by first appearance."""
+    kept, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    names = []
+    fresh = 0
+    for code in kept[order].astype(np.int64):
+        if code < len(known):
+            names.append(known[code])
+        else:
+            fresh += 1
+            names.append(f"new_category_{fresh}")
+    rank = np.empty(len(order))
+    rank[order] = np.arange(len(order))
+    return rank[places], tuple(names)
