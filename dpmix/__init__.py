@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from dpmix.api.fit import fit
     from dpmix.api.privatize import privatize
     from dpmix.api.summarize import summarize
+    from dpmix.api.synthesize import synthesize
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "calibrate", "fit", "privatize", "summarize"]
+__all__ = ["__version__", "calibrate", "fit", "privatize", "summarize", "synthesize"]
 
 
 def __getattr__(name: str) -> Any:

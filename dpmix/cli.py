@@ -203,6 +203,81 @@ def summarize(
 
 
 @app.command()
+def synthesize(
+    spec: Spec,
+    output: Annotated[
+        Path | None,
+        _output("Synthetic records to write: csv or csv.gz, with the guarantee in FILE.json, or h5."),
+    ] = None,
+    chains: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--chains",
+            metavar="FILE",
+            help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Curator: set kinds of synthesis side by side, and release nothing."),
+    ] = False,
+    runs: Annotated[
+        int | None, typer.Option("--runs", min=1, metavar="R", help="With --compare: runs of each kind.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --compare: print one JSON object.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
+    ] = None,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Release synthetic records: curator from the data, analyst with --chains from a fit."""
+    checked = _load(spec, set_)
+    if compare and chains:
+        raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
+    for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
+        if given is not None and not compare:
+            raise UsageError(f"{name}: goes with --compare")
+    if output is None and not compare:
+        raise UsageError("--output FILE: missing; name the file of the synthetic records")
+    source = checked.data.path if checked.data and not chains else None
+    outputs = [path for path in (output, report) if path is not None]
+    _check_files([spec, source, *(chains or [])], outputs, force)
+    import dpmix
+
+    if compare:
+        from dpmix.api.compare import compare as compare_kinds
+
+        if dry_run:
+            return _plan(checked, ("data", "synthesis"), "compare kinds of synthesis, and release nothing")
+        found = compare_kinds(checked, runs=runs, report=report, output=output, force=force, quiet=quiet)
+        _emit(json.dumps(found.to_json()) if as_json else found.to_text())
+        for path in outputs:
+            _say(f"wrote {path}, for the curator alone", quiet)
+        return
+    assert output is not None  # checked above
+    if chains:
+        from dpmix.api.predict import predict
+
+        if dry_run:
+            names = ", ".join(str(path) for path in chains)
+            return _emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
+        predict(chains, output, spec=checked, force=force, quiet=quiet)
+    else:
+        if dry_run:
+            from dpmix.api.synthesize import in_words, planned
+
+            words = in_words(planned(checked))
+            return _plan(checked, ("data", "synthesis"), f"release {words}", f"write {output}")
+        dpmix.synthesize(checked, output, force=force, quiet=quiet)
+    _say(f"wrote {output}", quiet)
+
+
+@app.command()
 def calibrate(
     spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
 ) -> None:

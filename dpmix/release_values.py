@@ -6,7 +6,7 @@ Errors name what is wrong, not the file: that is for the reader of the file to a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
     kind = mechanism["kind"]
     if kind == "none":
         return None
+    if kind == "synthetic":
+        return _synthetic_problem(mechanism)
     for key, least in _WHOLE.get(kind, {}).items():
         value = mechanism.get(key)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -80,6 +82,51 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _synthetic_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of a generator of synthetic records lacks."""
+    generator = mechanism.get("generator")
+    if generator not in GENERATORS:
+        return f"does not state its generator, one of {', '.join(GENERATORS)}"
+    columns = mechanism.get("columns")
+    if not isinstance(columns, list) or not columns:
+        return "does not describe its columns"
+    for part in columns:
+        if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
+            return "does not name every column"
+        pair, categories = part.get("domain"), part.get("categories")
+        if "domain" in part and not (
+            isinstance(pair, list) and len(pair) == 2 and all(map(_is_number, pair)) and pair[0] < pair[1]
+        ):
+            return f"does not state the bounds of {part['name']}"
+        if "categories" in part and not (
+            isinstance(categories, list) and categories and all(isinstance(c, str) for c in categories)
+        ):
+            return f"does not state the categories of {part['name']}"
+    numbers = _SYNTHETIC_NUMBERS.get(str(generator), ())
+    for key in numbers:
+        if not _is_number(mechanism.get(key)):
+            return f"does not state its {key}, a number"
+    if generator in ("dirichlet_multinomial", "perturbed_histogram", "smoothed_histogram"):
+        bins = mechanism.get("bins")
+        whole = isinstance(bins, list) and all(isinstance(b, int) and b > 0 for b in bins)
+        if not whole or len(bins) != len(columns):  # type: ignore[arg-type]  # a list, if whole
+            return "does not state its bins, one number per column"
+    scale, noise = mechanism.get("scale"), mechanism.get("noise")
+    if generator == "perturbed_histogram" or noise is not None:
+        if noise not in _NOISES:
+            return f"does not state its noise, one of {', '.join(_NOISES)}"
+        if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
+            return "does not state one noise scale"
+    return None
+
+
+_SYNTHETIC_NUMBERS = {
+    "pitman_yor": ("discount", "concentration"),
+    "dirichlet_multinomial": ("concentration",),
+    "smoothed_histogram": ("weight",),
+}
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -97,7 +144,11 @@ def width_of(mechanism: Mapping[str, Any], columns: int) -> int:
     return 2 ** (int(mechanism["levels"]) + 1) - 1 if mechanism["kind"] == "wavelet" else columns
 
 
-def value_problem(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> str | None:
+def value_problem(
+    mechanism: Mapping[str, Any],
+    values: NDArray[np.float64],
+    labels: Sequence[Sequence[str] | None] = (),
+) -> str | None:
     """Say why values cannot be a release of this mechanism; None where they can.
 
     Parameters
@@ -106,6 +157,8 @@ def value_problem(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> 
         As in `dpmix.release.Release`.
     values : ndarray of float64, shape (rows, columns)
         Finite.
+    labels : sequence
+        For each column of synthetic records the labels of its codes, None for numbers.
 
     Returns
     -------
@@ -121,6 +174,20 @@ def value_problem(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> 
                 f"has {_counted(columns, 'column')}, but a wavelet release of levels "
                 f"{mechanism['levels']} has {wanted}: one for each coefficient (j, k)"
             )
+        return None
+    if kind == "synthetic":
+        for i, part in enumerate(mechanism["columns"]):
+            names = labels[i] if labels else None
+            low, high = part["domain"] if names is None else (0, len(names) - 1)
+            column = values[:, i]
+            bad = (column < low) | (column > high)
+            what = f"lies outside [{low:g}, {high:g}]"
+            if names is not None:
+                bad |= column != np.floor(column)
+                what = "is no code of its labels"
+            problem = _first(bad, what, f"{part['name']}, record")
+            if problem is not None:
+                return problem
         return None
     if kind not in ("binomial", *GLOBAL):
         return None

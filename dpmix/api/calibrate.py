@@ -20,14 +20,16 @@ def calibrate(
     *,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Return the noise and the guarantee of a spec's mechanism.
+    """Return the noise and the guarantee of a spec's mechanism, of its synthesis, or of both.
 
-    No data are read, but for their number where the guarantee depends on it and the spec does not say it.
+    For a mechanism no data are read, but for their number where the guarantee depends on it and the spec does
+    not say it. For a synthesis see `dpmix.api.synthesize.calibrated`; where the spec has both sections its
+    figures are under ``synthesis``.
 
     Parameters
     ----------
     spec : dict, path or RunSpec
-        With a section ``mechanism`` and its public domain.
+        With a section ``mechanism`` and its public domain, or ``synthesis``.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     quiet : bool
@@ -52,6 +54,17 @@ def calibrate(
         When the number of records is needed and the data cannot be read.
     """
     checked = load_spec(spec, overrides)
+    if checked.synthesis is not None:
+        from dpmix.api.synthesize import calibrated
+
+        synthesis = calibrated(checked, quiet)
+        if checked.mechanism is None:
+            return synthesis
+        return _of_mechanism(checked, quiet) | {"synthesis": synthesis}
+    return _of_mechanism(checked, quiet)
+
+
+def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     mechanism = mechanism_of(checked)
     total = mechanism.guarantee
     found: dict[str, Any] = {"kind": mechanism.kind}

@@ -12,6 +12,7 @@ from dpmix.spec.mechanism import (
 )
 from dpmix.spec.model import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture
 from dpmix.spec.run import RunSpec
+from dpmix.spec.synthesis import SynthesisSection
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -24,6 +25,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
     if spec.mechanism is not None:
         lines["mechanism"] = _mechanism(spec.mechanism)
+    if spec.synthesis is not None:
+        lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
         lines["model"] = _mixture(spec.model)
     if spec.model is not None:
@@ -50,6 +53,15 @@ def _mechanism(mechanism: MechanismSection) -> str:
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
+
+
+def _synthesis(synthesis: SynthesisSection) -> str:
+    records = (
+        "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
+    )
+    given = {key: getattr(synthesis, key) for key in ("epsilon", "delta")}
+    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
 def _released(mechanism: MechanismSection) -> str:

@@ -60,6 +60,9 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         "column": Variable(("column",), np.array(release.columns)),
         "values": Variable((row, "column"), release.values),
     }
+    for i, names in enumerate(release.labels):
+        if names is not None:
+            variables[f"labels_{i}"] = Variable((f"code_{i}",), np.array(names))
     write_tree(path, Node(attrs, {}, {"release": Node(attrs, variables)}), force=force)
 
 
@@ -77,7 +80,9 @@ def read_release(path: str | Path) -> Release:
     attrs = node.attrs
     values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
+    labels = _labels(path, node, mechanism, columns)
     release = Release(
+        labels=labels,
         values=values,
         columns=columns,
         mechanism=mechanism,
@@ -97,7 +102,7 @@ def read_release(path: str | Path) -> Release:
             raise _bad(path, "private", "is true although the mechanism adds no noise")
     elif release.kind in ADDITIVE and len(release.scales) != len(columns):
         raise _bad(path, "mechanism", f"has {len(release.scales)} scales for {len(columns)} columns")
-    problem = value_problem(mechanism, values)
+    problem = value_problem(mechanism, values, labels)
     if problem is not None:
         raise _bad(path, "values", problem)
     warning = value_warning(mechanism, values, release.n)
@@ -106,6 +111,26 @@ def read_release(path: str | Path) -> Release:
     if release.adjacency != "replacement":
         raise _bad(path, "adjacency", "is not replacement, the only one known here")
     return release
+
+
+def _labels(
+    path: str | Path, node: Node, mechanism: Mapping[str, Any], columns: tuple[str, ...]
+) -> tuple[tuple[str, ...] | None, ...]:
+    """Return the labels of the codes of each column; empty where all columns are numbers."""
+    if mechanism["kind"] != "synthetic":
+        return ()
+    if [part["name"] for part in mechanism["columns"]] != list(columns):
+        raise _bad(path, "mechanism", "names other columns than the values have")
+    found: list[tuple[str, ...] | None] = []
+    for i, part in enumerate(mechanism["columns"]):
+        if "domain" in part:
+            found.append(None)
+            continue
+        stored = node.variables.get(f"labels_{i}")
+        if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:
+            raise _bad(path, f"labels_{i}", "does not name the labels of its column")
+        found.append(tuple(str(name) for name in stored.data))
+    return tuple(found) if any(names is not None for names in found) else ()
 
 
 def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str, rows: int) -> int:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.privacy.accounting import Guarantee
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
@@ -113,7 +114,13 @@ class PitmanYor(Generator):
         return values, tuple(labels)
 
 
-def _firsts(values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def distinct_counts(values: Floats) -> NDArray[np.int64]:
+    """Return the number of records of each distinct value, shape (k,)."""
+    rows = values[:, 0] if values.shape[1] == 1 else values
+    return np.asarray(np.unique(rows, axis=0, return_counts=True)[1], dtype=np.int64)
+
+
+def _firsts(values: Floats) -> NDArray[np.bool_]:
     """Mark one record of each distinct value, the first among them; shape (n,)."""
     rows = values[:, 0] if values.shape[1] == 1 else values
     found = np.zeros(len(values), dtype=np.bool_)

@@ -1,0 +1,252 @@
+"""`dpmix.synthesize`: from confidential records, or from chains, to synthetic records."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmix.api.calibrate import delta_warning
+from dpmix.errors import SpecError, UsageError
+from dpmix.release import Release, guarantee_in_words
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.synthesis import SynthesisSection
+from dpmix.store.synthetic import check_synthetic_output, write_synthetic
+from dpmix.synthesis.choose import generator_of
+from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
+from dpmix.synthesis.generator import Generator
+from dpmix.synthesis.instance import Instance, categories_instance, instance
+from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
+from dpmix.synthesis.records import Column, Records, columns_of, load_records
+
+__all__ = ["planned", "synthesize"]
+
+
+def synthesize(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    force: bool = False,
+    quiet: bool = False,
+) -> Release:
+    """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
+
+    What the guarantee rests on is drawn from the operating system's randomness and takes no seed. Simulated
+    data are synthesized from ``data.seed``, and the release says that it is simulated and not private.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With the sections ``data`` and ``synthesis``.
+    output : path, optional
+        File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    force : bool
+        Whether to overwrite.
+    quiet : bool
+        Say nothing but warnings on standard error.
+
+    Returns
+    -------
+    Release
+        Of kind ``synthetic``: the records and their guarantee, everything that may leave the curator.
+
+    Raises
+    ------
+    SpecError
+        When the spec is not one, or lacks what is needed.
+    DataError
+        When the data are not clean, or `output` cannot be written.
+    PrivacyError
+        When the guarantee cannot be met.
+    UsageError
+        When `output` exists and `force` is not given, or is the confidential file itself.
+    """
+    checked = load_spec(spec, overrides)
+    section = section_of(checked)
+    target = None if output is None else Path(output)
+    if target is not None:
+        final = check_synthetic_output(target, force=force)
+        if (
+            checked.data is not None
+            and checked.data.path is not None
+            and final == checked.data.path.resolve()
+        ):
+            raise UsageError(f"{output} is the confidential file itself; give another name")
+    n = _stated_n(checked)
+    if n is not None and checked.data is not None:  # what cannot be met is said before data are read
+        generator_of(section, _columns(checked), n)
+    records = load_records(checked)
+    _check_n(n, records.n)
+    generator = generator_of(section, records.columns, records.n)
+    release = generator.release(records)
+    if target is not None:
+        write_synthetic(target, release, force=force)
+    _tell(in_words(generator), quiet)
+    for column, count in zip(records.columns, records.clamped, strict=True):
+        if count:
+            outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
+            _tell(f"warning: {outside}, and clamped")
+    if release.simulated:
+        _tell("the data are simulated and their synthesis is seeded: this release is not private", quiet)
+    for text in cautions(generator):
+        _tell(text)
+    return release
+
+
+def planned(spec: RunSpec) -> Generator:
+    """Return the generator of a spec; data are read for their number alone, where the spec does not say it.
+
+    Raises
+    ------
+    SpecError, DataError, PrivacyError
+        As `synthesize`.
+    """
+    section = section_of(spec)
+    n = _stated_n(spec)
+    return generator_of(section, _columns(spec), load_records(spec).n if n is None else n)
+
+
+def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
+    """Return what `dpmix calibrate` prints of the section ``synthesis``.
+
+    Without ``data`` nothing confidential is read. With them, figures at the observed database stand beside
+    the guarantee; they are the curator's alone, as is said on standard error.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        Checked.
+    quiet : bool
+        Whether to keep remarks to oneself.
+
+    Returns
+    -------
+    dict
+        ``epsilon``, ``delta``, ``records`` and the other figures of the generator; with data
+        ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and ``instance``.
+
+    Raises
+    ------
+    SpecError, DataError, PrivacyError
+        As `synthesize`.
+    """
+    records = None if spec.data is None else load_records(spec)
+    if records is None:
+        generator = planned(spec)
+    else:
+        _check_n(_stated_n(spec), records.n)
+        generator = generator_of(section_of(spec), records.columns, records.n)
+    total = generator.guarantee
+    found: dict[str, Any] = {"kind": generator.kind}
+    found |= {k: v for k in ("epsilon", "delta", "rho") if (v := getattr(total, k)) is not None}
+    found |= generator.figures()
+    if records is not None:
+        own = at_instance(generator, records)
+        if own:
+            found |= own
+            _tell(
+                "note: the figures at the observed database (instance) depend on the confidential records: "
+                "they are for the curator alone, belong into no release, and decide nothing",
+                quiet,
+            )
+    for text in cautions(generator):
+        _tell(text, quiet)
+    return found
+
+
+def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
+    """Return the privacy loss at the observed database, of the kinds that have one; for the curator alone."""
+    if isinstance(generator, PitmanYor):
+        epsilon = generator.requested.get("epsilon", 0.0)
+        found = instance(
+            distinct_counts(records.values),
+            generator.discount,
+            generator.concentration,
+            generator.records,
+            epsilon,
+            rng=np.random.default_rng(0),  # simulates releases that nobody sees
+        )
+        return {"delta_instance": found.delta, "instance": _curators(found)}
+    if isinstance(generator, DirichletMultinomial):
+        cells = generator.cells
+        found = categories_instance(
+            cells.counts(records), cells.count, generator.concentration, generator.records
+        )
+        return {"epsilon_instance": found.epsilon, "instance": _curators(found)}
+    return {}
+
+
+def _curators(found: Instance) -> dict[str, Any]:
+    return {"curator_only": True, **dataclasses.asdict(found)}
+
+
+def in_words(generator: Generator) -> str:
+    """Say what is drawn and what that guarantees."""
+    total = generator.guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+    return f"{generator.in_words()}; {words}"
+
+
+def cautions(generator: Generator) -> list[str]:
+    """Say what whoever asked for this guarantee should know (methods, sections 1 and 5)."""
+    found = []
+    if isinstance(generator, PitmanYor):
+        share = generator.records / generator.n
+        times = f"with probability about {share:.2g}" if share < 1 else f"about {share:.3g} times each"
+        found.append(
+            f"note: this mechanism republishes every record verbatim {times} (records/n); whether that is "
+            "acceptable is not for epsilon to say"
+        )
+    warning = delta_warning(generator.guarantee.delta, generator.n)
+    return [*found, *([] if warning is None else [warning])]
+
+
+def section_of(spec: RunSpec) -> SynthesisSection:
+    """Return the section ``synthesis``.
+
+    Raises
+    ------
+    SpecError
+        When there is none.
+    """
+    if spec.synthesis is None:
+        raise SpecError(
+            "synthesis: missing; say how records are to be drawn, such as {kind: pitman_yor, delta: 0.01}"
+        )
+    return spec.synthesis
+
+
+def _stated_n(spec: RunSpec) -> int | None:
+    """Return the number of confidential records, where the spec says it."""
+    stated = section_of(spec).n
+    if spec.data is None:
+        if stated is None:
+            raise SpecError("synthesis.n: missing; without data, say of how many confidential records")
+        return stated
+    return spec.data.n if stated is None else stated
+
+
+def _check_n(stated: int | None, n: int) -> None:
+    if stated is not None and stated != n:
+        raise SpecError(f"synthesis.n: {stated}, but there are {n} records; leave it out, or correct it")
+
+
+def _columns(spec: RunSpec) -> tuple[Column, ...]:
+    if spec.data is not None and spec.data.simulate is not None:
+        return (Column((spec.data.columns or ("value",))[0], spec.data.bounds_of(0)),)
+    if spec.data is None:  # for a first look at what a guarantee costs
+        return (Column("value", (0.0, 1.0)),)
+    return columns_of(spec.data)
+
+
+def _tell(text: str, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

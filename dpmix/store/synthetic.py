@@ -1,0 +1,130 @@
+"""Files of synthetic records: CSV with the guarantee beside it, or a release file that holds both."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from dpmix.errors import DataError, UsageError
+from dpmix.release import Release
+from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.release import write_release
+
+__all__ = ["account", "beside", "check_synthetic_output", "read_account", "write_synthetic"]
+
+SUFFIXES = (".csv", ".csv.gz", ".h5")
+
+
+def beside(path: str | Path) -> Path:
+    """Return the file with the guarantee of a CSV file of synthetic records, ``<path>.json``."""
+    return Path(f"{path}.json")
+
+
+def check_synthetic_output(path: str | Path, *, force: bool = False) -> Path:
+    """Say before any work whether synthetic records may be written; return the resolved path.
+
+    Raises
+    ------
+    UsageError
+        When the suffix is none of csv, csv.gz and h5, or a file exists and `force` is not given.
+    DataError
+        When its directory does not exist.
+    """
+    name = str(path).lower()
+    if not name.endswith(SUFFIXES):
+        raise UsageError(f"{path}: synthetic records are written as {', '.join(SUFFIXES)}; choose one")
+    if not name.endswith(".h5"):
+        check_output(beside(path), force=force)
+    return check_output(path, force=force)
+
+
+def write_synthetic(path: str | Path, release: Release, *, force: bool = False) -> None:
+    """Write synthetic records with their guarantee, which is there before the records are.
+
+    Parameters
+    ----------
+    path : str or Path
+        A csv or csv.gz file, with the guarantee in `beside`; or an h5 file, which holds both.
+    release : Release
+        Of kind ``synthetic``.
+    force : bool
+        Whether to overwrite.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `check_synthetic_output`, and when a file cannot be written.
+    """
+    check_synthetic_output(path, force=force)
+    if str(path).lower().endswith(".h5"):
+        write_release(path, release, force=force)
+        return
+    text = _table(release).encode("utf-8")
+    if str(path).lower().endswith(".gz"):
+        text = gzip.compress(text, mtime=0)
+    write_bytes(beside(path), (json.dumps(account(release), indent=2) + "\n").encode("utf-8"), force=force)
+    write_bytes(path, text, force=force)
+
+
+def account(release: Release) -> dict[str, Any]:
+    """Return what is stated of a release beside its values, for strict JSON."""
+    infinite = release.epsilon is not None and release.epsilon == float("inf")
+    return {
+        "guarantee": release.guarantee_in_words(),
+        "epsilon": None if infinite else release.epsilon,
+        "delta": release.delta,
+        "rho": release.rho,
+        "adjacency": release.adjacency,
+        "trust": release.trust,
+        "n": release.n,
+        "private": release.private,
+        "simulated": release.simulated,
+        "mechanism": release.mechanism,
+        "created_at": release.created_at,
+        "dpmix_version": release.dpmix_version,
+    }
+
+
+def read_account(path: Path) -> dict[str, Any] | None:
+    """Return what `beside` says of a CSV file of synthetic records, None where there is no such file.
+
+    Raises
+    ------
+    DataError
+        When it is there and cannot be read.
+    """
+    aside = beside(path)
+    if not aside.is_file():
+        return None
+    try:
+        found = json.loads(aside.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{aside} is not the account of synthetic records: it cannot be read") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{aside} is not the account of synthetic records: it is no JSON object")
+    return found
+
+
+def _table(release: Release) -> str:
+    """Return the records as CSV: numbers as short as they are told apart, labels as text."""
+    labels = release.labels or (None,) * len(release.columns)
+    columns = []
+    for i, names in enumerate(labels):
+        part = release.values[:, i]
+        if names is None:
+            columns.append([_short(number) for number in part.tolist()])
+        else:
+            columns.append([names[code] for code in part.astype(int).tolist()])
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(release.columns)
+    writer.writerows(zip(*columns, strict=True))
+    return stream.getvalue()
+
+
+def _short(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
