@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.parametric import PARAMETRIC
 
 __all__ = ["check_combination", "combination_problem"]
 
@@ -18,6 +19,7 @@ MIXTURE_SAMPLERS = (
     "split_merge",
 )
 CONJUGATE_SAMPLERS = ("neal2", "neal3", "split_merge")
+EXACT_SAMPLERS = (*CONJUGATE_SAMPLERS, "neal8")
 GLOBAL_MECHANISMS = ("smoothed_histogram", "perturbed_histogram")
 MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS, "none")
 VECTOR_MECHANISMS = ("laplace", "gaussian", "none")
@@ -35,13 +37,13 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
         Kind of the mechanism that the release was made with; None where it is not known yet.
     spec : RunSpec
     """
-    problem = _baseline_problem(mechanism, spec)
+    problem = _baseline_problem(mechanism, spec) or _exact_problem(spec.sampler)
     if problem is not None:
         return problem
     if spec.model is None:
         return _without_model(mechanism, spec.sampler)
     if spec.model.kind != "mixture":
-        return None
+        return _parametric_problem(mechanism, spec)
     if spec.sampler.kind not in MIXTURE_SAMPLERS:
         return "sampler.kind", f"{spec.sampler.kind} is not for mixtures; use {_listed(MIXTURE_SAMPLERS)}"
     if mechanism is not None:
@@ -49,6 +51,42 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
         if problem is not None:
             return problem
     return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)
+
+
+def _exact_problem(sampler: Any) -> Problem | None:
+    if sampler.latent == "metropolis" and sampler.kind in EXACT_SAMPLERS:
+        return (
+            "sampler.latent",
+            f"metropolis is not for {sampler.kind}, which is exact; use private_slice or blocked_gibbs",
+        )
+    return None
+
+
+def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
+    kind, sampler = spec.model.kind, spec.sampler
+    known = PARAMETRIC.get(kind)
+    if known is None:  # not available, and refused as such
+        return None
+    if sampler.kind not in known.samplers:
+        what = "mixtures" if sampler.kind in MIXTURE_SAMPLERS else "other models"
+        return (
+            "sampler.kind",
+            f"{sampler.kind} is for {what}, and not for {kind}; use {_listed(known.samplers)}, or leave it "
+            "out",
+        )
+    if mechanism is not None and mechanism not in known.mechanisms:
+        return (
+            "model.kind",
+            f"{kind} is not for a {mechanism} release; it takes {_listed(known.mechanisms)}",
+        )
+    if sampler.store:
+        return "sampler.store", f"{kind} has no allocations; leave it out"
+    if spec.summary.baseline is not None:
+        return (
+            "summary.baseline",
+            f"{spec.summary.baseline} is for mixtures, and not for {kind}; leave it out",
+        )
+    return None
 
 
 def _baseline_problem(mechanism: str | None, spec: Any) -> Problem | None:
@@ -219,4 +257,4 @@ def check_combination(mechanism: str, spec: Any) -> None:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:-1]) + " or " + names[-1]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]

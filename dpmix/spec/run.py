@@ -12,6 +12,7 @@ from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import ModelSpec
+from dpmix.spec.parametric import default_sampler
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.spec.synthesis import SynthesisSpec
@@ -46,6 +47,8 @@ class RunSpec(Section):
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
+        if self.sampler.kind is None:
+            self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
         problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
         if problem is not None:
             raise refusal(*problem)
@@ -99,7 +102,7 @@ class RunSpec(Section):
     def given(self) -> dict[str, Any]:
         """Return the resolved spec without what follows from other keys, so that those may be overridden."""
         contents = self.to_dict()
-        for section, key in (("sampler", "burn_in"), ("mechanism", "domain")):
+        for section, key in (("sampler", "kind"), ("sampler", "burn_in"), ("mechanism", "domain")):
             part = getattr(self, section)
             if part is not None and key not in part.model_fields_set:
                 contents[section].pop(key, None)

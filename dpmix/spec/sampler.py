@@ -28,7 +28,9 @@ SamplerKind = Literal[
 class SamplerSpec(Section):
     """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
 
-    kind: SamplerKind = Field("neal8", description="The algorithm.")
+    kind: SamplerKind | None = Field(
+        None, description="The algorithm; where left out, neal8 for mixtures, and a model's own for others."
+    )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."
     )
@@ -68,12 +70,20 @@ class SamplerSpec(Section):
             raise refusal("thin", f"{self.thin} keeps no draw of the {kept} sweeps after burn-in")
         if self.store is not None and len(set(self.store)) < len(self.store):
             raise refusal("store", "names the same thing twice")
-        if self.latent == "metropolis" and self.kind in ("neal2", "neal3", "neal8", "split_merge"):
-            raise refusal(
-                "latent",
-                f"metropolis is not for {self.kind}, which is exact; use private_slice or blocked_gibbs",
-            )
         return self
+
+    @property
+    def algorithm(self) -> SamplerKind:
+        """The algorithm, which is named in every spec as a whole, if only by its default.
+
+        Raises
+        ------
+        ValueError
+            Before a spec has settled it.
+        """
+        if self.kind is None:
+            raise ValueError("sampler.kind is not settled yet")
+        return self.kind
 
     @property
     def burn_in_sweeps(self) -> int:
