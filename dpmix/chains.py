@@ -14,18 +14,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
-from numpy.typing import NDArray
 
-from dpmix.channels import augmented
 from dpmix.errors import DpmixError, SamplerError
-from dpmix.mixing import PitmanYor
+from dpmix.models.base import ModelChain, Samples
 from dpmix.progress import Watch
-from dpmix.samplers import Algorithm, Chain
-from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.stops import Stop
 from dpmix.store.workspace import Workspace
 
@@ -42,38 +36,22 @@ class Run:
 
     Parameters
     ----------
-    z : (n,) array
-        Released values, or the rows of the channel's arrays.
-    channel, kernel : NamedTuples of `dpmix.channels` and `dpmix.kernels`
-    mixing : PitmanYor
-    algorithm : Algorithm
+    model : Samples
+        The model given the release: what makes chains.
     iterations, burn_in, thin : int
         Sweeps per chain in all, of these without saving, and between saved draws.
     entropy : int
         The seed of all chains.
     chains : tuple of int
         Ids of the chains to run.
-    allocations : bool
-        Whether allocations are saved.
-    observed : array
-        The release as the chains file holds it.
-    dims : tuple of str
-        Names of its dimensions.
     """
 
-    z: NDArray[np.float64]
-    channel: Any
-    kernel: Any
-    mixing: PitmanYor
-    algorithm: Algorithm
+    model: Samples
     iterations: int
     burn_in: int
     thin: int
     entropy: int
     chains: tuple[int, ...]
-    allocations: bool
-    observed: NDArray[np.float64]
-    dims: tuple[str, ...]
 
     @property
     def draws(self) -> int:
@@ -85,13 +63,14 @@ class Run:
 class Progress:
     """How far one chain is; written by its thread, read by whoever shows it.
 
-    `started_at` and `seconds_before` are what an interrupted run had done.
+    `note` says something of its state; `started_at` and `seconds_before` are what an interrupted run had
+    done.
     """
 
     chain: int
     total: int
     done: int = 0
-    n_clusters: int = 0
+    note: str = ""
     acceptance_rate: float = math.nan
     seconds: float = 0.0
     started_at: int = 0
@@ -108,29 +87,17 @@ def chain_generator(entropy: int, chain: int) -> Generator:
     return Generator(PCG64(SeedSequence(entropy, spawn_key=(chain,))))
 
 
-def _make_chain(
-    task: Run, z: NDArray[np.float64], chain: int, pool: ThreadPoolExecutor | None = None
-) -> Chain:
-    rng = chain_generator(task.entropy, chain)
-    return Chain(z, task.channel, task.kernel, task.mixing, task.algorithm, rng, pool)
-
-
 def _compile(task: Run) -> None:
-    """Compile everything that a sweep and a saved draw need, on few records that take the same way."""
-    chain = _make_chain(task, task.z[: SERIAL_LIMIT + 1], task.chains[0])
-    chain.keep(thin=1, skip=0, allocations=task.allocations)
-    chain.proceed(1)
+    """Compile everything that a sweep and a saved draw need."""
+    task.model.compile(chain_generator(task.entropy, task.chains[0]))
 
 
-def _save(workspace: Workspace, chain: Chain, progress: Progress) -> None:
+def _save(workspace: Workspace, chain: ModelChain, progress: Progress) -> None:
     draws = chain.take()
-    # of a release whose density has no closed form the log-likelihood is always NaN, of others never
-    known = () if augmented(chain.channel) else (draws.log_likelihood,)
-    if not all(np.isfinite(values).all() for values in (draws.weights, draws.theta, *known)):
-        raise SamplerError(
-            f"chain {progress.chain} reached a state of zero or undefined density within its first "
-            f"{progress.done} sweeps; look for extreme released values, or a base measure far from them"
-        )
+    fault = chain.fault(draws)
+    if fault is not None:
+        what, advice = fault
+        raise SamplerError(f"chain {progress.chain} {what} within its first {progress.done} sweeps; {advice}")
     workspace.add(progress.chain, draws, chain.snapshot(), progress.seconds)
 
 
@@ -140,12 +107,12 @@ def _run_chain(
     """Run one chain to its end or until `stop`; return its seconds."""
     if stop.asked:
         return 0.0
-    chain = _make_chain(task, task.z, progress.chain, pool)
+    chain = task.model.make_chain(chain_generator(task.entropy, progress.chain), pool)
     saved = workspace.last(progress.chain)
     if saved is None:
-        chain.keep(task.thin, task.burn_in, task.allocations)
+        chain.keep(task.thin, task.burn_in)
     else:
-        chain.restore(saved[0], task.allocations)
+        chain.restore(saved[0])
         progress.seconds = progress.seconds_before = saved[1]
         progress.done = progress.started_at = chain.sweeps
     step, checkpoint, unsaved = 1, time.monotonic(), False
@@ -158,7 +125,7 @@ def _run_chain(
         elif spent > 2 * CHUNK_SECONDS:
             step = max(step // 2, 1)
         progress.seconds += spent
-        progress.done, progress.n_clusters = chain.sweeps, chain.n_clusters
+        progress.done, progress.note = chain.sweeps, chain.note
         progress.acceptance_rate = chain.acceptance_rate
         unsaved = True
         if time.monotonic() - checkpoint > CHECKPOINT_SECONDS or chain.saved_bytes > CHECKPOINT_BYTES:

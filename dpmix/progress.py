@@ -69,7 +69,9 @@ def _note(board: Progress) -> str:
     spent = board.seconds - board.seconds_before
     if not spent > 0.0:
         return "waiting" if board.done < board.total else ""
-    note = f"{(board.done - board.started_at) / spent:,.0f} iterations/s, {board.n_clusters} clusters"
+    note = f"{(board.done - board.started_at) / spent:,.0f} iterations/s"
+    if board.note:
+        note += f", {board.note}"
     if board.acceptance_rate == board.acceptance_rate:  # not NaN
         note += f", acceptance {board.acceptance_rate:.2f}"
     return note

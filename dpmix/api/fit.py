@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.mixtures import mixture_task
 from dpmix.api.observation import pick_columns
+from dpmix.api.parametric import parametric_task
 from dpmix.api.record import attributes, begin, check_finished, check_room, manifest_of
 from dpmix.api.release_of import find_release
-from dpmix.api.task import Constants, make_task
-from dpmix.chains import Run, available_cores, run
+from dpmix.api.task import Task
+from dpmix.chains import available_cores, run
 from dpmix.errors import SpecError, UsageError
-from dpmix.kernels import parameter_shapes
 from dpmix.progress import show_fit
 from dpmix.release import Release
 from dpmix.spec import RunSpec, check_combination, load_spec
@@ -55,9 +56,7 @@ class FitResult:
 class _Job:
     spec: RunSpec
     release: Release
-    columns: tuple[str, ...]
-    task: Run
-    constants: Constants
+    task: Task
 
 
 def fit(
@@ -123,11 +122,11 @@ def fit(
     manifest = manifest_of(job.spec, job.release, job.task)
     if resume and final.exists() and not folder.exists():
         spent = check_finished(final, manifest)
-        return FitResult(Path(output), job.task.chains, job.task.draws, spent, written=False)
+        return FitResult(Path(output), job.task.run.chains, job.task.run.draws, spent, written=False)
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
-        task = replace(job.task, entropy=entropy)
+        task = job.task.seeded(entropy)
         check_room(folder, task)
         with show_fit(quiet) as watch:
             seconds = run(task, workspace, jobs or available_cores(), stop, watch)
@@ -136,11 +135,11 @@ def fit(
                     chains=task.chains,
                     draws=task.draws,
                     seconds=seconds,
-                    parameters=parameter_shapes(task.kernel),
-                    observed=task.observed,
-                    dims=task.dims,
-                    constants=job.constants,
-                    attrs=attributes(job.spec, job.release, job.columns, entropy, seconds),
+                    content=job.task.content,
+                    observed=job.task.observed,
+                    dims=job.task.dims,
+                    constants=job.task.constants,
+                    attrs=attributes(job.spec, job.release, job.task, entropy, seconds),
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
@@ -163,16 +162,16 @@ def plan(
         As `fit`.
     """
     job = _prepare(spec, release, overrides, chain_id, chains, None, False)
-    kept = "with" if job.task.allocations else "without"
-    ids = ", ".join(str(chain) for chain in job.task.chains)
-    task = job.task
+    run = job.task.run
+    ids = ", ".join(str(chain) for chain in run.chains)
+    kept = f", {job.task.kept}" if job.task.kept else ""
     return (
-        f"sample {task.iterations} sweeps of {task.algorithm.kind} given {_counted(job.release, task)} "
-        f"(chains {ids}), and keep {task.draws} draws of each, {kept} allocations"
+        f"sample {run.iterations} sweeps of {job.spec.sampler.kind} given {_counted(job.release, job.task)} "
+        f"(chains {ids}), and keep {run.draws} draws of each{kept}"
     )
 
 
-def _counted(release: Release, task: Run) -> str:
+def _counted(release: Release, task: Task) -> str:
     """Say how much was released, such as "64 draws of 272 records"."""
     rows, width = len(task.observed), task.observed[0].size
     if release.trust == "global":
@@ -200,9 +199,11 @@ def _prepare(
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     check_combination(source.kind, checked)
-    picked = pick_columns(checked, source, about)
-    task, constants = make_task(checked, source, picked, ids)
-    return _Job(checked, source, tuple(source.columns[c] for c in picked), task, constants)
+    if checked.model.kind == "mixture":
+        task = mixture_task(checked, source, pick_columns(checked, source, about), ids)
+    else:
+        task = parametric_task(checked, source, about, ids)
+    return _Job(checked, source, task)
 
 
 def _chain_ids(spec: RunSpec, chain_id: int | None) -> tuple[int, ...]:

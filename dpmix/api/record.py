@@ -20,6 +20,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 import dpmix
+from dpmix.api.task import Task
 from dpmix.chains import Run
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release import Release
@@ -31,17 +32,14 @@ from dpmix.store.workspace import Workspace
 __all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
 
 
-_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
-
-
-def manifest_of(spec: RunSpec, release: Release, task: Run) -> dict[str, Any]:
+def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
     """Say what a run is; runs that say the same draw the same."""
     return {
         "dpmix_version": dpmix.__version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
         "mechanism": json.loads(json.dumps(release.mechanism)),
         "released_values": _digest(task.observed),
-        "chains": list(task.chains),
+        "chains": list(task.run.chains),
     }
 
 
@@ -131,24 +129,22 @@ def _fresh_entropy() -> int:
     return entropy
 
 
-def check_room(folder: Path, task: Run) -> None:
+def check_room(folder: Path, run: Run) -> None:
     """Warn before hours of work when the disk cannot hold the draws, and once more the file made of them."""
-    labels = 2 * len(task.z) if task.allocations else 0
-    need = 2 * len(task.chains) * task.draws * (400 + labels)
+    need = 2 * len(run.chains) * run.draws * run.model.bytes_per_draw
     free = shutil.disk_usage(folder).free
     if need > free:
         print(
             f"dpmix: warning: the draws may need {need / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are "
-            "free; sampler.thin or sampler.store: [] would save room",
+            "free; sampler.thin would save room, and sampler.store: [] where allocations are kept",
             file=sys.stderr,
         )
 
 
 def attributes(
-    spec: RunSpec, release: Release, columns: Sequence[str], entropy: int, seconds: Sequence[float]
+    spec: RunSpec, release: Release, task: Task, entropy: int, seconds: Sequence[float]
 ) -> dict[str, Any]:
     """Return the root attributes of a chains file: spec, seed, versions, columns, guarantee, wall seconds."""
-    kernel = str(getattr(spec.model, "kernel", ""))
     packages = ("numpy", "scipy", "numba", "h5py")
     versions = {name: importlib.metadata.version(name) for name in packages}
     versions["python"] = platform.python_version()
@@ -160,9 +156,8 @@ def attributes(
         "versions": json.dumps(versions),
         "seconds": np.asarray(seconds, dtype=np.float64),
         "mechanism": json.dumps(release.mechanism),
-        "kernel": kernel,
-        "base": _BASES.get(kernel) or str(getattr(getattr(spec.model, "base", None), "kind", "")),
-        "columns": json.dumps(list(columns)),
+        **task.attrs,
+        "columns": json.dumps(list(task.columns)),
         "n": release.n,
         "trust": release.trust,
         "private": release.private,

@@ -28,7 +28,7 @@ from dpmix.store.tree import Node, Variable, read, write_tree
 __all__ = ["SUFFIX", "Workspace", "workspace_of"]
 
 SUFFIX = ".partial"
-_PER_DRAW = ("n_clusters", "concentration", "acceptance_rate", "log_likelihood", "allocations")
+Draws = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 
 
 def workspace_of(output: str | Path) -> Path:
@@ -112,15 +112,15 @@ class Workspace:
         """Return the files with the draws of a chain, in order."""
         return sorted(self.path.glob(f"chain-{chain}.[0-9]*.h5"))
 
-    def add(self, chain: int, draws: Any, snapshot: Mapping[str, Any], seconds: float) -> None:
+    def add(self, chain: int, draws: Draws, snapshot: Mapping[str, Any], seconds: float) -> None:
         """Add to a chain its `draws` since the last time, and replace its state by the one after them.
 
         Parameters
         ----------
         chain : int
             Id.
-        draws : Draws
-            Of `dpmix.samplers.chain`; perhaps none.
+        draws : mapping of str to (dims, array)
+            Arrays by name, with the names of their dimensions; those along ``draw`` are perhaps empty.
         snapshot : mapping
             Arrays by name, and the states of `generators`.
         seconds : float
@@ -132,10 +132,9 @@ class Workspace:
             When that cannot be written; the state before is kept.
         """
         count = len(self.segments(chain))
-        if len(draws.n_clusters):
-            write_tree(
-                self.path / f"chain-{chain}.{count:06d}.h5", Node(groups={"draws": _draws_node(draws)})
-            )
+        if any(dims[:1] == ("draw",) and len(values) for dims, values in draws.values()):
+            kept = Node(variables={name: Variable(*parts) for name, parts in draws.items()})
+            write_tree(self.path / f"chain-{chain}.{count:06d}.h5", Node(groups={"draws": kept}))
             count += 1
         write_tree(self._state(chain), _state_node(snapshot, seconds, count), force=True)
 
@@ -171,10 +170,6 @@ class Workspace:
         return DataError(f"{path} is damaged; start over with --force")
 
 
-def _name(chain: int, segment: int) -> str:
-    return f"chain-{chain}.{segment:06d}.h5"
-
-
 def _lock(handle: int, path: Path) -> None:
     busy = UsageError(
         f"another dpmix fit is writing {path.name.removesuffix(SUFFIX)}; give each process its own output"
@@ -190,17 +185,6 @@ def _lock(handle: int, path: Path) -> None:
         raise DataError(f"cannot lock {path}: {reason(error)}") from error
     if not ours:  # another process finished, and dropped the directory, between our two steps
         raise busy
-
-
-def _draws_node(draws: Any) -> Node:
-    fields = draws._asdict()
-    variables = {name: Variable(("draw", "obs")[: fields[name].ndim], fields[name]) for name in _PER_DRAW}
-    if not len(fields["allocations"]):
-        del variables["allocations"]
-    variables["first"] = Variable(("edge",), fields["first"])
-    variables["weights"] = Variable(("component",), fields["weights"])
-    variables["theta"] = Variable(("parameter", "component"), fields["theta"])
-    return Node(variables=variables)
 
 
 def _state_node(snapshot: Mapping[str, Any], seconds: float, segments: int) -> Node:

@@ -1,0 +1,175 @@
+"""From the spec of a mixture and a release to the run that samples it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.api.observation import bounds_of, observe
+from dpmix.api.task import Constants, Task, make_run
+from dpmix.errors import DataError, SpecError
+from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG, parameter_shapes
+from dpmix.mixing import PitmanYor, truncation_error
+from dpmix.models.mixture import Mixture
+from dpmix.release import Release
+from dpmix.samplers import Algorithm
+from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
+from dpmix.store.ragged import Components
+
+__all__ = ["mixture_task"]
+
+TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
+ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
+_LARGEST_TRUNCATION = 10_000  # that a spec may ask for
+_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
+
+Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
+
+
+def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
+    """Turn spec and release into what the samplers take, and into the constants that summaries need.
+
+    Raises
+    ------
+    SpecError
+        When a truncation leaves out too much.
+    DataError
+        When the release does not allow the model.
+    """
+    model = spec.model
+    assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
+    seen = observe(spec, release, columns)
+    n = len(seen.z)
+    prior = model.concentration
+    mixing = (
+        PitmanYor(1.0, float(model.discount), float(prior.shape), float(prior.rate))
+        if isinstance(prior, GammaPrior)
+        else PitmanYor(float(prior), float(model.discount))
+    )
+    sampler = spec.sampler
+    if sampler.kind == "blocked_gibbs":
+        _check_truncation(mixing, sampler.truncation, n)
+    kernel = _kernel(spec, release, model, seen.z, seen.noise_scale)
+    allocations = _keeps_allocations(spec, release, n)
+    algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
+    constants = _base_constants(kernel)
+    constants["noise_scale"] = seen.noise_scale
+    constants["discount"] = mixing.discount
+    constants["acceptance_bound"] = _acceptance_bound(spec, release)
+    name = str(model.kernel)
+    base = _BASES.get(name) or str(getattr(model.base, "kind", ""))
+    return Task(
+        run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, allocations), chains),
+        content=Components(parameter_shapes(kernel)),
+        observed=seen.observed,
+        dims=seen.dims,
+        columns=tuple(release.columns[column] for column in columns),
+        constants=constants,
+        attrs={"kernel": name, "base": base},
+        kept=f"{'with' if allocations else 'without'} allocations",
+    )
+
+
+def _keeps_allocations(spec: RunSpec, release: Release, n: int) -> bool:
+    """Whether allocations are stored: never for a global release, which says nothing of single records."""
+    if release.trust == "global":
+        return False
+    store = spec.sampler.store
+    return n <= ALLOCATIONS_LIMIT if store is None else "allocations" in store
+
+
+def _kernel(
+    spec: RunSpec,
+    release: Release,
+    model: NormalMixture | BetaMixture | MultivariateNormalMixture,
+    z: NDArray[np.float64],
+    noise: float | NDArray[np.float64],
+) -> Kernel:
+    base: Any = model.base
+    if isinstance(model, BetaMixture):
+        lo, hi = bounds_of(spec, release)
+        a_shape, a_rate = float(base.a_shape), float(base.a_rate)
+        return Beta(a_shape, a_rate, float(base.b_shape), float(base.b_rate), lo, hi - lo)
+    if isinstance(model, MultivariateNormalMixture):
+        psi = np.array(base.Psi, dtype=np.float64)
+        if not np.linalg.eigvalsh(psi).min() > 0.0:
+            raise SpecError("model.base.Psi: must be positive definite")
+        centre = np.array(base.mu0, dtype=np.float64)
+        return MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi)
+    numbers = _empirical(release, z) if base.empirical else (base.mu0, base.lambda_, base.a, base.b)
+    mu0, lam, a, b = map(float, numbers)
+    if base.kind == "truncated_nig":
+        return NormalTruncatedNIG(mu0, lam, a, b, float(noise) ** 2)
+    return NormalNIG(mu0, lam, a, b)
+
+
+def _empirical(release: Release, z: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Return mu0, lambda, a and b from the released values (Beraha, Favaro and Rao 2024, section 6).
+
+    The prior mean of the variance is half that of the released values, its prior variance 1/2.
+    """
+    if release.kind not in ("laplace", "gaussian", "none"):
+        raise DataError(
+            f"model.base.empirical: what {release.kind} releases is not on the scale of the data; "
+            "give mu0, lambda, a and b"
+        )
+    half = float(np.var(z, ddof=1)) / 2.0 if len(z) > 1 else 0.0
+    if not half > 0.0 or not math.isfinite(half):
+        raise DataError(
+            "model.base.empirical: the released values have no finite positive variance; "
+            "give mu0, lambda, a and b"
+        )
+    return float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2)
+
+
+def _base_constants(kernel: Kernel) -> Constants:
+    if isinstance(kernel, Beta):
+        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+        found: Constants = dict(zip(names, kernel, strict=False))
+        return {**found, "domain_lo": kernel.lo, "domain_hi": kernel.lo + kernel.width}
+    if isinstance(kernel, MultivariateNormal):
+        names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
+        return dict(zip(names, kernel, strict=True))
+    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel[:4], strict=True))
+
+
+def _acceptance_bound(spec: RunSpec, release: Release) -> float:
+    """Return e^-eps where every proposal is accepted with at least that probability, else NaN.
+
+    It holds where a record is proposed from the kernel and the release is eps-DP over the kernel's support
+    (methods, section 4).
+    """
+    proposes = spec.sampler.kind == "private_neal5" or (
+        spec.sampler.kind in ("private_slice", "blocked_gibbs") and spec.sampler.latent == "metropolis"
+    )
+    on_domain = getattr(spec.model, "kernel", "normal") == "beta"
+    bounded = release.kind in ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
+    pure = release.epsilon is not None and not release.delta
+    if proposes and pure and (bounded or (release.kind == "laplace" and on_domain)):
+        return math.exp(-float(release.epsilon or 0.0))
+    return math.nan
+
+
+def _check_truncation(mixing: PitmanYor, truncation: int, n: int) -> None:
+    """Refuse a truncation that leaves out too much, and name the smallest that does not."""
+    error = truncation_error(mixing, truncation, n)
+    if error <= TRUNCATION_TOLERANCE:
+        return
+    low, enough = truncation, _LARGEST_TRUNCATION
+    if truncation_error(mixing, enough, n) > TRUNCATION_TOLERANCE:
+        advice = "use private_slice or neal8"
+    else:
+        while low + 1 < enough:
+            middle = (low + enough) // 2
+            if truncation_error(mixing, middle, n) > TRUNCATION_TOLERANCE:
+                low = middle
+            else:
+                enough = middle
+        advice = f"use at least {enough}, or private_slice or neal8"
+    raise SpecError(
+        f"sampler.truncation: {truncation} leaves out an expected {error:.2g} of the {n} records "
+        f"(at most {TRUNCATION_TOLERANCE:g} may be); {advice}, which do not truncate"
+    )

@@ -1,0 +1,73 @@
+"""From the spec of a parametric model and a release to the run that samples it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix.api.task import Constants, Task, make_run
+from dpmix.errors import DataError
+from dpmix.models.base import STATISTICS
+from dpmix.models.registry import build
+from dpmix.release import Release
+from dpmix.spec import RunSpec
+from dpmix.store.named import Named
+
+__all__ = ["parametric_task"]
+
+
+def parametric_task(spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...]) -> Task:
+    """Turn spec and release into what the chains take, and into what their file says of them.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a model that is no mixture.
+    release : Release
+    about : bool
+        Whether the spec's `release` section is about this release.
+    chains : tuple of int
+        Ids of the chains.
+
+    Raises
+    ------
+    SpecError, DataError
+        When spec or release do not allow the model.
+    """
+    _check_columns(spec, release, about)
+    model = build(spec, release)
+    values = np.ascontiguousarray(release.values, dtype=np.float64)
+    statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
+    constants: Constants = {name: float(value) for name, value in model.constants.items()}
+    constants["acceptance_bound"] = model.acceptance_bound
+    rows = "obs" if release.trust == "local" else "released"
+    return Task(
+        run=make_run(spec, model, chains),
+        content=Named(model.parameters, model.coords, statistics),
+        observed=values,
+        dims=(rows, "column"),
+        columns=release.columns,
+        constants={name: value for name, value in constants.items() if not _is_nan(value)},
+        attrs={"model": model.kind},
+    )
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _check_columns(spec: RunSpec, release: Release, about: bool) -> None:
+    """Refuse a choice among the columns of a release: what a model is fitted to is the release as a whole."""
+    wanted = spec.release.columns if spec.release is not None and about else None
+    for name in wanted or ():
+        if name not in release.columns:
+            raise DataError(
+                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
+            )
+    if wanted is not None and set(wanted) != set(release.columns):
+        assert spec.model is not None  # the caller looks
+        raise DataError(
+            f"release.columns: {spec.model.kind} is fitted to all columns of a release "
+            f"({', '.join(release.columns)}); leave it out"
+        )

@@ -1,0 +1,137 @@
+"""Mixtures as a model that makes chains: `dpmix.samplers.Chain` behind the face that all chains have."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.channels import augmented
+from dpmix.mixing import PitmanYor
+from dpmix.models.base import Arrays
+from dpmix.samplers import Algorithm, Chain
+from dpmix.samplers.blocks import SERIAL_LIMIT
+
+__all__ = ["Mixture", "MixtureChain"]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture given a release.
+
+    Parameters
+    ----------
+    z : (n,) array
+        Released values, or the rows of the channel's arrays.
+    channel, kernel : NamedTuples of `dpmix.channels` and `dpmix.kernels`
+    mixing : PitmanYor
+    algorithm : Algorithm
+    allocations : bool
+        Whether allocations are saved.
+    """
+
+    z: NDArray[np.float64]
+    channel: Any
+    kernel: Any
+    mixing: PitmanYor
+    algorithm: Algorithm
+    allocations: bool
+
+    def _chain(self, z: NDArray[np.float64], rng: Generator, pool: Executor | None) -> MixtureChain:
+        chain = Chain(z, self.channel, self.kernel, self.mixing, self.algorithm, rng, pool)
+        return MixtureChain(chain, self.allocations)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
+        """Return a chain at its start; `pool` serves blocks of records where there are many."""
+        return self._chain(self.z, rng, pool)
+
+    def compile(self, rng: Generator) -> None:
+        """Compile everything that a sweep and a saved draw need, on few records that take the same way."""
+        chain = self._chain(self.z[: SERIAL_LIMIT + 1], rng, None)
+        chain.keep(thin=1, skip=0)
+        chain.proceed(1)
+
+    @property
+    def bytes_per_draw(self) -> int:
+        """About how much one saved draw takes on disk."""
+        return 400 + (2 * len(self.z) if self.allocations else 0)
+
+
+class MixtureChain:
+    """One chain of a mixture; see `dpmix.models.base.ModelChain`.
+
+    Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
+    (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
+    (edge,), and `allocations` (draw, obs) where they are kept.
+    """
+
+    def __init__(self, chain: Chain, allocations: bool) -> None:
+        self._chain = chain
+        self._allocations = allocations
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps since `keep`."""
+        return self._chain.sweeps
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Share of proposals accepted since the last saved draw; NaN without proposals."""
+        return self._chain.acceptance_rate
+
+    @property
+    def note(self) -> str:
+        """The number of occupied components."""
+        return f"{self._chain.n_clusters} clusters"
+
+    @property
+    def saved_bytes(self) -> int:
+        """Memory of the draws that `take` would return."""
+        return self._chain.saved_bytes
+
+    def keep(self, thin: int, skip: int) -> None:
+        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
+        self._chain.keep(thin, skip, self._allocations)
+
+    def proceed(self, until: int) -> None:
+        """Sweep until `until` sweeps have been done since `keep`."""
+        self._chain.proceed(until)
+
+    def take(self) -> Arrays:
+        """Return the draws saved since the last call, and forget them."""
+        draws = self._chain.take()
+        dims = {
+            "first": ("edge",),
+            "weights": ("component",),
+            "theta": ("parameter", "component"),
+            "allocations": ("draw", "obs"),
+        }
+        fields = draws._asdict()
+        if not self._allocations:
+            del fields["allocations"]
+        return {name: (dims.get(name, ("draw",)), values) for name, values in fields.items()}
+
+    def fault(self, draws: Arrays) -> tuple[str, str] | None:
+        """Return what is wrong with draws that are not finite, and what to look for."""
+        names = ["weights", "theta"]
+        # of a release whose density has no closed form the log-likelihood is always NaN, of others never
+        if not augmented(self._chain.channel):
+            names.append("log_likelihood")
+        if all(np.isfinite(draws[name][1]).all() for name in names):
+            return None
+        return (
+            "reached a state of zero or undefined density",
+            "look for extreme released values, or a base measure far from them",
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
+        return self._chain.snapshot()
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go on from a `snapshot`."""
+        self._chain.restore(snapshot, self._allocations)

@@ -1,0 +1,33 @@
+"""The parametric models by kind: their code, where `dpmix.spec.parametric` says what each goes with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, cast
+
+from dpmix.models.base import ParametricModel
+from dpmix.release import Release
+from dpmix.spec.run import RunSpec
+
+__all__ = ["build"]
+
+Builder = Callable[[RunSpec, Release], ParametricModel]
+
+_MODULES: Final[dict[str, str]] = {}
+"""Module of each kind; its function `build` makes the model of a spec given a release."""
+
+
+def build(spec: RunSpec, release: Release) -> ParametricModel:
+    """Return the model of a spec given a release that it goes with.
+
+    Raises
+    ------
+    SpecError
+        When the model's settings do not go with the release.
+    DataError
+        When the release holds what the model cannot have made.
+    """
+    assert spec.model is not None  # the caller looks
+    module = import_module(_MODULES[spec.model.kind])
+    return cast(Builder, module.build)(spec, release)
