@@ -14,10 +14,11 @@ from dpmix.simulate import true_labels
 from dpmix.spec.load import load_spec
 from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import Chains, read_chains
+from dpmix.store.chains_reader import Chains, NamedChains, read_chains
 from dpmix.store.summary import write_summary
 from dpmix.summary.compute import summarize_chains
 from dpmix.summary.guarantee import is_simulated
+from dpmix.summary.parametric import summarize_parametric
 from dpmix.summary.result import Summary
 
 PathLike = str | os.PathLike[str]
@@ -98,7 +99,11 @@ def summarize(
         raise UsageError(f"the summary and the report cannot both be {targets[0]}")
     chains = read_chains([os.fspath(path) for path in paths])
     options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
-    summary = summarize_chains(chains, options, truth=_true_labels(chains))
+    summary = (
+        summarize_parametric(chains, options)
+        if isinstance(chains, NamedChains)
+        else summarize_chains(chains, options, truth=_true_labels(chains))
+    )
     if output is not None:
         attrs = {
             "level": summary.level,
@@ -106,7 +111,7 @@ def summarize(
             "spec": summary.provenance.spec,
             **{
                 name: chains.attrs[name]
-                for name in ("mechanism", "seed", "dpmix_version")
+                for name in ("mechanism", "seed", "dpmix_version", "model")
                 if name in chains.attrs
             },
             **{

@@ -18,6 +18,8 @@ from dpmix.summary.result import Summary
 from dpmix.summary.text import LOSS_NAMES, rate
 from dpmix.summary.text import figure as number
 
+MOST_TRACES = 24
+
 
 def render(summary: Summary) -> str:
     """Return the report as one HTML page.
@@ -29,6 +31,7 @@ def render(summary: Summary) -> str:
     sections = [
         _head(summary),
         _density(summary),
+        _distribution(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),
@@ -61,19 +64,16 @@ def _head(summary: Summary) -> str:
 
 
 def _tiles(summary: Summary) -> str:
-    counts = summary.n_clusters
-    mode = int(np.argmax(counts.probability))
-    tiles = [
-        (
-            "Most probable number of clusters",
-            str(counts.support[mode]),
-            f"probability {counts.probability[mode]:.2f}",
-        ),
-        (
-            "Hellinger distance from the prior",
-            f"{summary.hellinger:.2f}",
-            "0 where the release says nothing",
-        ),
+    tiles = []
+    if summary.n_clusters is not None:
+        counts = summary.n_clusters
+        mode = int(np.argmax(counts.probability))
+        note = f"probability {counts.probability[mode]:.2f}"
+        tiles.append(("Most probable number of clusters", str(counts.support[mode]), note))
+    if summary.hellinger is not None:
+        note = "0 where the release says nothing"
+        tiles.append(("Hellinger distance from the prior", f"{summary.hellinger:.2f}", note))
+    tiles += [
         ("Largest R-hat", *_worst(summary, "rhat")),
         ("Smallest bulk ESS", *_worst(summary, "ess_bulk")),
         ("Smallest tail ESS", *_worst(summary, "ess_tail")),
@@ -103,6 +103,8 @@ def _worst(summary: Summary, key: str) -> tuple[str, str]:
 
 
 def _density(summary: Summary) -> str:
+    if not summary.densities:
+        return ""
     several = "" not in summary.densities
     parts = []
     for name, density in summary.densities.items():
@@ -140,7 +142,26 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     return caption
 
 
+def _distribution(summary: Summary) -> str:
+    parts = []
+    for name, found in summary.distributions.items():
+        about = f" of {name}" if name else ""
+        what = "distribution function" if found.is_numeric else "probabilities of the categories"
+        caption = (
+            f"Posterior mean of the {what}{about} of a record. The band holds {100 * summary.level:g}% of "
+            f"the posterior at each {'point' if found.is_numeric else 'category'} by itself, from "
+            f"{summary.band_draws:,} draws of the random distribution."
+        )
+        drawn = plots.distribution_figure(summary, name)
+        if not found.is_numeric and len(found.at) > plots.MOST_BARS:
+            caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
+        parts.append(_captioned(drawn, f"Posterior of the {what}{about}", caption))
+    return "<h2>Distribution of a record</h2>\n" + "\n".join(parts) if parts else ""
+
+
 def _clusters(summary: Summary) -> str:
+    if summary.n_clusters is None:
+        return ""
     caption = (
         "Posterior of the number of clusters that hold at least one of the records. Small clusters come and "
         "go with the prior: it is the density that says where the data lie."
@@ -190,12 +211,27 @@ def _diagnostics(summary: Summary) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         + (f'<ul class="note">{notes}</ul>\n' if notes else "")
-        + '<p class="note">None of these depends on how clusters are numbered. <b>mean</b> and '
-        "<b>sd</b> are those of a record under the random density, <b>density[y]</b> is that density at y. "
+        + f'<p class="note">{_meaning(summary)}'
         "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
         "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
         "standard error of the mean.</p>"
     )
+
+
+def _meaning(summary: Summary) -> str:
+    """Say what the scalars are."""
+    if summary.n_clusters is not None:
+        return (
+            "None of these depends on how clusters are numbered. <b>mean</b> and <b>sd</b> are those of a "
+            "record under the random density, <b>density[y]</b> is that density at y. "
+        )
+    if summary.distributions:
+        return (
+            "All are functionals of the random distribution of a record: its mean, standard deviation and "
+            "quantiles, <b>tail[y]</b>, the probability of a value above y, and <b>probability[c]</b> of a "
+            "category. "
+        )
+    return ""
 
 
 def _row(name: str, value: Scalar, per_second: float | None) -> str:
@@ -215,7 +251,28 @@ def _row(name: str, value: Scalar, per_second: float | None) -> str:
     return f'<tr><th scope="row">{escape(name)}</th>{body}</tr>'
 
 
+def _least_known(summary: Summary) -> list[str]:
+    """Return the scalars whose traces are drawn: all, or of many those with the smallest bulk ESS."""
+    names = list(summary.series)
+    if len(names) <= MOST_TRACES:
+        return names
+    sizes = {name: summary.parameters[name].ess_bulk for name in names}
+    order = sorted(names, key=lambda name: np.inf if sizes[name] is None else float(sizes[name] or 0.0))
+    kept = set(order[:MOST_TRACES])
+    return [name for name in names if name in kept]
+
+
+def _chosen(summary: Summary, names: list[str]) -> str:
+    if len(names) == len(summary.series):
+        return ""
+    return (
+        f'<p class="note">Of {len(summary.series)} scalars these are the {len(names)} with the smallest bulk '
+        "ESS.</p>\n"
+    )
+
+
 def _traces(summary: Summary) -> str:
+    shown = _least_known(summary)
     key = "".join(
         f'<li><span style="background:{colour}"></span>{escape(name)}</li>'
         for colour, name in plots.chain_legend(summary)
@@ -223,10 +280,11 @@ def _traces(summary: Summary) -> str:
     pairs = "".join(
         f"<figure>{_image(plots.trace_figure(summary, name), f'Trace of {name}')}</figure>"
         f"<figure>{_image(plots.rank_figure(summary, name), f'Ranks of {name} by chain')}</figure>"
-        for name in summary.series
+        for name in shown
     )
     return (
-        f'<h2>Traces and ranks</h2>\n<ul class="key">{key}</ul>\n<div class="pairs">{pairs}</div>\n'
+        f'<h2>Traces and ranks</h2>\n{_chosen(summary, shown)}<ul class="key">{key}</ul>\n'
+        f'<div class="pairs">{pairs}</div>\n'
         '<p class="note">Traces: each line joins the means of up to 150 stretches of one chain; the grey '
         "shade is the range of all chains. Ranks: each chain's share of the ranks, from the smallest draws "
         "(left) to the largest (right); chains that sample the same distribution stay near 1.</p>"

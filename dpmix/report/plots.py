@@ -36,6 +36,8 @@ _PATH = re.compile(rb' d="[^"]*"')
 _DIGITS = re.compile(rb"(\.\d\d)\d+")
 _STRETCHES = 150
 _RANK_BINS = 20
+_LETTERS = 32
+MOST_BARS = 30
 _STYLE: Any = {  # matplotlib types the keys one by one
     "svg.fonttype": "none",
     "svg.hashsalt": "dpmix",
@@ -142,9 +144,43 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
     return figure
 
 
+def distribution_figure(summary: Summary, column: str) -> Figure:
+    """Posterior mean and band of a distribution function, or of the most probable categories."""
+    found = summary.distributions[column]
+    label = f"{100 * summary.level:g}% pointwise band"
+    if not isinstance(found.at, tuple):
+        with drawing((7.2, 3.7)) as (figure, axes):
+            band = axes.fill_between(
+                found.at, found.lower, found.upper, color=BLUE, alpha=0.25, lw=0, label=label
+            )
+            (mean,) = axes.plot(found.at, found.mean, color=BLUE, lw=2.0, label="posterior mean")
+            axes.set(xlim=(found.at[0], found.at[-1]), ylim=(0.0, 1.02))
+            axes.set_xlabel(f"{column}, in the data's units" if column else "value, in the data's units")
+            axes.set_ylabel("probability of a value up to here")
+            figure.legend(handles=[mean, band], loc="outside upper left", ncols=2)
+        return figure
+    chosen = np.sort(np.argsort(-found.mean, kind="stable")[:MOST_BARS])
+    with drawing((7.2, 1.0 + 0.24 * chosen.size)) as (figure, axes):
+        rows = np.arange(chosen.size)
+        bars = axes.barh(rows, found.mean[chosen], height=0.7, color=BLUE, alpha=0.45, label="posterior mean")
+        lines = axes.hlines(rows, found.lower[chosen], found.upper[chosen], color=INK, lw=1.4, label=label)
+        axes.set_yticks(rows, [_plain_text(found.at[place]) for place in chosen])
+        axes.set(xlim=(0.0, None), ylim=(chosen.size - 0.4, -0.6))
+        axes.set_xlabel(f"probability of each category{f' of {column}' if column else ''}")
+        figure.legend(handles=[bars, lines], loc="outside upper left", ncols=2)
+    return figure
+
+
+def _plain_text(name: str) -> str:
+    """Shorten a category, and keep matplotlib from reading mathematics in it."""
+    short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+    return short.replace("$", r"\$")
+
+
 def clusters_figure(summary: Summary) -> Figure:
     """Posterior probabilities of the number of clusters."""
     counts = summary.n_clusters
+    assert counts is not None  # the caller looks
     with drawing((7.2, 2.4)) as (figure, axes):
         axes.bar(counts.support, counts.probability, width=0.8, color=BLUE)
         axes.set_xlabel("number of clusters")
@@ -216,7 +252,7 @@ def chain_legend(summary: Summary) -> list[tuple[str, str]]:
 
 def share_outside(summary: Summary) -> float:
     """Share of the released values that lie outside the density's grid; 0 where they are not on its scale."""
-    steps = shown(summary, next(iter(summary.densities)))
+    steps = shown(summary, next(iter(summary.densities))) if summary.densities else None
     return 0.0 if steps is None else steps.outside
 
 

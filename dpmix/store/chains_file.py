@@ -1,4 +1,4 @@
-"""One chains file, all but its components and allocations: what it must hold, and what no sampler writes."""
+"""One chains file, all but the draws that take room: what it must hold, and what no sampler writes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,70 @@ import yaml
 from dpmix.errors import DataError
 from dpmix.store.components import Floats, Ints, Layout, layout_of
 from dpmix.store.h5 import Attribute, Group, reading
+from dpmix.store.stored import Stored, stored_parameters
 
 
 @dataclass(frozen=True)
-class ChainsFile:
-    """The contents of a file, as `dpmix.store.chains_reader.Chains` describes them; one row a chain."""
+class Head:
+    """What the chains files of all models hold; one row a chain.
+
+    Parameters
+    ----------
+    path : Path
+    attrs, spec : dict
+        Root attributes, and the resolved spec.
+    ids : int64 array (C,)
+        Chain ids.
+    shape : tuple of int
+        Chains and draws.
+    acceptance, log_likelihood : float64 arrays (C, D)
+        NaN where they are not there.
+    seconds : float64 array (C,)
+    observed : float64 array
+        The release.
+    constants, arrays : dict
+        Scalars and arrays of `constant_data`.
+    columns : tuple of str
+        Names of the released columns.
+    """
 
     path: Path
     attrs: dict[str, Attribute]
     spec: dict[str, Any]
     ids: Ints
-    scalars: dict[str, Floats]
+    shape: tuple[int, ...]
+    acceptance: Floats
+    log_likelihood: Floats
     seconds: Floats
     observed: Floats
     constants: dict[str, float]
     arrays: dict[str, Floats]
-    layout: Layout
-    has_allocations: bool
     columns: tuple[str, ...]
 
+    @property
+    def model(self) -> str:
+        """The spec's `model.kind`."""
+        return str((self.spec.get("model") or {}).get("kind", "mixture"))
 
-def read_file(path: Path) -> ChainsFile:
+
+@dataclass(frozen=True)
+class MixtureFile(Head):
+    """The contents of a mixture's file, as `dpmix.store.chains_reader.Chains` describes them."""
+
+    n_clusters: Floats
+    concentration: Floats
+    layout: Layout
+    has_allocations: bool
+
+
+@dataclass(frozen=True)
+class NamedFile(Head):
+    """The contents of a parametric model's file."""
+
+    parameters: tuple[Stored, ...]
+
+
+def read_file(path: Path) -> MixtureFile | NamedFile:
     """Read and check one chains file.
 
     Raises
@@ -51,43 +94,51 @@ def read_file(path: Path) -> ChainsFile:
         missing = [name for name in ("spec", "seed", "mechanism", "dpmix_version") if name not in attrs]
         if missing:
             raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
-        posterior, stats = root.group("posterior"), root.group("sample_stats")
         spec = _mapping(path, str(attrs["spec"]))
-        ids = np.asarray(posterior["chain"][()], dtype=np.int64)
+        posterior = root.group("posterior")
+        if "model" in attrs:  # which files of mixtures do not say
+            found = stored_parameters(path, posterior)
+            named = NamedFile(**_head(path, root, spec, found[0].shape[:2]), parameters=found)
+            _check_finished(named, f"the draws of {found[0].name}")
+            _check_head(named)
+            return named
         scalars = {name: _scalar(posterior, name) for name in ("n_clusters", "concentration")}
-        empty = np.full(scalars["n_clusters"].shape, np.nan)
-        for name in ("acceptance_rate", "log_likelihood"):
-            scalars[name] = _scalar(stats, name) if name in stats else empty
-        constant_data = root.group("constant_data")
-        values = {name: constant_data[name] for name in constant_data.names()[0]}
-        constants = {name: float(value[()]) for name, value in values.items() if value.shape == ()}
-        arrays = {
+        mixture = MixtureFile(
+            **_head(path, root, spec, scalars["n_clusters"].shape),
+            n_clusters=scalars["n_clusters"],
+            concentration=scalars["concentration"],
+            layout=layout_of(path, attrs, spec),
+            has_allocations="allocations" in posterior,
+        )
+    _check_mixture(mixture)
+    return mixture
+
+
+def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Read what all files hold; `shape` is that of the draws."""
+    attrs, stats = root.attrs, root.group("sample_stats")
+    empty = np.full(shape, np.nan)
+    constant_data, data = root.group("constant_data"), root.group("observed_data")
+    values = {name: constant_data[name] for name in constant_data.names()[0]}
+    observed = np.asarray(data["z"][()], dtype=np.float64)
+    return {
+        "path": path,
+        "attrs": attrs,
+        "spec": spec,
+        "ids": np.asarray(root.group("posterior")["chain"][()], dtype=np.int64),
+        "shape": shape,
+        "acceptance": _scalar(stats, "acceptance_rate") if "acceptance_rate" in stats else empty,
+        "log_likelihood": _scalar(stats, "log_likelihood") if "log_likelihood" in stats else empty,
+        "seconds": np.asarray(constant_data["seconds"][()], dtype=np.float64),
+        "observed": observed,
+        "constants": {name: float(value[()]) for name, value in values.items() if value.shape == ()},
+        "arrays": {
             name: np.asarray(value[()], dtype=np.float64)
             for name, value in values.items()
             if value.shape != () and name.startswith(("base_", "noise_", "domain_"))
-        }
-        has_allocations = "allocations" in posterior
-        seconds = np.asarray(constant_data["seconds"][()], dtype=np.float64)
-        data = root.group("observed_data")
-        observed = np.asarray(data["z"][()], dtype=np.float64)
-        columns = _columns(attrs, data, spec, observed)
-    layout = layout_of(path, attrs, spec)
-    file = ChainsFile(
-        path,
-        attrs,
-        spec,
-        ids,
-        scalars,
-        seconds,
-        observed,
-        constants,
-        arrays,
-        layout,
-        has_allocations,
-        columns,
-    )
-    _check_values(file)
-    return file
+        },
+        "columns": _columns(attrs, data, spec, observed),
+    }
 
 
 def _mapping(path: Path, text: str) -> dict[str, Any]:
@@ -131,34 +182,43 @@ def _planned_draws(spec: Mapping[str, Any]) -> int:
     return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
 
 
-def _check_values(file: ChainsFile) -> None:
-    path, clusters = file.path, file.scalars["n_clusters"]
-    if clusters.ndim != 2 or clusters.shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
+def _check_finished(file: Head, what: str) -> None:
+    shape = file.shape
+    if len(shape) != 2 or shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
         raise DataError(
-            f"{path} is not a chains file of dpmix: n_clusters does not have dimensions (chain, draw)"
+            f"{file.path} is not a chains file of dpmix: {what} does not have dimensions (chain, draw)"
         )
-    planned = _planned_draws(file.spec)
-    if clusters.size == 0 or clusters.shape[1] < planned:
+    planned, there = _planned_draws(file.spec), shape[1] if 0 not in shape else 0
+    if there < planned:
         raise DataError(
-            f"{path} is unfinished: it holds {clusters.shape[1] if clusters.size else 0} of {planned} draws "
+            f"{file.path} is unfinished: it holds {there} of {planned} draws "
             "per chain; continue it with `dpmix fit --resume`"
         )
+
+
+def _check_head(file: Head) -> None:
+    likelihood = file.log_likelihood
+    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
+        raise DataError(f"{file.path} holds a log_likelihood that is not finite; the chain cannot be trusted")
+    if not np.isfinite(file.observed).all():
+        raise DataError(f"{file.path} holds released values that are not finite")
+
+
+def _check_mixture(file: MixtureFile) -> None:
+    path, clusters = file.path, file.n_clusters
+    _check_finished(file, "n_clusters")
     if (clusters < 0).any():
         chain, draw = np.argwhere(clusters < 0)[0]
         raise DataError(
             f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
             "`dpmix fit --resume`"
         )
-    concentration = file.scalars["concentration"]
+    concentration = file.concentration
     if not (np.isfinite(concentration) & (concentration > 0)).all():
         bad = concentration[~(np.isfinite(concentration) & (concentration > 0))][0]
         raise DataError(f"{path} holds a concentration of {bad:g}; it must be positive and finite")
-    likelihood = file.scalars["log_likelihood"]
-    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
-        raise DataError(f"{path} holds a log_likelihood that is not finite; the chain cannot be trusted")
     for name in ("discount", *file.layout.scalars, *file.layout.arrays):
         value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
         if value is None or not np.isfinite(value).all():
             raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
-    if not np.isfinite(file.observed).all():
-        raise DataError(f"{path} holds released values that are not finite")
+    _check_head(file)

@@ -6,16 +6,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
-from dpmix.store.chains_file import ChainsFile, read_file
+from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
+from dpmix.store.stored import Stored, same_parameters
 
+File = TypeVar("File", bound=Head)
 _LABELS = 1 << 22  # allocations in memory
 
 
@@ -42,8 +44,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Chains:
-    """Chains of one spec, in increasing order of ids; components stay on disk until `blocks` reads them.
+class ChainSet:
+    """Chains of one spec, in increasing order of ids, of whichever model.
 
     Parameters
     ----------
@@ -51,9 +53,7 @@ class Chains:
         The resolved spec.
     ids : int64 array (C,)
         Chain ids.
-    n_clusters : int64 array (C, D)
-        Occupied components.
-    concentration, acceptance, log_likelihood : float64 arrays (C, D)
+    acceptance, log_likelihood : float64 arrays (C, D)
         Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
     seconds : float64 array (C,)
         Wall time of sampling.
@@ -63,10 +63,6 @@ class Chains:
         The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
     arrays : mapping of str to float64 array
         Its arrays: with several columns the base measure's, and `noise_scale`.
-    layout : Layout
-        Kernel and base measure, and the names of the components' parameters.
-    has_allocations : bool
-        Whether every file holds the allocations of records to components.
     columns : tuple of str
         Names of the columns of a release, as stored or in the spec, else x1, x2, ..
     attrs : mapping
@@ -77,16 +73,12 @@ class Chains:
 
     spec: Mapping[str, Any]
     ids: Ints
-    n_clusters: Ints
-    concentration: Floats
     acceptance: Floats
     log_likelihood: Floats
     seconds: Floats
     observed: Floats
     constants: Mapping[str, float]
     arrays: Mapping[str, Floats]
-    layout: Layout
-    has_allocations: bool
     columns: tuple[str, ...]
     attrs: Mapping[str, Attribute]
     versions: tuple[str, ...]
@@ -95,7 +87,7 @@ class Chains:
     @property
     def draws(self) -> int:
         """Saved states of each chain."""
-        return int(self.n_clusters.shape[1])
+        return int(self.acceptance.shape[1])
 
     @property
     def mechanism(self) -> dict[str, Any]:
@@ -108,6 +100,63 @@ class Chains:
         stated = self.mechanism.get("n", self.attrs.get("n", self.constants.get("n")))
         is_global = self.attrs.get("trust") == "global" and stated is not None
         return int(float(str(stated))) if is_global else int(self.observed.shape[0])
+
+
+@dataclass(frozen=True)
+class NamedChains(ChainSet):
+    """Chains of a parametric model; draws stay on disk until `read` reads them.
+
+    Parameters
+    ----------
+    parameters : tuple of Stored
+        What each draw consists of.
+    """
+
+    parameters: tuple[Stored, ...]
+
+    def read(self, parameter: Stored, entries: slice = slice(None)) -> Floats:
+        """Read the draws of a parameter, or some of its entries along its last dimension.
+
+        Returns
+        -------
+        float64 array (C, D, ..)
+
+        Raises
+        ------
+        DataError
+            When a draw is not finite.
+        """
+        where = (..., entries) if parameter.dims else (...,)
+        tables = []
+        for path, row in self._rows:
+            with reading(path) as root:
+                table = np.asarray(root.group("posterior")[parameter.name][(row, *where)], dtype=np.float64)
+            if not np.isfinite(table).all():
+                draw = int(np.argwhere(~np.isfinite(table))[0][0])
+                raise DataError(f"{path} holds a {parameter.name} at draw {draw} that is not finite")
+            tables.append(table)
+        return np.stack(tables)
+
+
+@dataclass(frozen=True)
+class Chains(ChainSet):
+    """Chains of a mixture; components stay on disk until `blocks` reads them.
+
+    Parameters
+    ----------
+    n_clusters : int64 array (C, D)
+        Occupied components.
+    concentration : float64 array (C, D)
+    layout : Layout
+        Kernel and base measure, and the names of the components' parameters.
+    has_allocations : bool
+        Whether every file holds the allocations of records to components.
+    """
+
+    n_clusters: Ints
+    concentration: Floats
+    layout: Layout
+    has_allocations: bool
 
     def allocations(self, wanted: Ints) -> Iterator[Ints]:
         """Read the allocations of some saved states, chain after chain.
@@ -166,7 +215,7 @@ class Chains:
                     yield Block(chain, start, weights, parameters)
 
 
-def read_chains(paths: Sequence[str | Path]) -> Chains:
+def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
     """Read one chains file, or several of one spec and release, as one set of chains.
 
     Parameters
@@ -187,7 +236,28 @@ def read_chains(paths: Sequence[str | Path]) -> Chains:
     files = [read_file(Path(path)) for path in paths]
     for other in files[1:]:
         check_same(_fit(files[0]), _fit(other))
-    rows: dict[int, tuple[ChainsFile, int]] = {}
+    mixtures = [file for file in files if isinstance(file, MixtureFile)]
+    named = [file for file in files if isinstance(file, NamedFile)]
+    if mixtures and named:  # of the same spec, as somebody's edited file may claim
+        raise DataError(f"{named[0].path} and {mixtures[0].path} are not of one model")
+    if not named:
+        rows = _rows(mixtures)
+        return Chains(
+            **_common(mixtures, rows),
+            n_clusters=np.stack([file.n_clusters[row] for file, row in rows]).astype(np.int64),
+            concentration=np.stack([file.concentration[row] for file, row in rows]),
+            layout=mixtures[0].layout,
+            has_allocations=all(file.has_allocations for file in mixtures),
+        )
+    for file in named[1:]:
+        if not same_parameters(named[0].parameters, file.parameters):
+            raise DataError(f"{file.path} differs from {named[0].path} in the parameters that it holds")
+    return NamedChains(**_common(named, _rows(named)), parameters=named[0].parameters)
+
+
+def _rows(files: Sequence[File]) -> list[tuple[File, int]]:
+    """Return file and row of each chain, in increasing order of ids."""
+    rows: dict[int, tuple[File, int]] = {}
     for file in files:
         for row, chain_id in enumerate(file.ids.tolist()):
             if chain_id in rows:
@@ -195,32 +265,26 @@ def read_chains(paths: Sequence[str | Path]) -> Chains:
                     f"{file.path} repeats chain {chain_id}, which {rows[chain_id][0].path} holds already"
                 )
             rows[chain_id] = (file, row)
-    order = sorted(rows)
-
-    def stacked(name: str) -> Floats:
-        return np.stack([rows[i][0].scalars[name][rows[i][1]] for i in order])
-
-    return Chains(
-        spec=files[0].spec,
-        ids=np.asarray(order, dtype=np.int64),
-        n_clusters=stacked("n_clusters").astype(np.int64),
-        concentration=stacked("concentration"),
-        acceptance=stacked("acceptance_rate"),
-        log_likelihood=stacked("log_likelihood"),
-        seconds=np.asarray([rows[i][0].seconds[rows[i][1]] for i in order]),
-        observed=files[0].observed,
-        constants=files[0].constants,
-        arrays=files[0].arrays,
-        layout=files[0].layout,
-        has_allocations=all(file.has_allocations for file in files),
-        columns=files[0].columns,
-        attrs=files[0].attrs,
-        versions=tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
-        _rows=tuple((rows[i][0].path, rows[i][1]) for i in order),
-    )
+    return [rows[chain_id] for chain_id in sorted(rows)]
 
 
-def _fit(file: ChainsFile) -> Fit:
-    draws = file.scalars["n_clusters"].shape[1]
+def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
+    return {
+        "spec": files[0].spec,
+        "ids": np.asarray([file.ids[row] for file, row in rows], dtype=np.int64),
+        "acceptance": np.stack([file.acceptance[row] for file, row in rows]),
+        "log_likelihood": np.stack([file.log_likelihood[row] for file, row in rows]),
+        "seconds": np.asarray([file.seconds[row] for file, row in rows]),
+        "observed": files[0].observed,
+        "constants": files[0].constants,
+        "arrays": files[0].arrays,
+        "columns": files[0].columns,
+        "attrs": files[0].attrs,
+        "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
+        "_rows": tuple((file.path, row) for file, row in rows),
+    }
+
+
+def _fit(file: Head) -> Fit:
     constants = {**file.constants, **file.arrays}
-    return Fit(str(file.path), file.spec, file.attrs, constants, draws, file.observed)
+    return Fit(str(file.path), file.spec, file.attrs, constants, file.shape[1], file.observed)

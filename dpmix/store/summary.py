@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,13 @@ def write_summary(
     `quantile`, and `ess_per_second`), `/density` (over `grid`, and the scalar `hellinger_from_prior`;
     `baseline` and the scalar `baseline_bandwidth` where they were asked for; with several columns it has such
     a group for each), `/joint` (with several columns: `columns` and the scalar `hellinger_from_prior`; with
-    two the density `mean` over the grids `first` and `second`),
+    two the density `mean` over the grids `first` and `second`), `/distribution` of a model that has one
+    (`mean`, `lower` and `upper` over `grid` or `category`, likewise a group for each of several columns),
     `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
     (`estimate` over `obs`, scalars, a group `credible_ball`; `other` likewise for the other loss;
     `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/warnings` (`text` over
-    `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN.
+    `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN, and
+    a group of which the model has nothing is left out.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ def write_summary(
         As `dpmix.store.h5.create`.
     """
     parameters, density, clusters = content["parameters"], content["density"], content["n_clusters"]
+    distribution = content.get("distribution")
     names = list(parameters)
     levels = list(parameters[names[0]]["quantiles"])
     table = {name: Variable(("parameter",), _column(parameters[p][name] for p in names)) for name in _FIGURES}
@@ -59,17 +62,26 @@ def write_summary(
     table["note"] = Variable(("parameter",), np.asarray([parameters[p]["note"] or "" for p in names]))
     groups = {
         "parameters": Node(variables=table),
-        "density": _density(density) if "grid" in density else Node(groups=_columns(density)),
-        "n_clusters": Node(
-            variables={
-                "support": Variable(("support",), np.asarray(clusters["support"], dtype=np.int64)),
-                "probability": Variable(("support",), np.asarray(clusters["probability"])),
-            }
-        ),
         "acceptance": Node(
             variables={k: Variable((), _column([v])[0]) for k, v in content["acceptance"].items()}
         ),
     }
+    if density is not None:
+        groups["density"] = (
+            _density(density) if "grid" in density else Node(groups=_columns(density, _density))
+        )
+    if distribution is not None:
+        one = "mean" in distribution and not isinstance(distribution["mean"], Mapping)
+        groups["distribution"] = (
+            _distribution(distribution) if one else Node(groups=_columns(distribution, _distribution))
+        )
+    if clusters is not None:
+        groups["n_clusters"] = Node(
+            variables={
+                "support": Variable(("support",), np.asarray(clusters["support"], dtype=np.int64)),
+                "probability": Variable(("support",), np.asarray(clusters["probability"])),
+            }
+        )
     if content["clustering"] is not None:
         groups["clustering"] = _clustering(content["clustering"])
     if "joint" in content:
@@ -89,12 +101,20 @@ def _density(density: Mapping[str, Any]) -> Node:
     return Node(variables=curves)
 
 
-def _columns(densities: Mapping[str, Any]) -> dict[str, Node]:
+def _distribution(found: Mapping[str, Any]) -> Node:
+    dim = "grid" if "grid" in found else "category"
+    place = np.asarray(found["grid"]) if "grid" in found else np.asarray(found["categories"])
+    names = ("mean", "lower", "upper")
+    curves = {name: Variable((dim,), np.asarray(found[name])) for name in names}
+    return Node(variables={dim: Variable((dim,), place), **curves})
+
+
+def _columns(of_columns: Mapping[str, Any], node: Callable[[Mapping[str, Any]], Node]) -> dict[str, Node]:
     """Return a group a column; a slash in a name, which HDF5 reads as a path, becomes an underscore."""
     groups: dict[str, Node] = {}
-    for name, density in densities.items():
+    for name, found in of_columns.items():
         safe = name.replace("/", "_")
-        groups[safe if safe not in groups else f"{safe}_{len(groups)}"] = _density(density)
+        groups[safe if safe not in groups else f"{safe}_{len(groups)}"] = node(found)
     return groups
 
 

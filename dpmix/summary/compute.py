@@ -1,26 +1,24 @@
-"""From chains to a summary."""
+"""From the chains of a mixture to a summary."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.spec.run import RunSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
+from dpmix.summary.account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
 from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
 from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.grids import choose_grids
-from dpmix.summary.guarantee import guarantee_in_words
 from dpmix.summary.remarks import convergence_remarks, release_remarks
-from dpmix.summary.result import Acceptance, ClusterCounts, Provenance, Summary
+from dpmix.summary.result import ClusterCounts, Summary
 
 
 def summarize_chains(
@@ -60,11 +58,7 @@ def summarize_chains(
         coclustering=options.coclustering,
     )
     seconds = float(chains.seconds.sum())
-    per_second = {
-        name: None if value.ess_bulk is None or not seconds > 0.0 else value.ess_bulk / seconds
-        for name, value in parameters.items()
-    }
-    acceptance = _acceptance(chains)
+    acceptance = acceptance_of(chains)
     remarks = convergence_remarks(parameters, acceptance, chains)
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
@@ -75,7 +69,7 @@ def summarize_chains(
         clustering=clustering,
         acceptance=acceptance,
         seconds=seconds,
-        ess_per_second=per_second,
+        ess_per_second=ess_per_second(parameters, seconds),
         remarks=tuple(remarks),
         level=float(options.level),
         series=series,
@@ -84,7 +78,7 @@ def summarize_chains(
         n=chains.n,
         joint=posterior.joint,
         band_draws=posterior.band_draws,
-        provenance=_provenance(chains),
+        provenance=provenance_of(chains),
     )
 
 
@@ -112,34 +106,3 @@ def _baseline(chains: Chains, grid: Floats) -> Baseline:
         )
     scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
     return deconvolution_kde(chains.observed, Noise(kind, scale), grid)
-
-
-def _acceptance(chains: Chains) -> Acceptance:
-    rates = chains.acceptance[np.isfinite(chains.acceptance)]
-    bound = chains.constants.get("acceptance_bound", np.nan)
-    return Acceptance(
-        float(rates.mean()) if rates.size else None, float(bound) if np.isfinite(bound) else None
-    )
-
-
-def _provenance(chains: Chains) -> Provenance:
-    attrs, mechanism, n = chains.attrs, chains.mechanism, chains.n
-    facts = {
-        ("Records" if attrs.get("trust") == "global" else "Released records"): str(n),
-        "Chains": f"{len(chains.ids)} (ids {', '.join(map(str, chains.ids.tolist()))})",
-        "Saved draws per chain": str(chains.draws),
-        "Sampling time": f"{chains.seconds.sum():.1f} s over all chains",
-        "Seed of the chains": str(attrs["seed"]),
-        "dpmix": ", ".join(chains.versions),
-        "Chains written": str(attrs.get("created_at", "unknown")),
-    }
-    if "versions" in attrs:
-        facts["Libraries"] = ", ".join(
-            f"{name} {version}" for name, version in json.loads(str(attrs["versions"])).items()
-        )
-    return Provenance(
-        guarantee=guarantee_in_words(attrs, mechanism, n),
-        mechanism=mechanism,
-        spec=RunSpec.from_yaml(str(attrs["spec"])).for_analyst().to_yaml(),
-        facts=facts,
-    )

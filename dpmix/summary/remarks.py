@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmix.store.chains_reader import Chains
+from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
 from dpmix.summary.result import Acceptance, Remark
@@ -23,7 +23,7 @@ NEAR_BOUND = 0.1
 
 
 def convergence_remarks(
-    parameters: Mapping[str, Scalar], acceptance: Acceptance, chains: Chains
+    parameters: Mapping[str, Scalar], acceptance: Acceptance, chains: ChainSet
 ) -> list[Remark]:
     """Say what speaks against trusting the chains.
 
@@ -33,7 +33,7 @@ def convergence_remarks(
         The scalars and their diagnostics.
     acceptance : Acceptance
         Mean acceptance and its bound.
-    chains : Chains
+    chains : ChainSet
         For the chains that should be there.
     """
     texts = []
@@ -77,20 +77,20 @@ def convergence_remarks(
     return [Remark(text, convergence=True) for text in texts]
 
 
-def release_remarks(distance: float, bias: float, chains: Chains) -> list[Remark]:
+def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:
     """Say what speaks against reading much into the release.
 
     Parameters
     ----------
-    distance : float
-        Hellinger distance of the posterior mean density from the prior predictive.
+    distance : float or None
+        Hellinger distance of the posterior mean density from the prior predictive, where there is one.
     bias : float
         What Monte Carlo error adds to its square on average.
-    chains : Chains
+    chains : ChainSet
         For the guarantee.
     """
     texts = []
-    if distance**2 - bias <= INDISTINGUISHABLE**2:
+    if distance is not None and distance**2 - bias <= INDISTINGUISHABLE**2:
         texts.append(
             "The posterior density is indistinguishable from the prior's (Hellinger distance "
             f"{distance:.2g}): this release says almost nothing{_at(chains.attrs, chains.mechanism)}."

@@ -63,20 +63,52 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class Distribution:
+    """The random distribution of a column's records, with an equal-tailed pointwise band.
+
+    Parameters
+    ----------
+    at : float64 array (points,) or tuple of str
+        Where the distribution function is evaluated, or the categories that `mean` are the probabilities of.
+    mean, lower, upper : float64 arrays (points,)
+        Posterior mean, and the ends of the band.
+    """
+
+    at: Floats | tuple[str, ...]
+    mean: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is a distribution function of numbers."""
+        return not isinstance(self.at, tuple)
+
+    def contents(self) -> dict[str, Any]:
+        """Return what summary files and JSON hold of it."""
+        place = {"grid": self.at} if self.is_numeric else {"categories": list(self.at)}
+        return {**place, "mean": self.mean, "lower": self.lower, "upper": self.upper}
+
+
+@dataclass(frozen=True)
 class Summary:
     """A posterior, summarized.
 
     Parameters
     ----------
     parameters : mapping of str to Scalar
-        `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a record under
-        the random density, and that density at three points. None depends on how components are numbered.
+        Of a mixture: `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a
+        record under the random density, and that density at three points; none depends on how components are
+        numbered. Of a parametric model: the entries of its parameters, and `log_likelihood` where known.
     densities : mapping of str to Density
-        The density of a record, by column; under "" where there is only one.
-    hellinger : float
+        The density of a record, by column; under "" where there is only one. Empty where a model has none.
+    hellinger : float or None
         Hellinger distance of the posterior mean density from the prior predictive, of all columns together.
-    n_clusters : ClusterCounts
-        Posterior of the number of clusters.
+    n_clusters : ClusterCounts or None
+        Posterior of the number of clusters, of a mixture.
+    distributions : mapping of str to Distribution
+        The random distribution of a record, by column, of a model that has one; under "" where there is only
+        one column.
     clustering : Clustering or None
         Partition of the records; None where no allocations were saved, as for every global release.
     acceptance : Acceptance
@@ -107,8 +139,8 @@ class Summary:
 
     parameters: Mapping[str, Scalar]
     densities: Mapping[str, Density]
-    hellinger: float
-    n_clusters: ClusterCounts
+    hellinger: float | None
+    n_clusters: ClusterCounts | None
     clustering: Clustering | None
     acceptance: Acceptance
     seconds: float
@@ -122,10 +154,17 @@ class Summary:
     joint: Joint | None = field(repr=False)
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
+    distributions: Mapping[str, Distribution] = field(default_factory=dict)
 
     @property
     def density(self) -> Density:
-        """The density of the first column, which mostly is the only one."""
+        """The density of the first column, which mostly is the only one.
+
+        Raises
+        ------
+        StopIteration
+            Of a model without densities.
+        """
         return next(iter(self.densities.values()))
 
     @property
@@ -141,22 +180,25 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
 
-        With several columns `density` holds one object a column, by name, and `joint` what concerns them all.
+        With several columns `density` and `distribution` hold one object a column, by name, and `joint` what
+        concerns them all. What a model does not have is None, and `distribution` is there only for those that
+        have one.
         """
         return dict(_plain(self.contents()))
 
     def contents(self) -> dict[str, Any]:
         """Return what `to_json` does, with arrays as they are."""
         densities: dict[str, Any] = {name: _density(d) for name, d in self.densities.items()}
-        several = "" not in densities
+        distributions = {name: d.contents() for name, d in self.distributions.items()}
+        several, counts = bool(densities) and "" not in densities, self.n_clusters
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
-            "density": densities if several else densities[""],
+            "density": densities.get("", densities) or None,
             **({"joint": self._joint()} if several else {}),
-            "n_clusters": {
-                "support": self.n_clusters.support,
-                "probability": self.n_clusters.probability,
-            },
+            **({"distribution": distributions.get("", distributions)} if distributions else {}),
+            "n_clusters": None
+            if counts is None
+            else {"support": counts.support, "probability": counts.probability},
             "clustering": None if self.clustering is None else self.clustering.contents(),
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             "seconds": self.seconds,

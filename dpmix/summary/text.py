@@ -9,25 +9,19 @@ import numpy as np
 from dpmix.summary.result import Summary
 
 WIDTH = 96
+_CATEGORIES = 5  # named on the terminal
 LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
 _HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
 
 
 def headline(summary: Summary) -> str:
     """Return clusters, density, diagnostics, guarantee and warnings, in at most 96 columns."""
-    counts = summary.n_clusters
-    mode = int(np.argmax(counts.probability))
-    lines = [
-        f"Clusters: {counts.support[mode]} with probability {counts.probability[mode]:.2f}; "
-        f"between {counts.support[0]} and {counts.support[-1]} in all draws",
-        *_partition(summary),
-        *_density(summary),
-    ]
+    lines = [*_clusters(summary), *_partition(summary), *_density(summary), *_distribution(summary)]
     if summary.acceptance.mean is not None:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
         lines.append(f"Acceptance: {summary.acceptance.mean:.3f}{floor}")
-    lines += ["", *_table(summary), "", *_wrapped(summary.provenance.guarantee)]
+    lines += [*([""] if lines else []), *_table(summary), "", *_wrapped(summary.provenance.guarantee)]
     if summary.remarks:
         lines += ["", "Warnings:"]
         for text in summary.warnings:
@@ -45,6 +39,35 @@ def rate(value: float | None) -> str:
     return figure(value, ",.0f" if value is not None and value >= 100 else ".3g")
 
 
+def _clusters(summary: Summary) -> list[str]:
+    counts = summary.n_clusters
+    if counts is None:
+        return []
+    mode = int(np.argmax(counts.probability))
+    return [
+        f"Clusters: {counts.support[mode]} with probability {counts.probability[mode]:.2f}; "
+        f"between {counts.support[0]} and {counts.support[-1]} in all draws"
+    ]
+
+
+def _distribution(summary: Summary) -> list[str]:
+    """Name the most probable categories of each column that has them; of numbers the table says enough."""
+    lines = []
+    for name, found in summary.distributions.items():
+        if not found.is_numeric:
+            first = np.argsort(-found.mean, kind="stable")[:_CATEGORIES]
+            listed = ", ".join(
+                f"{found.at[i]} {found.mean[i]:.3g} ({found.lower[i]:.3g} to {found.upper[i]:.3g})"
+                for i in first
+            )
+            more = len(found.at) - len(first)
+            rest = f", and {more} more" if more else ""
+            about = f" of {name}" if name else ""
+            text = f"Categories{about}, with {100 * summary.level:g}% intervals: {listed}{rest}"
+            lines += _wrapped(text, indent="  ")
+    return lines
+
+
 def _density(summary: Summary) -> list[str]:
     lines = []
     for name, density in summary.densities.items():
@@ -55,7 +78,7 @@ def _density(summary: Summary) -> list[str]:
             f"{density.upper[peak]:.3g}); Hellinger distance from the prior "
             f"{density.hellinger_from_prior:.2f}"
         )
-    if "" not in summary.densities:
+    if summary.densities and "" not in summary.densities:
         lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
     return lines
 

@@ -1,0 +1,101 @@
+"""The parameters that the chains file of a parametric model holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.store.h5 import Group
+
+_ROLES = ("scalar", "shares", "curve", "draw")
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A parameter of a file: dims and role as in `dpmix.models.base.Parameter`.
+
+    Parameters
+    ----------
+    name : str
+        Its dataset in `/posterior`.
+    shape : tuple of int
+        (chains, draws, ..).
+    dims : tuple of str
+        Names of its own dimensions.
+    coords : mapping of str to array
+        Their coordinates.
+    role, title, column : str
+        How it is summarized, what it is called there, and the column that it is about.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: Mapping[str, NDArray[Any]] = field(repr=False)
+    role: str
+    title: str
+    column: str
+
+    def labels(self) -> list[str]:
+        """Names of its entries, in C order: `mean`, `quantile[0.25]`, `probability[red]`, `beta[1]`.
+
+        A column goes first between the brackets: `mean[height]`, `quantile[height,0.25]`.
+        """
+        names = [[self.column] if self.column else []]
+        for dim in self.dims:
+            entries = _in_words(self.coords[dim])
+            names = [[*name, entry] for name in names for entry in entries]
+        return [f"{self.title}[{','.join(name)}]" if name else self.title for name in names]
+
+
+def stored_parameters(path: Path, posterior: Group) -> tuple[Stored, ...]:
+    """Read what parameters there are, without their draws.
+
+    Raises
+    ------
+    DataError
+        When there are none, or one is not described as they are.
+    """
+    found = []
+    for name in posterior.names()[0]:
+        data = posterior[name]
+        if data.dims == (name,):
+            continue
+        attrs, dims, shape = data.attrs, data.dims, data.shape
+        role = attrs.get("role")
+        if dims[:2] != ("chain", "draw") or role not in _ROLES:
+            raise DataError(f"{path} is not a chains file of dpmix: {name} is no parameter of a model")
+        own = {dim: posterior[dim][()] for dim in dims[2:]}
+        column = str(attrs.get("column", ""))
+        title = str(attrs.get("title", name))
+        found.append(Stored(name, shape, dims[2:], own, str(role), title, column))
+    if not found or any(stored.shape[:2] != found[0].shape[:2] for stored in found):
+        raise DataError(f"{path} is not a chains file of dpmix: it has no draws of parameters")
+    return tuple(found)
+
+
+def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
+    """Say whether two files hold the same parameters, with the same coordinates."""
+    return len(first) == len(other) and all(
+        (a.name, a.dims, a.role, a.title, a.column) == (b.name, b.dims, b.role, b.title, b.column)
+        and all(np.array_equal(a.coords[dim], b.coords[dim]) for dim in a.dims)
+        for a, b in zip(first, other, strict=True)
+    )
+
+
+def _in_words(values: NDArray[Any]) -> list[str]:
+    """Write coordinates, numbers with as many digits as tell them apart."""
+    if values.dtype.kind not in "fiu":
+        return [str(value) for value in values]
+    for digits in range(_DIGITS, 18):
+        names = [f"{value:.{digits}g}" for value in values]
+        if len(set(names)) == len(names):
+            break
+    return names

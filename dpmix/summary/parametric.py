@@ -1,0 +1,98 @@
+"""From the chains of a parametric model to a summary."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpmix.spec.summary import SummarySpec
+from dpmix.store.chains_reader import NamedChains
+from dpmix.store.stored import Stored
+from dpmix.summary.account import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.families.base import Floats
+from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.result import Distribution, Summary
+
+MOST_SHARES = 64
+"""Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
+TOP_SHARES = 20
+_AT_ONCE = 1 << 24  # numbers read together
+
+
+def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
+    """Compute everything that is reported of a parametric model's posterior.
+
+    Parameters
+    ----------
+    chains : NamedChains
+        What `dpmix.store.chains_reader.read_chains` gives for a parametric model.
+    options : SummarySpec
+        Its level; the rest is about mixtures.
+
+    Raises
+    ------
+    DataError
+        When the chains hold draws that are not finite.
+    """
+    series: dict[str, Floats] = {}
+    distributions: dict[str, Distribution] = {}
+    for parameter in chains.parameters:
+        if parameter.role in ("curve", "shares"):
+            distributions[parameter.column] = _distribution(chains, parameter, options.level)
+        if parameter.role == "scalar":
+            values = chains.read(parameter)
+            flat = values.reshape(*values.shape[:2], -1)
+            series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
+        elif parameter.role == "shares":
+            labels, mean = parameter.labels(), distributions[parameter.column].mean
+            for entry in _largest(mean):
+                series[labels[entry]] = chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
+    if np.isfinite(chains.log_likelihood).all():
+        series["log_likelihood"] = chains.log_likelihood
+    parameters = {name: describe(values, options.level) for name, values in series.items()}
+    seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
+    remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(None, 0.0, chains)
+    return Summary(
+        parameters=parameters,
+        densities={},
+        hellinger=None,
+        n_clusters=None,
+        clustering=None,
+        acceptance=acceptance,
+        seconds=seconds,
+        ess_per_second=ess_per_second(parameters, seconds),
+        remarks=tuple(remarks),
+        level=float(options.level),
+        series=series,
+        chain_ids=chains.ids,
+        released=chains.observed,
+        n=chains.n,
+        joint=None,
+        band_draws=chains.ids.size * chains.draws,
+        provenance=provenance_of(chains),
+        distributions=distributions,
+    )
+
+
+def _largest(mean: Floats) -> list[int]:
+    """Return which of the probabilities with this posterior mean are scalars, in order."""
+    if mean.size <= MOST_SHARES:
+        return list(range(mean.size))
+    return sorted(np.argsort(-mean, kind="stable")[:TOP_SHARES].tolist())
+
+
+def _distribution(chains: NamedChains, parameter: Stored, level: float) -> Distribution:
+    """Return mean and equal-tailed pointwise band, over all draws."""
+    place = parameter.coords[parameter.dims[0]]
+    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
+    size = max(1, _AT_ONCE // (chains.ids.size * chains.draws))
+    means, ends = [], []
+    for start in range(0, place.size, size):
+        draws = chains.read(parameter, slice(start, start + size))
+        flat = draws.reshape(-1, draws.shape[-1])
+        means.append(flat.mean(axis=0))
+        ends.append(np.quantile(flat, tails, axis=0))
+    lower, upper = np.concatenate(ends, axis=1)
+    numeric = parameter.role == "curve"
+    at = np.asarray(place, dtype=np.float64) if numeric else tuple(str(name) for name in place)
+    return Distribution(at, np.concatenate(means), lower, upper)
