@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.api.calibrate import delta_warning
+from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
@@ -22,7 +23,7 @@ from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.instance import Instance, categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
-from dpmix.synthesis.records import Column, Records, columns_of, load_records
+from dpmix.synthesis.records import Records, columns_of, load_records
 
 __all__ = ["planned", "synthesize"]
 
@@ -178,7 +179,7 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
     if isinstance(generator, DirichletMultinomial):
         cells = generator.cells
         found = categories_instance(
-            cells.counts(records), cells.count, generator.concentration, generator.records
+            cells.counts(records.values), cells.count, generator.concentration, generator.records
         )
         return {"epsilon_instance": found.epsilon, "instance": _curators(found)}
     return {}

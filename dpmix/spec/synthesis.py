@@ -129,6 +129,11 @@ class SynthesisSection(Section):
     delta: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None, description="Probability delta that goes with epsilon."
     )
+    snap: Snaps | None = Field(
+        None,
+        description="Public grid of numbers: new values are moved to it after all draws, and its points are "
+        "the cells of histograms.",
+    )
     n: Annotated[Integer, Field(ge=2, le=_MOST)] | None = Field(
         None, description="Number of confidential records, where the data are not at hand."
     )
@@ -164,15 +169,13 @@ class PitmanYorSynthesis(SynthesisSection):
     base: Bases | None = Field(
         None, description="Distribution of new values on the bounds; uniform where left out."
     )
-    snap: Snaps | None = Field(None, description="Public grid that new values are moved to after all draws.")
     bins: Bins | None = Field(None, description="Cells of each numeric column, for a negative discount only.")
 
     @model_validator(mode="after")
     def _check(self) -> PitmanYorSynthesis:
         if self.discount < 0:
-            for key in ("base", "snap"):
-                if getattr(self, key) is not None:
-                    raise refusal(key, "is for new values, which a negative discount has none of")
+            if self.base is not None:
+                raise refusal("base", "is for new values, which a negative discount has none of")
             if self.concentration is not None and not self.concentration > 0:
                 raise refusal("concentration", f"{self.concentration:g} must be greater than 0")
             return self

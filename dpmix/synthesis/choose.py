@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+from dpmix.cells import Cells, Column, Grid
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram import weight_of
@@ -20,7 +21,6 @@ from dpmix.spec.synthesis import (
     SmoothedHistogramSynthesis,
     SynthesisSection,
 )
-from dpmix.synthesis.cells import Cells
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.guarantee import (
@@ -31,13 +31,13 @@ from dpmix.synthesis.guarantee import (
     offers,
 )
 from dpmix.synthesis.histograms import PerturbedSynthesis, SmoothedSynthesis
-from dpmix.synthesis.new_values import NewValues, grid_of
+from dpmix.synthesis.new_values import NewValues
 from dpmix.synthesis.pitman_yor import PitmanYor
-from dpmix.synthesis.records import Column
 
 __all__ = ["generator_of", "written"]
 
 _UNIT = ((0.0, 1.0),)
+_MOST_POINTS = 100_000_000
 
 
 def written(number: float) -> Fraction:
@@ -71,9 +71,9 @@ def generator_of(section: SynthesisSection, columns: Sequence[Column], n: int) -
         return _pitman_yor(section, columns, n)
     if isinstance(section, DirichletMultinomialSynthesis):
         prior = None if section.concentration is None else written(section.concentration)
-        return _dirichlet_multinomial(section, Cells.of(columns, section.bins), prior, n, "concentration")
+        return _dirichlet_multinomial(section, _cells(section, columns), prior, n, "concentration")
     if isinstance(section, PerturbedHistogramSynthesis):
-        cells = Cells.of(columns, section.bins)
+        cells = _cells(section, columns)
         return PerturbedSynthesis(
             columns=columns,
             n=n,
@@ -107,12 +107,10 @@ def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
             raise PrivacyError(_too_many(n, theta, delta, wanted, auto=records == "auto"))
         records = most if records == "auto" else records
     made = []
-    for column in columns:
+    for column, grid in zip(columns, _grids(section, columns), strict=True):
         base = _of_column("base", section.base, column, columns)
-        made.append(
-            NewValues(column, base, grid_of(_of_column("snap", section.snap, column, columns), column))
-        )
-        _check_within(made[-1])
+        _check_within("base.edges", _ends(base), column)
+        made.append(NewValues(column, base, grid))
     return PitmanYor(
         columns=columns,
         n=n,
@@ -144,7 +142,7 @@ def _too_many(n: int, theta: Fraction, delta: Fraction, wanted: int, *, auto: bo
 def _negative_discount(
     section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
 ) -> DirichletMultinomial:
-    cells = Cells.of(columns, section.bins)
+    cells = _cells(section, columns)
     a = -written(section.discount)
     if section.concentration is not None and written(section.concentration) != cells.count * a:
         raise SpecError(
@@ -213,7 +211,7 @@ def _noise(section: SynthesisSection, noise: str, cells: Cells, n: int) -> Pertu
 
 
 def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], n: int) -> SmoothedSynthesis:
-    cells = Cells.of(columns, section.bins)
+    cells = _cells(section, columns)
     if section.epsilon is None:
         raise SpecError("synthesis.epsilon: missing; the smoothing is calibrated to it")
     if section.delta is not None:
@@ -255,38 +253,59 @@ def _weight_of_one_draw(epsilon: float, bins: int, n: int) -> float:
         return round_up(bins / (bins + n * expm1(Decimal(epsilon))))
 
 
+def _cells(section: Any, columns: tuple[Column, ...]) -> Cells:
+    return Cells.of(columns, section.bins, _grids(section, columns))
+
+
+def _grids(section: SynthesisSection, columns: tuple[Column, ...]) -> tuple[Grid | None, ...]:
+    """Return the grid of each column, None where it has none.
+
+    Raises
+    ------
+    SpecError
+        When a grid is for no numeric column, leaves the bounds, or has too many points.
+    """
+    found: list[Grid | None] = []
+    for column in columns:
+        snap = _of_column("snap", section.snap, column, columns)
+        if snap is None or column.bounds is None:
+            found.append(None)
+            continue
+        grid = Grid(snap.step, column.bounds if snap.domain is None else snap.domain)
+        _check_within("snap.domain", grid.domain, column)
+        if grid.count > _MOST_POINTS:
+            raise SpecError(
+                f"synthesis.snap.step: {grid.step:g} gives {column.name} more than {_MOST_POINTS} points; "
+                "take a larger one"
+            )
+        found.append(grid)
+    return tuple(found)
+
+
 def _of_column(key: str, given: Any, column: Column, columns: tuple[Column, ...]) -> Any:
     """Return what a section says of a column, where it speaks of all numeric ones or names them."""
+    numeric = [c.name for c in columns if c.bounds is not None]
+    if given is not None and not numeric:
+        raise SpecError(f"synthesis.{key}: is for numeric columns, which have a data.domain; leave it out")
     if not isinstance(given, Mapping):
         return given
-    numeric = [c.name for c in columns if c.bounds is not None]
     for name in given:
         if name not in numeric:
             raise SpecError(
-                f"synthesis.{key}.{name}: no numeric column of data.columns; name one of "
-                f"{', '.join(numeric) or 'those with a domain, of which there is none'}"
+                f"synthesis.{key}.{name}: no numeric column of data.columns; name one of {', '.join(numeric)}"
             )
     return given.get(column.name)
 
 
-def _check_within(new: NewValues) -> None:
+def _check_within(key: str, pair: tuple[float, float] | None, column: Column) -> None:
     """Refuse a base measure or a grid that leaves the bounds."""
-    bounds = new.column.bounds
-    if bounds is None:
+    if pair is None or column.bounds is None:
         return
-    low, high = bounds
-    for key, pair in (
-        ("base.edges", _ends(new.base)),
-        ("snap.domain", None if new.grid is None else new.grid.domain),
-    ):
-        if pair is not None and not (low <= pair[0] and pair[1] <= high):
-            raise SpecError(
-                f"synthesis.{key}: [{pair[0]:g}, {pair[1]:g}] of {new.column.name} must lie within "
-                f"its bounds [{low:g}, {high:g}]"
-            )
-    if new.grid is not None and new.grid.last > 100_000_000:
+    low, high = column.bounds
+    if not (low <= pair[0] and pair[1] <= high):
         raise SpecError(
-            f"synthesis.snap.step: {new.grid.step:g} gives more than 100000000 points; take a larger"
+            f"synthesis.{key}: [{pair[0]:g}, {pair[1]:g}] of {column.name} must lie within its bounds "
+            f"[{low:g}, {high:g}]"
         )
 
 

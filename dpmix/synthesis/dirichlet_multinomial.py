@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpmix.cells import Cells
 from dpmix.privacy.accounting import Guarantee
-from dpmix.synthesis.cells import Cells
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.guarantee import dm_epsilon
 from dpmix.synthesis.records import Records
@@ -40,7 +40,7 @@ class DirichletMultinomial(Generator):
 
     def own(self) -> dict[str, Any]:
         """Return cells and prior count."""
-        return {"bins": list(self.cells.shape), "concentration": float(self.concentration)}
+        return self.cells.describe() | {"concentration": float(self.concentration)}
 
     def figures(self) -> dict[str, Any]:
         """Return numbers of records and cells, and the prior count."""

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpmix.cells import Cells, Ints
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.geometric import GeometricNoise
-from dpmix.synthesis.cells import Cells, Ints
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
 
@@ -57,7 +57,7 @@ class PerturbedSynthesis(_Histogram):
     def own(self) -> dict[str, Any]:
         """Return bins and noise."""
         return {
-            "bins": list(self.cells.shape),
+            **self.cells.describe(),
             "noise": self.noise.noise,
             "scale": list(self.noise.scale),
         }
@@ -76,7 +76,7 @@ class PerturbedSynthesis(_Histogram):
 
     def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
-        shares = noisy_shares(self.noise, self.cells.counts(records), randomness)
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
         rng = randomness.generator()
         return self._within(_choose(shares, self.records, rng), rng)
 
@@ -110,7 +110,7 @@ class SmoothedSynthesis(_Histogram):
     def own(self) -> dict[str, Any]:
         """Return bins, weight and noise."""
         return {
-            "bins": list(self.cells.shape),
+            **self.cells.describe(),
             "weight": self.weight,
             "noise": None if self.noise is None else self.noise.noise,
             "scale": [] if self.noise is None else list(self.noise.scale),
@@ -144,7 +144,7 @@ class SmoothedSynthesis(_Histogram):
             cells = self.cells.of_values(records.values)
             chosen = draw_cells(cells, self.cells.count, self.weight, self.records, randomness.source)
             return self._within(chosen, randomness.generator())
-        shares = noisy_shares(self.noise, self.cells.counts(records), randomness)
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
         rng = randomness.generator()
         smooth = (1 - self.weight) * shares + self.weight / self.cells.count
         return self._within(_choose(smooth, self.records, rng), rng)

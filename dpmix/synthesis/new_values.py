@@ -6,50 +6,15 @@ They are drawn without looking at the data, so that their randomness carries no 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.spec.synthesis import BaseSpec, BetaOnBounds, HistogramBase, SnapSpec
-from dpmix.synthesis.records import Column
+from dpmix.cells import Column, Grid
+from dpmix.spec.synthesis import BaseSpec, BetaOnBounds, HistogramBase
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The points lo, lo + step, .., up to hi.
-
-    Parameters
-    ----------
-    step : float
-        Distance of neighbours.
-    domain : (lo, hi)
-        First point, and the bound of the last.
-    """
-
-    step: float
-    domain: tuple[float, float]
-
-    @property
-    def last(self) -> int:
-        """Number of the last point, counted from 0."""
-        low, high = (Decimal(repr(bound)) for bound in self.domain)
-        return int((high - low) / Decimal(repr(self.step)))
-
-    def nearest(self, values: Floats) -> Floats:
-        """Return the grid point nearest to each value."""
-        low = self.domain[0]
-        places = np.clip(np.rint((values - low) / self.step), 0, self.last)
-        exponents = [Decimal(repr(number)).as_tuple().exponent for number in (low, self.step)]
-        digits = max(0, *(-int(exponent) for exponent in exponents))
-        return np.round(low + self.step * places, digits) + 0.0
-
-    def describe(self) -> dict[str, Any]:
-        """Return the grid for JSON."""
-        return {"step": self.step, "domain": list(self.domain)}
 
 
 @dataclass(frozen=True)
@@ -101,10 +66,3 @@ class NewValues:
         if self.column.bounds is None:
             return None
         return {"kind": "uniform"} if self.base is None else self.base.model_dump(mode="json")
-
-
-def grid_of(snap: SnapSpec | None, column: Column) -> Grid | None:
-    """Return the grid that a spec's `synthesis.snap` gives a column, None without one."""
-    if snap is None or column.bounds is None:
-        return None
-    return Grid(snap.step, column.bounds if snap.domain is None else snap.domain)

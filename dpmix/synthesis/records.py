@@ -7,46 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.cells import Column
 from dpmix.errors import DataError, SpecError
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.spec.data import ColumnsSection
 from dpmix.tables import load_table, load_text
 
+__all__ = ["Column", "Records", "columns_of", "load_records"]
+
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Column:
-    """What is public of a column.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    bounds : (lo, hi) or None
-        Of a numeric column.
-    categories : tuple of str or None
-        Of a column of public categories. A column with neither holds free labels: text as it stands.
-    """
-
-    name: str
-    bounds: tuple[float, float] | None = None
-    categories: tuple[str, ...] | None = None
-
-    @property
-    def free(self) -> bool:
-        """Whether its values are labels of which nothing is public."""
-        return self.bounds is None and self.categories is None
-
-    def describe(self) -> dict[str, object]:
-        """Return what is public, for JSON."""
-        found: dict[str, object] = {"name": self.name}
-        if self.bounds is not None:
-            found["domain"] = list(self.bounds)
-        elif self.categories is not None:
-            found["categories"] = list(self.categories)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
