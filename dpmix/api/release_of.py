@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.data import load_stated_release, unprotected
-from dpmix.errors import SpecError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.store.release import read_release
+from dpmix.store.synthetic import beside
+from dpmix.synthetic_table import load_synthetic, stated_synthetic
 
 __all__ = ["find_release"]
 
@@ -39,7 +41,8 @@ def find_release(
     """
     section = spec.release
     if release is not None:
-        found = release if isinstance(release, Release) else read_release(Path(release))
+        found = release if isinstance(release, Release) else _read(Path(release))
+        _check_synthesis(spec, found)
         _check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
         if section is not None and replaced and not quiet:
@@ -47,10 +50,46 @@ def find_release(
             print(f"dpmix: note: {words}", file=sys.stderr)
         return found, not replaced
     if section is not None and section.path is not None:
+        synthetic = load_synthetic(section.path) if _is_csv(section.path) else None
+        if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
+            synthetic = stated_synthetic(spec)
+        if synthetic is not None:
+            _check_synthesis(spec, synthetic)
+            return synthetic, True
         return load_stated_release(spec), True
     if spec.mechanism is not None and spec.mechanism.kind == "none" and spec.data is not None:
         return unprotected(spec), section is not None
     raise UsageError("release: missing; give --release FILE, or name the sanitized values in the spec")
+
+
+def _is_csv(path: Path) -> bool:
+    return path.name.lower().endswith((".csv", ".csv.gz"))
+
+
+def _read(path: Path) -> Release:
+    """Read a release file, or a CSV file of synthetic records with the account beside it."""
+    if not _is_csv(path):
+        return read_release(path)
+    found = load_synthetic(path)
+    if found is None:
+        raise DataError(
+            f"{path} has no account beside it ({beside(path).name}); give a release file, or name the table "
+            "under release in the spec and state how it was made"
+        )
+    return found
+
+
+def _check_synthesis(spec: RunSpec, found: Release) -> None:
+    """Refuse a spec whose synthesis is of another kind than the generator of the release."""
+    if found.kind != "synthetic" or spec.synthesis is None:
+        return
+    generator = str(found.mechanism["generator"])
+    kind = "dirichlet_multinomial" if getattr(spec.synthesis, "discount", 0) < 0 else spec.synthesis.kind
+    if generator not in (kind, "posterior_predictive"):
+        raise SpecError(
+            f"synthesis.kind: {spec.synthesis.kind}, but the records were drawn by {generator}; take it "
+            "out of the spec, or give the release it describes"
+        )
 
 
 def _check_mechanism(spec: RunSpec, found: Release) -> None:
