@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,9 +87,10 @@ class _Tally:
     def empty(cls, *shape: int) -> _Tally:
         return cls(np.zeros(shape), np.zeros(shape))
 
-    def add(self, raised: Floats, lowered: Floats) -> None:
+    def add(self, raised: NDArray[Any], lowered: NDArray[Any]) -> None:
         """Add draws: factors of replaced values (R, A), and e^eps over the other factors (R, B)."""
-        tally_pairs(np.ascontiguousarray(raised), np.ascontiguousarray(lowered), self.count, self.total)
+        raised, lowered = (np.ascontiguousarray(x, dtype=np.float64) for x in (raised, lowered))
+        tally_pairs(raised, lowered, self.count, self.total)
 
 
 class Simulation:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmix._jit import njit
 
 __all__ = ["beta_binomial_tail", "fill_new", "tally_pairs"]
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 
 @njit
-def beta_binomial_tail(m, r, rest, start, half, bar):
+def beta_binomial_tail(
+    m: int, r: float, rest: float, start: int, half: float, bar: float
+) -> tuple[float, float]:
     """Sum probabilities of a beta-binomial M over M >= start, plain and times 1 - bar/(half + M).
 
     M counts m draws from an urn with weight r >= 1 for one value and `rest` > 0 for all others, each draw
@@ -56,7 +64,9 @@ def beta_binomial_tail(m, r, rest, start, half, bar):
 
 
 @njit
-def fill_new(rng, discount, concentration, sizes, found):
+def fill_new(
+    rng: np.random.Generator, discount: float, concentration: float, sizes: Ints, found: Ints
+) -> None:
     """Draw, for each size, the number of blocks of a Pitman-Yor partition of so many records.
 
     Where a new block is rare the next one is looked for at once: its probability only falls until then, so
@@ -84,7 +94,7 @@ def fill_new(rng, discount, concentration, sizes, found):
 
 
 @njit
-def tally_pairs(raised, lowered, count, total):
+def tally_pairs(raised: Floats, lowered: Floats, count: Floats, total: Floats) -> None:
     """Add to `count` and `total`, shape (A, B), draws where raised/lowered exceeds 1, and 1 - lowered/raised.
 
     Parameters
