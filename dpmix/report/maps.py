@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpmix.report.plots import BLUE, INK, ORANGE, drawing
+from dpmix.pages import BLUE, INK, ORANGE, drawing
 from dpmix.report.released import values_of
 from dpmix.summary.partition import Clustering
 from dpmix.summary.result import Summary

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from html import escape
-from importlib import resources
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from dpmix.pages import captioned, image, page
 from dpmix.report import maps, plots
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
@@ -27,7 +25,6 @@ def render(summary: Summary) -> str:
     Pictures are SVG in data URIs; all text that comes from a file is escaped. The same summary always gives
     the same page.
     """
-    css = resources.files("dpmix.report").joinpath("style.css").read_text(encoding="utf-8")
     sections = [
         _head(summary),
         _density(summary),
@@ -38,13 +35,7 @@ def render(summary: Summary) -> str:
         _traces(summary),
         _provenance(summary),
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Posterior of a release - dpmix</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(section for section in sections if section)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return page("Posterior of a release - dpmix", sections)
 
 
 def _head(summary: Summary) -> str:
@@ -111,13 +102,13 @@ def _density(summary: Summary) -> str:
         about = f" ({name}, its Hellinger distance from the prior {density.hellinger_from_prior:.2f})"
         caption = _density_caption(summary, name, about if several else "")
         alt = "Posterior mean density with its band, and the prior density" + (f": {name}" if several else "")
-        parts.append(_captioned(plots.density_figure(summary, column=name), alt, caption))
+        parts.append(captioned(plots.density_figure(summary, column=name), alt, caption))
     if summary.joint is not None:
         caption = (
             "Posterior mean density of both columns together: lines where it is 2, 10, 25, 50, 75 and 90% of "
             "its highest. Points are released values, with their noise."
         )
-        parts.append(_captioned(maps.joint_figure(summary), "Density of both columns", caption, "map"))
+        parts.append(captioned(maps.joint_figure(summary), "Density of both columns", caption, "map"))
     return "<h2>Density</h2>\n" + "\n".join(parts)
 
 
@@ -155,7 +146,7 @@ def _distribution(summary: Summary) -> str:
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
-        parts.append(_captioned(drawn, f"Posterior of the {what}{about}", caption))
+        parts.append(captioned(drawn, f"Posterior of the {what}{about}", caption))
     return "<h2>Distribution of a record</h2>\n" + "\n".join(parts) if parts else ""
 
 
@@ -167,7 +158,7 @@ def _clusters(summary: Summary) -> str:
         "go with the prior: it is the density that says where the data lie."
     )
     alt = "Posterior probabilities of the number of clusters"
-    return f"<h2>Number of clusters</h2>\n{_captioned(plots.clusters_figure(summary), alt, caption)}"
+    return f"<h2>Number of clusters</h2>\n{captioned(plots.clusters_figure(summary), alt, caption)}"
 
 
 def _partition(summary: Summary) -> str:
@@ -190,7 +181,7 @@ def _partition(summary: Summary) -> str:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
     picture = maps.coclustering_figure(summary, found)
     alt = "Probability that two records share a cluster"
-    return f"<h2>Clusters of the records</h2>\n{_captioned(picture, alt, caption, 'map')}"
+    return f"<h2>Clusters of the records</h2>\n{captioned(picture, alt, caption, 'map')}"
 
 
 def _diagnostics(summary: Summary) -> str:
@@ -278,8 +269,8 @@ def _traces(summary: Summary) -> str:
         for colour, name in plots.chain_legend(summary)
     )
     pairs = "".join(
-        f"<figure>{_image(plots.trace_figure(summary, name), f'Trace of {name}')}</figure>"
-        f"<figure>{_image(plots.rank_figure(summary, name), f'Ranks of {name} by chain')}</figure>"
+        f"<figure>{image(plots.trace_figure(summary, name), f'Trace of {name}')}</figure>"
+        f"<figure>{image(plots.rank_figure(summary, name), f'Ranks of {name} by chain')}</figure>"
         for name in shown
     )
     return (
@@ -303,15 +294,3 @@ def _provenance(summary: Summary) -> str:
         f"<h3>Mechanism of the release</h3>\n<pre>{escape(mechanism)}</pre>\n"
         f"<h3>Spec</h3>\n<pre>{escape(summary.provenance.spec)}</pre>"
     )
-
-
-def _captioned(figure: Figure, alt: str, caption: str, kind: str = "wide") -> str:
-    picture = f'<div class="{kind}">{_image(figure, alt)}</div>'
-    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _image(figure: Figure, alt: str) -> str:
-    data = base64.b64encode(plots.svg(figure)).decode("ascii")
-    width, height = figure.get_size_inches() * 96
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}" {size}>'

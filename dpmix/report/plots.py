@@ -1,70 +1,29 @@
-"""Plots of a summary: density, number of clusters, traces and ranks.
-
-Colours are Okabe and Ito's, which colour-blind readers tell apart; lines differ in style as well.
-"""
+"""Plots of a summary: density, number of clusters, traces and ranks."""
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
+from dpmix.pages import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
 from dpmix.report.released import shown
 from dpmix.store.atomic import write_bytes
 from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Summary
 
-BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#E2E2E2", "#222222"
-GREEN = "#009E73"
-CHAIN_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-_STYLES = ("-", "--", "-.", ":")
-_PATH = re.compile(rb' d="[^"]*"')
-_DIGITS = re.compile(rb"(\.\d\d)\d+")
 _STRETCHES = 150
 _RANK_BINS = 20
 _LETTERS = 32
 MOST_BARS = 30
-_STYLE: Any = {  # matplotlib types the keys one by one
-    "svg.fonttype": "none",
-    "svg.hashsalt": "dpmix",
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "axes.labelsize": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.edgecolor": "#777777",
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "text.color": INK,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-}
 
 
 def plot_density(
@@ -93,13 +52,7 @@ def plot_density(
     kind = Path(path).suffix.lower().lstrip(".")
     if kind not in ("png", "svg"):
         raise UsageError(f"{path} must end in .png or .svg")
-    write_bytes(Path(path), _picture(density_figure(summary, title), kind), force=force)
-
-
-def svg(figure: Figure) -> bytes:
-    """Return a figure as SVG, the same bytes for the same figure, coordinates to a hundredth of a point."""
-    drawn = _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), _picture(figure, "svg"))
-    return drawn.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+    write_bytes(Path(path), picture(density_figure(summary, title), kind), force=force)
 
 
 def density_figure(summary: Summary, title: str | None = None, column: str | None = None) -> Figure:
@@ -208,10 +161,8 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             axes.fill_between(centres, low, high, color=GREY, lw=0, step="mid")
         for row, values in enumerate(series):
             means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
-            colour = CHAIN_COLOURS[row % len(CHAIN_COLOURS)]
-            axes.plot(
-                centres, means, color=colour, ls=_STYLES[row // len(CHAIN_COLOURS) % len(_STYLES)], lw=1.0
-            )
+            colour = COLOURS[row % len(COLOURS)]
+            axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
         axes.set_title(f"{name}: trace", loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
@@ -232,8 +183,8 @@ def rank_figure(summary: Summary, name: str) -> Figure:
                 shares[row],
                 edges,
                 baseline=None,
-                color=CHAIN_COLOURS[row % len(CHAIN_COLOURS)],
-                ls=_STYLES[row // len(CHAIN_COLOURS) % len(_STYLES)],
+                color=COLOURS[row % len(COLOURS)],
+                ls=STYLES[row // len(COLOURS) % len(STYLES)],
                 lw=1.3,
             )
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, max(2.0, 1.05 * shares.max())))
@@ -245,7 +196,7 @@ def rank_figure(summary: Summary, name: str) -> Figure:
 def chain_legend(summary: Summary) -> list[tuple[str, str]]:
     """Colour and name of each chain, as traces and ranks show them."""
     return [
-        (CHAIN_COLOURS[row % len(CHAIN_COLOURS)], f"chain {number}")
+        (COLOURS[row % len(COLOURS)], f"chain {number}")
         for row, number in enumerate(summary.chain_ids.tolist())
     ]
 
@@ -264,35 +215,12 @@ def _ranks(series: Floats) -> Floats:
     return ranks.reshape(series.shape)
 
 
-@contextmanager
-def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
-    """Give a figure of `size` inches in the report's style, and its axes."""
-    with rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        yield figure, figure.add_subplot()
-
-
 def _figure(axes: Axes) -> Figure:
     figure = axes.figure
     assert isinstance(figure, Figure)
     return figure
 
 
-@contextmanager
-def _small_axes() -> Iterator[Axes]:
-    """Axes at a fixed place, so that a column of plots lines up (and is drawn in half the time)."""
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(4.7, 1.9))
-        FigureCanvasAgg(figure)
-        yield figure.add_axes((0.125, 0.235, 0.845, 0.625))
-
-
-def _picture(figure: Figure, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    with rc_context(_STYLE):
-        if kind == "svg":
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        else:
-            figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
-    return buffer.getvalue()
+def _small_axes() -> AbstractContextManager[Axes]:
+    """Give axes of a small figure, so that a column of plots lines up."""
+    return drawing_at((4.7, 1.9), (0.125, 0.235, 0.845, 0.625))
