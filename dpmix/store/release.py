@@ -127,6 +127,9 @@ def _labels(
             found.append(None)
             continue
         stored = node.variables.get(f"labels_{i}")
+        if stored is None and "categories" not in part and mechanism["generator"] == "posterior_predictive":
+            found.append(None)  # numbers without public bounds
+            continue
         if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:
             raise _bad(path, f"labels_{i}", "does not name the labels of its column")
         found.append(tuple(str(name) for name in stored.data))

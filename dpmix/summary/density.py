@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.store.chains_reader import Chains
+from dpmix.store.chains_reader import Chains, ChainSet
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.choose import Column, columns_of, family_of
 from dpmix.summary.families.multivariate import NormalInverseWishart
@@ -216,7 +216,7 @@ def _batches(states: list[tuple[int, Measures]]) -> list[Measures]:
     return batches
 
 
-def generator(chains: Chains, chain_id: int, start: int) -> np.random.Generator:
+def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
     """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
     digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
