@@ -200,11 +200,11 @@ def cautions(generator: Generator) -> list[str]:
     """Say what whoever asked for this guarantee should know (methods, sections 1 and 5)."""
     found = []
     if isinstance(generator, PitmanYor):
-        share = generator.records / generator.n
-        times = f"with probability about {share:.2g}" if share < 1 else f"about {share:.3g} times each"
+        at_most = "" if generator.discount == 0 else "up to "
         found.append(
-            f"note: this mechanism republishes every record verbatim {times} (records/n); whether that is "
-            "acceptable is not for epsilon to say"
+            "note: this mechanism republishes records verbatim: one that nobody shares is released with "
+            f"probability {at_most}{generator.guarantee.delta:.3g} (records/n = "
+            f"{generator.records / generator.n:.3g}), whatever epsilon is"
         )
     warning = delta_warning(generator.guarantee.delta, generator.n)
     return [*found, *([] if warning is None else [warning])]
