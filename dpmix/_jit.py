@@ -24,50 +24,60 @@ config: Any = numba.config
 _NEVER_COMPILED = frozenset(
     [
         "api",
+        "cells.py",
         "chains.py",
         "cli.py",
         "data.py",
         "errors.py",
         "exits.py",
         "mechanisms",
+        "pages.py",
         "privacy",
         "progress.py",
         "release.py",
+        "release_values.py",
         "report",
         "simulate.py",
         "spec",
         "stops.py",
         "store",
         "summary",
+        "synthetic_table.py",
         "tables.py",
     ]
 )
+# packages whose compiled code nothing outside of them calls: a change there leaves all else compiled
+_ON_THEIR_OWN = ("models", "synthesis")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _source_digest() -> str:
+@functools.cache
+def _source_digest(own: str) -> str:
     """Digest of the sources that may be compiled: a changed kernel must not meet a stale sampler.
 
     numba checks a cached function against its own file only, so the cache directory carries this digest.
+    `own` is the package of `_ON_THEIR_OWN` that the function is in, or empty.
     """
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
+    others = _NEVER_COMPILED.union(_ON_THEIR_OWN).difference([own])
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root)
-        if name.parts[0] not in _NEVER_COMPILED:
+        if name.parts[0] not in others:
             digest.update(name.as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _cache_directory() -> str | None:
+@functools.cache
+def _cache_directory(own: str) -> str | None:
     """Return the first writable place for compiled code, or None when there is none."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("DPMIX_CACHE_DIR"), config.CACHE_DIR, os.path.join(base, "dpmix")]
     user = os.getuid() if hasattr(os, "getuid") else "user"
     places.append(os.path.join(tempfile.gettempdir(), f"dpmix-cache-{user}"))
     for place in filter(None, places):
-        directory = Path(place) / _source_digest()
+        directory = Path(place) / _source_digest(own)
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
@@ -77,14 +87,17 @@ def _cache_directory() -> str | None:
     return None
 
 
-_CACHE = _cache_directory()
+def _package(module: str) -> str:
+    """Return the package of `_ON_THEIR_OWN` that a module is in, or an empty name."""
+    part = module.split(".")[1:2]
+    return part[0] if part and part[0] in _ON_THEIR_OWN else ""
 
 
 @contextlib.contextmanager
-def _cache_location() -> Iterator[None]:
+def _cache_location(directory: str | None) -> Iterator[None]:
     """Point numba at our cache directory while one of our functions is decorated, and only then."""
     before = config.CACHE_DIR
-    config.CACHE_DIR = _CACHE or before
+    config.CACHE_DIR = directory or before
     try:
         yield
     finally:
@@ -96,8 +109,10 @@ def njit(function: Function) -> Function:
 
     No ``fastmath``: it breaks tests for infinities and NaN.
     """
-    with _cache_location():
-        return cast(Function, numba.njit(cache=_CACHE is not None, nogil=True, error_model="numpy")(function))
+    directory = _cache_directory(_package(function.__module__))
+    with _cache_location(directory):
+        compiled = numba.njit(cache=directory is not None, nogil=True, error_model="numpy")(function)
+    return cast(Function, compiled)
 
 
 def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
