@@ -38,7 +38,6 @@ def test_unavailable_mechanisms_are_checked_and_then_refused_by_name(kind: str) 
 @pytest.mark.parametrize(
     "model",
     [
-        {"kind": "discrete", "concentration": 1.0, "base": [0.5, 0.5]},
         {"kind": "multinomial", "prior": [1, 1]},
         {"kind": "naive_bayes", "prior": 2.0},
         {"kind": "linear_regression", "prior_sd": 2.0, "x_mean": [0], "x_cov": [[1]]},
@@ -56,7 +55,7 @@ def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
     assert len(set(NOT_YET)) == len(NOT_YET)
     for key, kind in NOT_YET:
         assert kind == "*" or kind in KINDS[key]
-    assert available("model.kind") == ("mixture",)
+    assert available("model.kind") == ("mixture", "discrete")
     assert available("model.kernel") == ("normal", "beta", "multivariate_normal")
     assert available("model.base.kind") == ("nig", "truncated_nig")
     assert available("sampler.kind") == (
@@ -67,6 +66,7 @@ def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
         "neal3",
         "neal8",
         "split_merge",
+        "data_augmentation",
     )
 
 

@@ -27,6 +27,13 @@ from dpmix.store.workspace import Workspace, workspace_of
 __all__ = ["FitResult", "fit", "plan"]
 
 
+_ROWS = {
+    "smoothed_histogram": "draws",
+    "perturbed_histogram": "noisy counts",
+    "synthetic": "synthetic records",
+}
+
+
 @dataclass(frozen=True)
 class FitResult:
     """A finished fit.
@@ -175,7 +182,7 @@ def _counted(release: Release, task: Task) -> str:
     """Say how much was released, such as "64 draws of 272 records"."""
     rows, width = len(task.observed), task.observed[0].size
     if release.trust == "global":
-        what = "draws" if release.kind == "smoothed_histogram" else "noisy counts"
+        what = _ROWS[release.kind]
         return f"{rows} {what} of {release.n} records"
     return f"{rows} released values" if width == 1 else f"{rows} records of {width} released numbers each"
 

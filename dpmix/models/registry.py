@@ -14,7 +14,7 @@ __all__ = ["build"]
 
 Builder = Callable[[RunSpec, Release], ParametricModel]
 
-_MODULES: Final[dict[str, str]] = {}
+_MODULES: Final[dict[str, str]] = {"discrete": "dpmix.models.discrete"}
 """Module of each kind; its function `build` makes the model of a spec given a release."""
 
 

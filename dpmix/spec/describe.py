@@ -10,7 +10,13 @@ from dpmix.spec.mechanism import (
     SmoothedHistogramMechanism,
     WaveletMechanism,
 )
-from dpmix.spec.model import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture
+from dpmix.spec.model import (
+    BetaMixture,
+    DiscreteModel,
+    GammaPrior,
+    MultivariateNormalMixture,
+    NormalMixture,
+)
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
 
@@ -29,6 +35,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
         lines["model"] = _mixture(spec.model)
+    elif isinstance(spec.model, DiscreteModel):
+        lines["model"] = _discrete(spec.model)
     if spec.model is not None:
         sampler = spec.sampler
         lines["sampler"] = (
@@ -77,6 +85,12 @@ def _released(mechanism: MechanismSection) -> str:
     if isinstance(mechanism, PerturbedHistogramMechanism):
         return f"{mechanism.noise} noise on the counts of {_count(mechanism.bins, 'bin')}"
     return f"{mechanism.kind} noise"
+
+
+def _discrete(model: DiscreteModel) -> str:
+    given = {"discount": model.discount, "concentration": model.concentration}
+    stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
+    return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
 
 def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:

@@ -98,7 +98,36 @@ def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
             f"{noise}{scale} was added to the counts of {n} records in {_of(mechanism, 'bins')}bins, which "
             "were released for all of them together."
         )
+    if kind == "synthetic":
+        records = (
+            f"{mechanism['records']} synthetic records" if "records" in mechanism else "Synthetic records"
+        )
+        return f"{records} were drawn{_drawn(mechanism, n)}, and released for all of them together."
     return f"The mechanism {kind}{scale} was applied to {n} records."
+
+
+def _drawn(mechanism: Mapping[str, Any], n: int) -> str:
+    """Say from what synthetic records were drawn."""
+    generator = mechanism.get("generator")
+    concentration = mechanism.get("concentration")
+    if generator == "pitman_yor":
+        discount = float(mechanism.get("discount", 0.0))
+        process = "Dirichlet process" if discount == 0.0 else f"Pitman-Yor process of discount {discount:g}"
+        stated = "" if concentration is None else f" (concentration {float(concentration):.4g})"
+        return f" from the posterior predictive of a {process}{stated} given {n} records"
+    cells = math.prod(int(count) for count in mechanism.get("bins") or ())
+    over = f" over {cells} cells" if cells > 1 else ""
+    if generator == "dirichlet_multinomial":
+        stated = "" if concentration is None else f" (prior count {float(concentration):.4g} in each cell)"
+        return f" from the posterior predictive of a Dirichlet-multinomial{over}{stated} given {n} records"
+    noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise")))
+    counts = "" if noise is None else f", with {noise}{_scale(mechanism)} added to its counts"
+    if generator == "perturbed_histogram":
+        return f" from the histogram of {n} records{over}{counts}"
+    if generator == "smoothed_histogram":
+        smooth = f", mixed with the uniform density{_weight(mechanism)}"
+        return f" from the histogram of {n} records{over}{counts}{smooth}"
+    return f" from a posterior given a release of {n} records"
 
 
 def _of(mechanism: Mapping[str, Any], name: str) -> str:

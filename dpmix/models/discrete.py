@@ -1,0 +1,201 @@
+"""The discrete model: a Dirichlet or Pitman-Yor process given synthetic records, or a histogram's counts.
+
+Each draw is one P of the posterior (`dpmix.models.discrete_law`), of which functionals are kept, and one
+record drawn from it. Where the posterior has a closed form draws are independent; else they follow a Markov
+chain over latent counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix._jit import njit
+from dpmix.models.base import Parameter, ParametricChain, ParametricModel
+from dpmix.models.cell_counts import HiddenCounts, log_count
+from dpmix.models.discrete_law import Law, law_of
+from dpmix.models.discrete_public import Public, functional_columns, public_of
+from dpmix.models.functionals import QUANTILES, LabelColumn, NumericColumn, draw, plan
+from dpmix.models.latent_counts import Latent, cell_prior, sweep_counts, sweep_records
+from dpmix.models.noisy_counts import start_noisy
+from dpmix.release import Release
+from dpmix.spec.model import DiscreteModel
+from dpmix.spec.run import RunSpec
+
+__all__ = ["Discrete", "build"]
+
+Floats = NDArray[np.float64]
+Functional = NumericColumn | LabelColumn
+
+
+def build(spec: RunSpec, release: Release) -> Discrete:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    assert isinstance(spec.model, DiscreteModel)  # the registry looks
+    public = public_of(spec, release)
+    columns = functional_columns(spec.model, public)
+    return Discrete(release, public, columns, law_of(spec.model, release, public, columns))
+
+
+class Discrete(ParametricModel):
+    """The discrete model given a release.
+
+    Parameters
+    ----------
+    release : Release
+    public : Public
+        What is public of it.
+    columns : list
+        What is wanted of each column.
+    law : Law
+        The posterior.
+    """
+
+    kind = "discrete"
+
+    def __init__(self, release: Release, public: Public, columns: list[Functional], law: Law) -> None:
+        self.law = law
+        self.records = release.n
+        self.plan = plan(columns)
+        self.parameters, self.coords, self.places = _parameters(public, columns)
+        self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
+        self.has_log_likelihood = law.exact_likelihood
+        self.by_record = law.likelihood is not None and _prefers_records(law, release.n)
+        if self.by_record and release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
+        """Return a chain at its start."""
+        return DiscreteChain(self, rng) if self.law.likelihood is None else CountsChain(self, rng)
+
+
+def _prefers_records(law: Law, n: int) -> bool:
+    """Whether to sweep over latent records rather than over the counts of cells."""
+    return False
+
+
+class DiscreteChain(ParametricChain):
+    """Independent draws of P by its closed form."""
+
+    model: Discrete
+
+    def __init__(self, model: Discrete, rng: Generator, state: dict[str, NDArray[Any]] | None = None) -> None:
+        super().__init__(model, rng, state or {})
+        self._row = np.empty(int(model.plan.out[-1]))
+        self._record = np.empty(len(model.plan.numeric))
+
+    def sweep(self, count: int) -> None:
+        """Do nothing: draws are independent."""
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Draw P, and write its functionals and one record from it."""
+        law, model = self.law(), self.model
+        likelihood = draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
+        for name, (start, stop) in model.places.items():
+            values = out[name]
+            if start < 0:
+                values[row] = self._record[stop]
+            else:
+                values[row] = self._row[start:stop] if values.ndim > 1 else self._row[start]
+        if "log_likelihood" in out:
+            out["log_likelihood"][row] = self.log_likelihood(likelihood)
+
+    def law(self) -> Any:
+        """Return the law of P given the state."""
+        return self.model.law.measure
+
+    def log_likelihood(self, sampled: float) -> float:
+        """Return the log likelihood of the release; `sampled` is that of the fixed atoms as a sample."""
+        return sampled
+
+
+class CountsChain(DiscreteChain):
+    """A Markov chain over latent numbers of records in cells, and draws of P given these."""
+
+    def __init__(self, model: Discrete, rng: Generator) -> None:
+        law = model.law
+        assert law.likelihood is not None and law.cells is not None  # the model looks
+        self._prior = cell_prior(law.concentration, law.cells)
+        counts = _start(rng, self._prior.shapes, law.likelihood.released, model.records)
+        hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
+        labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
+        self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
+        super().__init__(model, rng, self._latent._asdict())
+        start_noisy(law.likelihood, rng, self._latent)
+
+    def sweep(self, count: int) -> None:
+        """Move the latent counts, and what else is latent."""
+        for _ in range(count):
+            if self.model.by_record:
+                sweep_records(self._prior, self.model.law.likelihood, self.rng, self._latent, self.moves)
+            else:
+                sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent)
+
+    def law(self) -> Any:
+        """Return the law of P given the latent counts."""
+        return self.model.law.given(self._latent.counts)
+
+    def log_likelihood(self, sampled: float) -> float:
+        """Return the log likelihood of the release given the latent counts, up to a constant."""
+        return float(_log_likelihood(self.model.law.likelihood, self._latent))
+
+
+@njit
+def _log_likelihood(likelihood, latent):
+    """Return sum_j l_j(c_j)."""
+    total = 0.0
+    for j in range(len(latent.counts)):
+        total += log_count(likelihood, latent.noisy, j, latent.counts[j])
+    return total
+
+
+def _start(rng: Generator, shapes: Floats, released: Floats, n: int) -> NDArray[np.int64]:
+    """Draw counts to start from: of probabilities between the prior's and the release's."""
+    seen = np.where(shapes > 0.0, np.maximum(released, 0.0), 0.0)
+    weights = rng.standard_gamma(shapes + 0.1 * seen)
+    if not weights.sum() > 0.0:
+        weights = shapes
+    return rng.multinomial(n, weights / weights.sum()).astype(np.int64)
+
+
+def _parameters(
+    public: Public, columns: list[Functional]
+) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]], dict[str, tuple[int, int]]]:
+    """Return the parameters with their coordinates, and where each is in a row of results.
+
+    A place (-1, i) is that of column i of the drawn record. With several columns names end in theirs.
+    """
+    found: list[Parameter] = []
+    coords: dict[str, NDArray[Any]] = {"level": np.array(QUANTILES)}
+    places: dict[str, tuple[int, int]] = {}
+    at = 0
+    for number, (column, functional) in enumerate(zip(public.columns, columns, strict=True)):
+        several = len(columns) > 1
+        ending = f"_{_safe(column.name, number)}" if several else ""
+        about = column.name if several else ""
+        if isinstance(functional, NumericColumn):
+            dims = {"quantile": "level", "tail": f"threshold{ending}", "cdf": f"grid{ending}"}
+            coords[dims["tail"]] = np.array(functional.tail)
+            coords[dims["cdf"]] = functional.grid
+        else:
+            dims = {"probability": f"category{ending}"}
+            coords[dims["probability"]] = np.array(public.names[number])
+        roles = {"cdf": "curve", "probability": "shares"}
+        for title, size in functional.entries.items():
+            own = (dims[title],) if title in dims else ()
+            found.append(Parameter(title + ending, own, roles.get(title, "scalar"), title, about))
+            places[title + ending] = (at, at + size)
+            at += size
+        found.append(Parameter(f"predictive{ending}", (), "draw", "predictive", about))
+        places[f"predictive{ending}"] = (-1, number)
+    return tuple(found), coords, places
+
+
+def _safe(name: str, number: int) -> str:
+    """Return a column's name as a file may hold it, where a slash would be a path."""
+    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"

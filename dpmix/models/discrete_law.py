@@ -1,0 +1,268 @@
+"""The posterior of the discrete model given a release: in closed form, or through latent counts in cells.
+
+P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P.
+
+- Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, are further draws of P: P given them
+  is the posterior given a sample (`dpmix.models.process`). Under another prior it is not.
+- Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
+  `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) are further draws of the cells; else c is
+  latent, see `dpmix.models.cell_counts` and `dpmix.models.latent_counts`. Within a cell the model knows no
+  more than the base measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.cells import Cells
+from dpmix.errors import SpecError
+from dpmix.models import locations
+from dpmix.models.cell_counts import NOISES, HiddenCounts, NoisyCounts, PolyaDraws, SmoothedDraws, released
+from dpmix.models.discrete_public import Public, bases_of, grids_of, vector_of
+from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, fixed_atoms
+from dpmix.models.locations import ATOMS, ColumnBase, Locations
+from dpmix.models.process import Measure, default_tolerance
+from dpmix.release import Release
+from dpmix.spec.model import DiscreteModel
+
+__all__ = ["Law", "law_of"]
+
+_MOST_ATOMS = 20_000  # of a finite base measure that are all held as atoms
+_AGREEMENT = 1e-9
+
+Floats = NDArray[np.float64]
+Functional = NumericColumn | LabelColumn
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of P given the release, or given latent counts.
+
+    Parameters
+    ----------
+    measure : Measure
+        Given the release; or with the prior alone, where counts in the cells are latent.
+    base : Locations
+        Base measures of the columns.
+    fixed : FixedAtoms
+        Fixed atoms of the measure.
+    concentration, discount : float
+        alpha and d.
+    exact_likelihood : bool
+        Whether the likelihood of a draw is known.
+    likelihood : NamedTuple, optional
+        Of latent counts (`dpmix.models.cell_counts`); None for a closed form.
+    cells : array (J,)
+        Base probabilities of the cells, where counts are latent.
+    """
+
+    measure: Measure
+    base: Locations
+    fixed: FixedAtoms
+    concentration: float
+    discount: float
+    exact_likelihood: bool
+    likelihood: Any = None
+    cells: Floats | None = None
+
+    def given(self, counts: NDArray[Any]) -> Measure:
+        """Return the law of P given counts (J,) in the cells."""
+        atoms, regions = self.measure.atoms, self.measure.regions
+        if len(atoms):
+            return self.measure._replace(atoms=atoms + counts)
+        return self.measure._replace(regions=regions + counts)
+
+
+def law_of(model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]) -> Law:
+    """Return the posterior given a release.
+
+    Raises
+    ------
+    SpecError
+        When the posterior has no form that is known, or settings do not go with the release.
+    """
+    if release.kind == "synthetic" and release.mechanism["generator"] == "pitman_yor":
+        return _given_sample(model, release, public, columns)
+    return _given_cells(model, release, public, columns)
+
+
+def _given_sample(
+    model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
+) -> Law:
+    """Return the posterior given records of the process itself."""
+    mechanism = release.mechanism
+    alpha, d = float(mechanism["concentration"]), float(mechanism["discount"])
+    for key, value, own in (
+        ("concentration", model.concentration, alpha),
+        ("discount", model.discount, d),
+    ):
+        if value is not None and float(value) != own:
+            raise SpecError(_other_prior(key, f"{value:g}", f"{own:g}"))
+    grids = grids_of(release, len(public.columns))
+    stated = mechanism.get("base") or [None] * len(public.columns)
+    own_base = {c.name: base for c, base in zip(public.columns, stated, strict=True) if c.bounds is not None}
+    bases = bases_of(own_base or None, public, grids)
+    if model.base is not None and not _same_bases(_asked_bases(model.base, public, grids), bases):
+        raise SpecError(_other_prior("base", "another", "the one that the release states"))
+    finite = all(base.kind == ATOMS for base in bases)
+    free = any(column.free for column in public.columns)
+    if d > 0.0 and finite and not free:
+        raise SpecError(
+            f"model.kind: discrete has no closed form for records drawn with discount {d:g} whose new values "
+            "are categories or points of a grid; synthesize with discount 0, or without synthesis.snap"
+        )
+    values, sizes = np.unique(release.values, axis=0, return_counts=True)
+    counts = sizes.astype(np.float64)
+    tolerance = default_tolerance(alpha, float(len(release.values)))
+    new = alpha + d * len(values)
+    support = math.prod(len(base.points) for base in bases) if finite else 0
+    if finite and (len(public.columns) == 1 or d == 0.0) and support <= _MOST_ATOMS:
+        if d == 0.0:
+            points, prior = _product(bases)
+            values, counts, weights = _merged(values, counts, points, alpha * prior)
+        else:  # one column of free labels: all those that were not released are one atom
+            values = np.concatenate([values, bases[0].points[:, None]])
+            weights = np.append(counts - d, new)
+            counts = np.append(counts, 0.0)
+        measure = Measure(weights, np.empty(0), np.empty(0), 0.0, _nowhere(len(bases)), tolerance)
+        exact = True
+    else:
+        region, everywhere = np.array([new]), np.full((1, len(bases)), -1, dtype=np.int64)
+        measure = Measure(counts - d, region, region.copy(), d, everywhere, tolerance)
+        exact = free or not finite
+    fixed = fixed_atoms(columns, values, counts)
+    edges: list[Floats | None] = [None] * len(bases)
+    return Law(measure, locations.locations(bases, edges), fixed, alpha, d, exact)
+
+
+def _other_prior(key: str, value: str, own: str) -> str:
+    return (
+        f"model.{key}: {value}, but the records were drawn with {own}; under another prior the posterior "
+        "given draws of pitman_yor has no closed form: leave it out, or fit a release of counts in cells"
+    )
+
+
+def _asked_bases(given: Any, public: Public, grids: Any) -> list[ColumnBase]:
+    """Return the base measure that the spec gives for a release without cells."""
+    column, grid = public.columns[0], grids[0]
+    if not isinstance(given, tuple):
+        return bases_of(given, public, grids)
+    if len(public.columns) == 1 and column.categories is not None:
+        codes = np.arange(len(column.categories), dtype=np.float64)
+        vector = vector_of(given, len(codes), "categories")
+    elif len(public.columns) == 1 and grid is not None:
+        codes = grid.points
+        vector = vector_of(given, len(codes), "points of the grid")
+    else:
+        raise SpecError(
+            "model.base: probabilities are for cells or the categories of one column, and these records have "
+            "neither; give a distribution such as {kind: uniform}"
+        )
+    assert vector is not None  # a tuple was given
+    return [locations.atoms(codes, vector)]
+
+
+def _same_bases(first: list[ColumnBase], other: list[ColumnBase]) -> bool:
+    return all(
+        a.kind == b.kind
+        and (a.a, a.b) == (b.a, b.b)
+        and a.points.shape == b.points.shape
+        and np.allclose(a.points, b.points, rtol=_AGREEMENT, atol=0.0)
+        and np.allclose(a.cumulative, b.cumulative, rtol=0.0, atol=_AGREEMENT)
+        for a, b in zip(first, other, strict=True)
+    )
+
+
+def _product(bases: list[ColumnBase]) -> tuple[Floats, Floats]:
+    """Return the atoms (J, D) of a product of finite base measures, and their probabilities (J,)."""
+    places = np.meshgrid(*(base.points for base in bases), indexing="ij")
+    points = np.stack([place.ravel() for place in places], axis=1)
+    return points, locations.cell_probabilities(bases, [None] * len(bases))
+
+
+def _merged(values: Floats, counts: Floats, points: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return all atoms, how often each was seen, and their Dirichlet parameters: prior and counts."""
+    rows = np.concatenate([values, points])
+    merged, where = np.unique(rows, axis=0, return_inverse=True)
+    where = where.ravel()
+    seen = np.bincount(where[: len(values)], counts, minlength=len(merged))
+    weights = seen + np.bincount(where[len(values) :], prior, minlength=len(merged))
+    there = weights > 0.0
+    found = (merged[there], seen[there], weights[there])
+    return found[0].astype(np.float64), found[1].astype(np.float64), found[2].astype(np.float64)
+
+
+def _nowhere(columns: int) -> NDArray[np.int64]:
+    return np.empty((0, columns), dtype=np.int64)
+
+
+def _given_cells(
+    model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
+) -> Law:
+    """Return the posterior given a release that depends on the numbers of records in cells."""
+    cells, mechanism = public.cells, release.mechanism
+    assert cells is not None  # every such release has them
+    if model.discount:
+        raise SpecError(
+            f"model.discount: {model.discount:g}; given counts in cells only a Dirichlet process is known, "
+            "take discount 0"
+        )
+    vector = vector_of(model.base, cells.count, "cells")
+    bases = bases_of(None if vector is not None else model.base, public, cells.grids)
+    edges = [None if base.kind == ATOMS else cells.edges(i) for i, base in enumerate(bases)]
+    if vector is None and model.base is None:
+        vector = np.full(cells.count, 1.0 / cells.count)
+    shares = vector if vector is not None else locations.cell_probabilities(bases, edges)
+    shares = np.asarray(shares / shares.sum(), dtype=np.float64)
+    polya = release.kind == "synthetic" and mechanism["generator"] == "dirichlet_multinomial"
+    alpha = float(model.concentration if model.concentration is not None else 1.0)
+    if polya and model.concentration is None:
+        alpha = float(mechanism["concentration"]) * cells.count
+    prior = alpha * shares
+    places = np.stack(np.unravel_index(np.arange(cells.count), cells.shape), axis=1).astype(np.int64)
+    tolerance = default_tolerance(alpha, float(release.n))
+    base = locations.locations(bases, edges)
+    finite = all(one.kind == ATOMS for one in bases)
+    if finite:
+        points = np.stack([bases[i].points[places[:, i]] for i in range(len(bases))], axis=1)
+        measure = Measure(prior, np.empty(0), np.empty(0), 0.0, _nowhere(len(bases)), tolerance)
+    else:
+        points = np.empty((0, len(bases)))
+        measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
+    drawn = _drawn(release, cells)
+    fixed = fixed_atoms(columns, points, drawn if finite and polya else np.zeros(len(points)))
+    if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
+        law = Law(measure, base, fixed, alpha, 0.0, finite)
+        return replace(law, measure=law.given(drawn))
+    likelihood = _likelihood(release, cells, drawn)
+    exact = not isinstance(likelihood, HiddenCounts)
+    return Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+
+
+def _drawn(release: Release, cells: Cells) -> Floats:
+    """Return the released numbers in the cells: of records, or with noise, shape (J,)."""
+    if release.kind == "perturbed_histogram":
+        return np.ascontiguousarray(release.values[:, 0])
+    return released(cells.of_values(release.values), cells.count)
+
+
+def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:
+    """Return the log-likelihoods of the counts."""
+    mechanism = release.mechanism
+    kind = mechanism["generator"] if release.kind == "synthetic" else release.kind
+    if kind == "dirichlet_multinomial":
+        return PolyaDraws(drawn, float(mechanism["concentration"]))
+    if kind == "smoothed_histogram" and not mechanism.get("noise"):
+        weight = float(mechanism["weight"])
+        return SmoothedDraws(drawn, (1.0 - weight) * cells.count / release.n, weight)
+    noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
+    if release.kind == "perturbed_histogram":
+        return NoisyCounts(drawn, noise, scale)
+    weight = float(mechanism["weight"]) if kind == "smoothed_histogram" else 0.0
+    return HiddenCounts(drawn, noise, scale, weight)
