@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from dpmix.release import Release
 from dpmix.release_values import trust_of, value_problem, value_warning
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
-from dpmix.tables import load_table
+from dpmix.spec.mechanism import NoisyCountsMechanism
+from dpmix.tables import load_table, load_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ def load_data(spec: RunSpec) -> Data:
     section = spec.data
     if section is None:
         raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    if spec.mechanism is not None and spec.mechanism.kind == "noisy_counts":
+        return _load_codes(spec, spec.mechanism)
     if section.categories is not None:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
@@ -75,6 +79,82 @@ def load_data(spec: RunSpec) -> Data:
     assert section.path is not None  # the spec requires it
     values, names = load_table(section.path, section.columns, least=2)
     return Data(values, names)
+
+
+def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
+    """Return the levels of features and the class, as codes from 0 on.
+
+    Columns with public categories are coded by them; others hold whole numbers from 1 on.
+    """
+    section = spec.data
+    assert section is not None  # the caller has looked
+    if section.domain is not None:
+        raise SpecError("data.domain: is not for levels and classes; list data.categories, or leave it out")
+    columns = section.columns
+    if section.simulate is not None or columns is None:
+        key = "simulate" if section.simulate is not None else "columns"
+        raise SpecError(f"data.{key}: noisy_counts needs columns of levels, the class the last of them")
+    assert section.path is not None  # the spec requires it
+    sizes = (*mechanism.levels, mechanism.classes)
+    if len(sizes) != len(columns):
+        raise SpecError(
+            f"mechanism.levels: has {len(mechanism.levels)} entries, but data.columns names {len(columns)} "
+            "columns; give one for each feature, the class being the last column"
+        )
+    listed = [section.categories_of(i) for i in range(len(columns))]
+    numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
+    textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
+    numbers = (
+        dict(zip(numeric, load_table(section.path, numeric, least=2)[0].T, strict=True)) if numeric else {}
+    )
+    texts = dict(zip(textual, load_text(section.path, textual, least=2), strict=True)) if textual else {}
+    parts = []
+    for name, names, size in zip(columns, listed, sizes, strict=True):
+        if names is not None:
+            parts.append(coded(texts[name], name, tuple(str(category) for category in names)))
+            continue
+        column = numbers[name]
+        bad = (column != np.floor(column)) | (column < 1) | (column > size)
+        if bad.any():
+            raise DataError(
+                f"column {name!r} has a value in record {int(np.argmax(bad)) + 1} that is none of its {size} "
+                f"levels: whole numbers from 1 to {size}, or list data.categories"
+            )
+        parts.append(column - 1)
+    return Data(np.column_stack(parts), tuple(columns))
+
+
+def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the number of each text among public categories, which are told apart as text, then as numbers.
+
+    Raises
+    ------
+    DataError
+        Naming the record, not its value, when a text is none of them.
+    """
+    places: dict[str | float, int] = {label: code for code, label in enumerate(categories)}
+    for code, label in enumerate(categories):
+        number = _number(label)
+        if number is not None:
+            places.setdefault(number, code)
+    found = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        number = _number(text)
+        code = places.get(text, -1 if number is None else places.get(number, -1))
+        if code < 0:
+            raise DataError(
+                f"column {name!r} has a value in record {i + 1} that is none of data.categories; list every "
+                "category that may occur"
+            )
+        found[i] = code
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def unprotected(spec: RunSpec) -> Release:

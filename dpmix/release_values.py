@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 ADDITIVE = ("laplace", "gaussian")
-GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic")
+STATISTICS = ("noisy_counts", "clamped_moments")
+GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", *STATISTICS)
 GENERATORS = (
     "pitman_yor",
     "dirichlet_multinomial",
@@ -56,6 +57,8 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
         return None
     if kind == "synthetic":
         return _synthetic_problem(mechanism)
+    if kind in STATISTICS:
+        return _statistic_problem(mechanism)
     for key, least in _WHOLE.get(kind, {}).items():
         value = mechanism.get(key)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -80,6 +83,34 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
     if kind in ("wavelet", "perturbed_histogram") and len(scale) != 1:
         return "does not state one noise scale"
     return None
+
+
+def _statistic_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of a noisy statistic lacks."""
+    if mechanism["kind"] == "noisy_counts":
+        levels, classes = mechanism.get("levels"), mechanism.get("classes")
+        if not (isinstance(levels, list) and levels and all(_is_whole(level, 2) for level in levels)):
+            return "does not state its levels, whole numbers of at least 2"
+        if not _is_whole(classes, 1):
+            return "does not state its classes, a whole number of at least 1"
+    else:
+        bounds = mechanism.get("bounds")
+        if not (isinstance(bounds, list) and len(bounds) > 1 and all(map(_is_pair, bounds))):
+            return "does not state its bounds, one pair per predictor and the response's last"
+    if mechanism.get("noise") not in ("laplace", "geometric"):
+        return "does not state its noise, laplace or geometric"
+    scale = mechanism.get("scale")
+    if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
+        return "does not state one noise scale"
+    return None
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1]
 
 
 def _synthetic_problem(mechanism: Mapping[str, Any]) -> str | None:
@@ -195,6 +226,8 @@ def value_problem(
         return None
     if kind not in ("binomial", *GLOBAL):
         return None
+    if kind in STATISTICS:
+        return _wrong_length(mechanism, rows, columns)
     if columns != 1:
         return f"has {columns} columns, but a {kind} release has one"
     column = values[:, 0]
@@ -211,6 +244,23 @@ def value_problem(
         return f"has {_counted(rows, 'noisy count')}, but mechanism.bins is {mechanism['bins']}"
     if mechanism.get("noise") == "geometric":
         return _first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
+    return None
+
+
+def _wrong_length(mechanism: Mapping[str, Any], rows: int, columns: int) -> str | None:
+    """Say whether a statistic has another length than its description gives."""
+    if columns != 1:
+        return f"has {columns} columns, but a {mechanism['kind']} release has one, of the whole statistic"
+    if mechanism["kind"] == "noisy_counts":
+        levels, classes = mechanism["levels"], mechanism["classes"]
+        wanted = classes * sum(levels)
+        why = f"levels {levels} in {_counted(classes, 'class').replace('classs', 'classes')}"
+    else:
+        q = len(mechanism["bounds"])
+        wanted = q + 1 + q * (q + 1) // 2 - 1
+        why = f"{_counted(q - 1, 'predictor')} and a response"
+    if rows != wanted:
+        return f"has {_counted(rows, 'number')}, but {why} give {wanted}"
     return None
 
 

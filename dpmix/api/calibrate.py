@@ -106,7 +106,17 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         columns = len(named[0]) if named else len(spec.mechanism.domain or ((),))
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         n = spec.data.n or len(load_data(spec).values)
-    return from_spec(spec.mechanism, columns, n)
+    names, categories = public_of(spec)
+    return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
+
+
+def public_of(spec: RunSpec) -> tuple[tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
+    """Return names and public categories of the columns of ``data``, as far as the spec says them."""
+    if spec.data is None or spec.data.columns is None:
+        return (), ()
+    found = [spec.data.categories_of(i) for i in range(len(spec.data.columns))]
+    texts = [None if names is None else tuple(str(name) for name in names) for names in found]
+    return spec.data.columns, tuple(texts) if any(texts) else ()
 
 
 def delta_warning(delta: float | None, n: int | None) -> str | None:

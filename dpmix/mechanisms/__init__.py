@@ -5,22 +5,26 @@ A new mechanism is one file here with a class like `Laplace`, and one line in ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms import (
     binomial,
+    clamped_moments,
     gaussian,
     laplace,
+    noisy_counts,
     perturbed_histogram,
     smoothed_histogram,
     wavelet,
 )
 from dpmix.mechanisms.base import LocalAdditive, Mechanism, Pairs
 from dpmix.mechanisms.binomial import Binomial
+from dpmix.mechanisms.clamped_moments import ClampedMoments
 from dpmix.mechanisms.gaussian import Gaussian
 from dpmix.mechanisms.laplace import Laplace
+from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpmix.mechanisms.wavelet import Wavelet
@@ -28,10 +32,12 @@ from dpmix.privacy.accounting import Guarantee
 
 __all__ = [
     "Binomial",
+    "ClampedMoments",
     "Gaussian",
     "Laplace",
     "LocalAdditive",
     "Mechanism",
+    "NoisyCounts",
     "PerturbedHistogram",
     "SmoothedHistogram",
     "Wavelet",
@@ -57,17 +63,27 @@ _STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
     "binomial": lambda spec, columns, n: binomial.stated(spec),
     "smoothed_histogram": lambda spec, columns, n: smoothed_histogram.stated(spec, n),
     "perturbed_histogram": lambda spec, columns, n: perturbed_histogram.stated(spec),
+    "noisy_counts": lambda spec, columns, n: noisy_counts.stated(spec),
+    "clamped_moments": lambda spec, columns, n: clamped_moments.stated(spec),
 }
+STATISTICS = ("noisy_counts", "clamped_moments")
+"""Kinds that release a statistic of the whole sample, of several columns together."""
 _SEVERAL = ("laplace", "gaussian")
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
 def needs_n(spec: Any) -> bool:
     """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
-    return spec.kind == "smoothed_histogram" and spec.n is None
+    return spec.kind in ("smoothed_histogram", *STATISTICS) and spec.n is None
 
 
-def from_spec(spec: Any, columns: int, n: int | None = None) -> Mechanism:
+def from_spec(
+    spec: Any,
+    columns: int,
+    n: int | None = None,
+    names: Sequence[str] = (),
+    categories: Sequence[tuple[str, ...] | None] = (),
+) -> Mechanism:
     """Return the calibrated mechanism of a spec's section ``mechanism``.
 
     Parameters
@@ -78,6 +94,10 @@ def from_spec(spec: Any, columns: int, n: int | None = None) -> Mechanism:
         Number of columns to be released.
     n : int, optional
         Number of confidential records, for the global mechanisms.
+    names : sequence of str
+        Names of the columns; column 1, .. where left out.
+    categories : sequence of tuple of str or None
+        Public categories of each column, where it has any.
 
     Raises
     ------
@@ -90,19 +110,28 @@ def from_spec(spec: Any, columns: int, n: int | None = None) -> Mechanism:
     if spec.kind == "none":
         raise PrivacyError(
             "mechanism.kind: none adds no noise, so that there is nothing to release; "
-            "choose " + " or ".join(_BY_KIND)
+            "choose " + " or ".join((*_BY_KIND, *STATISTICS))
         )
-    if spec.kind not in _BY_KIND:
-        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {' or '.join(_BY_KIND)}")
+    if spec.kind not in _BY_KIND and spec.kind not in STATISTICS:
+        known_kinds = " or ".join((*_BY_KIND, *STATISTICS))
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {known_kinds}")
+    given = getattr(spec, "n", None)
+    if n is not None and given is not None and given != n:
+        raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
+    if spec.kind in STATISTICS:
+        records = given if n is None else n
+        if records is None:
+            raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
+        known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
+        if spec.kind == "noisy_counts":
+            return NoisyCounts.from_spec(spec, known, records, categories)
+        return ClampedMoments.from_spec(spec, known, records)
     if columns > 1 and spec.kind not in _SEVERAL:
         raise SpecError(
             f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a spec of "
             f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
         )
     _check_domain(spec, columns)
-    given = getattr(spec, "n", None)
-    if n is not None and given is not None and given != n:
-        raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
     return _BY_KIND[spec.kind](spec, spec.domain, n)
 
 
@@ -128,7 +157,9 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         return {"kind": "none"}, Guarantee(None, None, None)
     if spec.kind not in _STATED:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
-    if spec.kind not in _SEVERAL:
+    if spec.kind in STATISTICS:
+        pass  # bounds, where there are any, are its own
+    elif spec.kind not in _SEVERAL:
         _check_domain(spec, 1)
     elif spec.domain is not None:
         _check_pairs(spec.domain, columns)

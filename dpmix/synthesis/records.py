@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.cells import Column
+from dpmix.data import coded
 from dpmix.errors import DataError, SpecError
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
@@ -138,26 +139,4 @@ def _coded(texts: tuple[str, ...], column: Column) -> tuple[Floats, tuple[str, .
     if column.categories is None:
         known, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
         return codes.astype(np.float64), tuple(str(label) for label in known)
-    places: dict[str | float, int] = {label: code for code, label in enumerate(column.categories)}
-    for code, label in enumerate(column.categories):
-        number = _number(label)
-        if number is not None:
-            places.setdefault(number, code)
-    found = np.empty(len(texts))
-    for i, text in enumerate(texts):
-        number = _number(text)
-        code_of = places.get(text, -1 if number is None else places.get(number, -1))
-        if code_of < 0:
-            raise DataError(
-                f"column {column.name!r} has a value in record {i + 1} that is none of data.categories; "
-                "list every category that may occur"
-            )
-        found[i] = code_of
-    return found, column.categories
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return coded(texts, column.name, column.categories), column.categories
