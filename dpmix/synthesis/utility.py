@@ -1,0 +1,292 @@
+"""How near synthetic records are to the confidential ones: distances and plain statistics.
+
+All of it depends on the confidential records without protection, and is for their curator alone.
+
+Numbers are compared by the 1-Wasserstein distance of the empirical measures,
+
+    W1(F, G) = integral of |F(x) - G(x)| dx = integral of |F^-1(u) - G^-1(u)| du
+
+in one dimension, exact for samples of any two sizes in O((n + m) log(n + m)), which is what sorting costs.
+Several numeric columns, each scaled by its public bounds to [0, 1], are compared by the sliced distance, the
+mean of W1 over projections on fixed directions, and, where the samples are small, by exact transport at
+Euclidean cost. Labels are compared by the total variation distance of their shares.
+
+Sources
+-------
+- C. Villani (2009), Optimal Transport: Old and New, chapter 6.
+- N. Bonneel, J. Rabin, G. Peyre and H. Pfister (2015), Sliced and Radon Wasserstein barycenters of measures,
+  Journal of Mathematical Imaging and Vision 51, 22-45.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment, linprog
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from dpmix.synthesis.records import Column, Records
+from dpmix.synthesis.rows import Rows, count_distinct
+
+__all__ = ["DIRECTIONS", "Figures", "Yardstick", "sliced_wasserstein", "transport", "wasserstein"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Labels = tuple[tuple[str, ...] | None, ...]
+
+DIRECTIONS = 50
+"""Directions of the sliced distance."""
+ASSIGNED = 1_000
+"""Records at most on each side of an assignment: the least common multiple of both sizes."""
+TRANSPORTED = 20_000
+"""Pairs of records at most in a linear programme."""
+SHOWN = 50
+"""Categories of a column at most whose shares are kept: the most frequent of the confidential records."""
+_KEPT = 20_000_000
+
+
+class Figures(NamedTuple):
+    """What is measured of one synthetic data set, or of the confidential records themselves.
+
+    Parameters
+    ----------
+    joint : dict
+        Of whole records: `distinct` (their number), `repeats` (share of the synthetic records that are equal
+        to a confidential one), with several numeric columns `sliced_w1` and, where it was computed,
+        `exact_w1` (in units of the bounds' widths), with several columns of labels `total_variation`.
+    columns : tuple of dict
+        Of a numeric column `mean`, `sd` (of the empirical measure: divided by the number of records), `q25`,
+        `q50`, `q75` and `w1` in the data's units, `w1_scaled` in units of the bounds' width; of a column of
+        labels `total_variation`.
+    shares : tuple
+        Of a column of labels the shares of the categories that the yardstick shows, shape (categories,);
+        None of numbers.
+    """
+
+    joint: dict[str, float]
+    columns: tuple[dict[str, float], ...]
+    shares: tuple[Floats | None, ...]
+
+
+class Yardstick:
+    """Measures synthetic records against the confidential ones.
+
+    Parameters
+    ----------
+    records : Records
+        Confidential.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.columns: tuple[Column, ...] = records.columns
+        self._values = records.values
+        self._labels = records.labels
+        self._rows = Rows(records.values)
+        self._numeric = [i for i, column in enumerate(records.columns) if column.bounds is not None]
+        self._textual = [i for i, column in enumerate(records.columns) if column.bounds is None]
+        self._sorted = {i: np.sort(records.values[:, i]) for i in self._numeric}
+        self._directions = directions(len(self._numeric), DIRECTIONS) if len(self._numeric) > 1 else None
+        self._scaled = self._unit(records.values)
+        self._projected: list[Floats] | None = None
+        if self._directions is not None and self._scaled.shape[0] * DIRECTIONS <= _KEPT:
+            self._projected = [np.sort(self._scaled @ direction) for direction in self._directions]
+        self._shares: dict[int, Floats] = {}
+        self._shown: dict[int, NDArray[np.intp]] = {}
+        for i in self._textual:
+            counts = np.bincount(
+                records.values[:, i].astype(np.int64), minlength=len(records.labels[i] or ())
+            )
+            self._shares[i] = counts / records.n
+            self._shown[i] = np.sort(np.argsort(-counts, kind="stable")[:SHOWN])
+
+    @property
+    def confidential(self) -> Figures:
+        """The confidential records' own figures; nothing that compares."""
+        shares = tuple(
+            self._shares[i][self._shown[i]] if i in self._shown else None for i in range(len(self.columns))
+        )
+        plain = tuple(
+            _statistics(self._sorted[i]) if i in self._sorted else {} for i in range(len(self.columns))
+        )
+        return Figures({"distinct": float(self._rows.distinct)}, plain, shares)
+
+    def shown(self, index: int) -> tuple[str, ...]:
+        """Return the categories of a column of labels whose shares are kept, in their own order."""
+        names = self._labels[index]
+        assert names is not None  # labels
+        return tuple(names[place] for place in self._shown[index])
+
+    def measure(self, values: Floats, labels: Labels) -> Figures:
+        """Measure synthetic records.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (m, d)
+            Numbers and codes, m >= 1.
+        labels : tuple
+            For each column the text that its codes stand for, None for numbers.
+        """
+        values = self._in_known_codes(values, labels)
+        joint = {"distinct": float(count_distinct(values)), "repeats": float(self._rows.holds(values).mean())}
+        columns: list[dict[str, float]] = []
+        shares: list[Floats | None] = []
+        for i, column in enumerate(self.columns):
+            if column.bounds is not None:
+                ordered = np.sort(values[:, i])
+                distance = wasserstein(self._sorted[i], ordered)
+                width = column.bounds[1] - column.bounds[0]
+                columns.append({**_statistics(ordered), "w1": distance, "w1_scaled": distance / width})
+                shares.append(None)
+                continue
+            known = self._shares[i]
+            found = np.bincount(values[:, i].astype(np.int64), minlength=len(known)) / len(values)
+            outside = found[len(known) :].sum()
+            found = found[: len(known)]
+            columns.append({"total_variation": float(np.abs(found - known).sum() + outside) / 2})
+            shares.append(found[self._shown[i]])
+        if self._directions is not None:
+            joint |= self._distances(self._unit(values))
+        if len(self._textual) > 1:
+            joint["total_variation"] = _joint_variation(
+                self._values[:, self._textual], values[:, self._textual]
+            )
+        return Figures(joint, tuple(columns), tuple(shares))
+
+    def _unit(self, values: Floats) -> Floats:
+        """Return the numeric columns, each scaled by its bounds to [0, 1]."""
+        parts = []
+        for i in self._numeric:
+            low, high = self.columns[i].bounds or (0.0, 1.0)
+            parts.append((values[:, i] - low) / (high - low))
+        return np.column_stack(parts) if parts else np.empty((len(values), 0))
+
+    def _distances(self, points: Floats) -> dict[str, float]:
+        assert self._directions is not None  # several numeric columns
+        total = 0.0
+        for k, direction in enumerate(self._directions):
+            known = np.sort(self._scaled @ direction) if self._projected is None else self._projected[k]
+            total += wasserstein(known, np.sort(points @ direction))
+        found = {"sliced_w1": total / len(self._directions)}
+        exact = transport(self._scaled, points)
+        return found if exact is None else found | {"exact_w1": exact}
+
+    def _in_known_codes(self, values: Floats, labels: Labels) -> Floats:
+        """Recode free labels: by text as in the confidential records, and others after them."""
+        found = values + 0.0  # makes one zero of two
+        for i in self._textual:
+            names, known = labels[i], self._labels[i]
+            assert names is not None and known is not None  # labels, on both sides
+            if names != known:
+                places = {name: code for code, name in enumerate(known)}
+                codes = [places.setdefault(name, len(places)) for name in names]
+                found[:, i] = np.array(codes, dtype=np.float64)[values[:, i].astype(np.int64)]
+        return found
+
+
+def wasserstein(first: Floats, second: Floats) -> float:
+    """Return the 1-Wasserstein distance of two samples of one number each, exactly.
+
+    Parameters
+    ----------
+    first, second : ndarray of float64, shapes (n,) and (m,)
+        Sorted.
+    """
+    if len(first) == len(second):
+        return float(np.abs(first - second).mean())
+    left, right, weights = _coupling(len(first), len(second))
+    return float(np.abs(first[left] - second[right]) @ weights)
+
+
+@lru_cache(maxsize=2)
+def _coupling(n: int, m: int) -> tuple[Ints, Ints, Floats]:
+    """Return which of n sorted numbers goes with which of m, and the weight of each such pair.
+
+    Both quantile functions are constant between neighbours among the i/n and the j/m, which are whole numbers
+    of 1/(n m).
+    """
+    ends = np.union1d(m * np.arange(n + 1, dtype=np.int64), n * np.arange(m + 1, dtype=np.int64))
+    return ends[:-1] // m, ends[:-1] // n, np.diff(ends) / (n * m)
+
+
+def directions(dimensions: int, count: int) -> Floats:
+    """Return unit vectors, always the same ones: evenly spaced in the plane, else of a fixed normal sample.
+
+    Returns
+    -------
+    ndarray of float64, shape (count, dimensions)
+    """
+    if dimensions == 1:
+        return np.ones((count, 1))
+    if dimensions == 2:
+        angles = math.pi * (np.arange(count) + 0.5) / count
+        return np.column_stack((np.cos(angles), np.sin(angles)))
+    drawn = np.random.default_rng(0).standard_normal((count, dimensions))
+    return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+
+def sliced_wasserstein(first: Floats, second: Floats, count: int = DIRECTIONS) -> float:
+    """Return the mean of W1 over projections on `count` directions; W1 itself in one dimension.
+
+    Parameters
+    ----------
+    first, second : ndarray of float64, shapes (n, d) and (m, d)
+    count : int
+        Number of directions; see `directions`.
+    """
+    found = [
+        wasserstein(np.sort(first @ direction), np.sort(second @ direction))
+        for direction in directions(first.shape[1], count)
+    ]
+    return float(np.mean(found))
+
+
+def transport(first: Floats, second: Floats) -> float | None:
+    """Return the exact W1 of two samples of points at Euclidean cost, or None where that is too long.
+
+    Each point is repeated so that both samples have as many, the least common multiple, and these are
+    assigned; where there are too many, few pairs of points are left to a linear programme.
+
+    Parameters
+    ----------
+    first, second : ndarray of float64, shapes (n, d) and (m, d)
+    """
+    n, m = len(first), len(second)
+    size = math.lcm(n, m)
+    if size > ASSIGNED and n * m > TRANSPORTED:
+        return None
+    cost = cdist(first, second)
+    if size <= ASSIGNED:
+        cost = np.repeat(np.repeat(cost, size // n, axis=0), size // m, axis=1)
+        return float(cost[linear_sum_assignment(cost)].mean())
+    pairs = np.arange(n * m)
+    sums = csr_array(
+        (np.ones(2 * n * m), (np.concatenate((pairs // m, n + pairs % m)), np.concatenate((pairs, pairs)))),
+        shape=(n + m, n * m),
+    )
+    margins = np.concatenate((np.full(n, 1 / n), np.full(m, 1 / m)))
+    # one margin follows from the others
+    solved = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=margins[:-1], bounds=(0, None), method="highs")
+    return float(solved.fun) if solved.status == 0 else None
+
+
+def _statistics(ordered: Floats) -> dict[str, float]:
+    """Return mean, sd and quartiles of sorted numbers."""
+    quartiles = np.quantile(ordered, (0.25, 0.5, 0.75))
+    found = {"mean": float(ordered.mean()), "sd": float(ordered.std())}
+    return found | {f"q{q}": float(x) for q, x in zip((25, 50, 75), quartiles, strict=True)}
+
+
+def _joint_variation(first: Floats, second: Floats) -> float:
+    """Return the total variation distance of the shares of whole rows of codes."""
+    both = np.concatenate((first, second))
+    _, places = np.unique(both, axis=0, return_inverse=True)
+    places = places.ravel()
+    size = int(places.max()) + 1
+    of_first = np.bincount(places[: len(first)], minlength=size) / len(first)
+    of_second = np.bincount(places[len(first) :], minlength=size) / len(second)
+    return float(np.abs(of_first - of_second).sum()) / 2
