@@ -58,7 +58,7 @@ def test_the_sensitivity_of_moments_is_exact(p: int) -> None:
     ones = np.ones(p + 1)
     for t in grid:
         best = max(best, -apart(np.concatenate([ones, np.full(p + 1, t)])))
-    for start in rng.uniform(-1, 1, (12, 2 * p + 2)):
+    for start in rng.uniform(-1, 1, (4, 2 * p + 2)):
         found = minimize(
             apart, start, method="Powell", options={"maxiter": 4000, "xtol": 1e-8, "ftol": 1e-12}
         )
