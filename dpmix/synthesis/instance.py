@@ -41,7 +41,7 @@ Ints = NDArray[np.int64]
 
 _WORK = 3e9  # nanoseconds, roughly
 _MOST_DRAWS = 20_000
-_FEWEST_DRAWS = 1000
+_FEWEST_DRAWS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
