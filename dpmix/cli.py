@@ -260,20 +260,15 @@ def synthesize(
             _say(f"wrote {path}, for the curator alone", quiet)
         return
     assert output is not None  # checked above
-    if chains:
-        from dpmix.api.predict import predict
+    if dry_run and chains:
+        names = ", ".join(str(path) for path in chains)
+        return _emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
+    if dry_run:
+        from dpmix.api.synthesize import in_words, planned
 
-        if dry_run:
-            names = ", ".join(str(path) for path in chains)
-            return _emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
-        predict(chains, output, spec=checked, force=force, quiet=quiet)
-    else:
-        if dry_run:
-            from dpmix.api.synthesize import in_words, planned
-
-            words = in_words(planned(checked))
-            return _plan(checked, ("data", "synthesis"), f"release {words}", f"write {output}")
-        dpmix.synthesize(checked, output, force=force, quiet=quiet)
+        words = in_words(planned(checked))
+        return _plan(checked, ("data", "synthesis"), f"release {words}", f"write {output}")
+    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
     _say(f"wrote {output}", quiet)
 
 

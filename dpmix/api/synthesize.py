@@ -32,11 +32,15 @@ def synthesize(
     spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
     output: str | os.PathLike[str] | None = None,
     *,
+    chains: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     overrides: Sequence[str] = (),
     force: bool = False,
     quiet: bool = False,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
+
+    With `chains` they are drawn from the posterior predictive of a fit instead: see
+    `dpmix.api.predict.predict`.
 
     What the guarantee rests on is drawn from the operating system's randomness and takes no seed. Simulated
     data are synthesized from ``data.seed``, and the release says that it is simulated and not private.
@@ -47,6 +51,8 @@ def synthesize(
         With the sections ``data`` and ``synthesis``.
     output : path, optional
         File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
+    chains : path or sequence of path, optional
+        Chains files to draw from, in place of data.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     force : bool
@@ -71,6 +77,10 @@ def synthesize(
         When `output` exists and `force` is not given, or is the confidential file itself.
     """
     checked = load_spec(spec, overrides)
+    if chains is not None:
+        from dpmix.api.predict import predict
+
+        return predict(chains, output, spec=checked, force=force, quiet=quiet)
     section = section_of(checked)
     target = None if output is None else Path(output)
     if target is not None:
