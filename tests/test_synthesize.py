@@ -97,6 +97,18 @@ def test_old_values_new_values_and_labels_have_the_laws_of_the_urn(adults: dict[
     assert set(ages) <= set(range(18, 100))
 
 
+def test_a_fresh_label_is_none_that_is_released(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("w\n" + "new_category_1\nnew_category_3\n" * 50)
+    spec = {
+        "data": {"path": str(tmp_path / "d.csv"), "column": "w"},
+        "synthesis": {"kind": "pitman_yor", "records": 200, "concentration": 100},
+    }
+    names = dpmix.synthesize(spec, quiet=True).labels[0]
+    assert names is not None
+    assert len(set(names)) == len(names)
+    assert {"new_category_1", "new_category_2", "new_category_3", "new_category_4"} <= set(names)
+
+
 def test_a_record_of_several_columns_is_one_value(adults: dict[str, Any]) -> None:
     release = dpmix.synthesize(adults, quiet=True)
     known = {tuple(line.split(",")) for line in ADULTS.splitlines()[1:]}

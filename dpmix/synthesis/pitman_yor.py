@@ -132,14 +132,18 @@ def _released(codes: Floats, known: tuple[str, ...]) -> tuple[Floats, tuple[str,
     """Return codes and names of the released labels, numbered by first appearance."""
     kept, first, places = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    names = []
+    released = kept[order].astype(np.int64)
+    taken = {known[code] for code in released if code < len(known)}  # released anyway
+    names: list[str] = []
     fresh = 0
-    for code in kept[order].astype(np.int64):
+    for code in released:
         if code < len(known):
             names.append(known[code])
-        else:
+            continue
+        fresh += 1
+        while f"new_category_{fresh}" in taken:
             fresh += 1
-            names.append(f"new_category_{fresh}")
+        names.append(f"new_category_{fresh}")
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))
     return rank[places], tuple(names)
