@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 import numpy as np
@@ -50,10 +51,15 @@ def number(value: float | None) -> str:
 
 
 def spread(value: Spread | None) -> str:
-    """Write mean and standard deviation over runs."""
+    """Write mean and standard deviation over runs, to two digits of the latter."""
     if value is None:
         return "-"
-    return f"{value.mean:.3g}" + ("" if value.sd is None else f" +- {value.sd:.2g}")
+    if not value.sd:
+        return number(value.mean) + ("" if value.sd is None else " +- 0")
+    places = max(0, 1 - math.floor(math.log10(value.sd)))
+    if places > 8:
+        return f"{value.mean:.3g} +- {value.sd:.2g}"
+    return f"{value.mean:.{places}f} +- {value.sd:.{places}f}"
 
 
 def most_frequent(comparison: Comparison, index: int, most: int) -> list[int]:
@@ -64,7 +70,7 @@ def most_frequent(comparison: Comparison, index: int, most: int) -> list[int]:
 
 
 def _field(comparison: Comparison) -> list[list[str]]:
-    rows = [["", "records", "epsilon", "delta", "distinct", "repeats", "guarantee for one data set"]]
+    rows = [["", "records", "epsilon", "delta", "distinct", "repeats", "guarantee"]]
     distinct = comparison.confidential.joint["distinct"]
     rows.append(["confidential", str(comparison.n), "", "", number(distinct), "", "none"])
     for found in comparison.contenders:

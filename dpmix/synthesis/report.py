@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpmix.pages import COLOURS, GREY, INK, STYLES, captioned, drawing, page
@@ -17,7 +18,9 @@ from dpmix.synthesis.utility import DIRECTIONS
 __all__ = ["boxes_figure", "density_figure", "render", "shares_figure"]
 
 _BARS = 12
-_LETTERS = 28
+_LETTERS = 40
+_APART = 20.0
+_HIGHEST = 2.0
 
 
 def render(comparison: Comparison) -> str:
@@ -45,6 +48,7 @@ def density_figure(comparison: Comparison, index: int) -> Figure:
         handles: list[Artist] = [axes.fill_between(density.grid, density.confidential, color=GREY, lw=0)]
         axes.plot(density.grid, density.confidential, color=INK, lw=1.0)
         top = density.confidential.max()
+        most = _HIGHEST * top
         for place, found in enumerate(comparison.contenders):
             heights = found.densities[index]
             assert heights is not None  # numbers
@@ -52,7 +56,7 @@ def density_figure(comparison: Comparison, index: int) -> Figure:
             handles += axes.plot(density.grid, heights, color=_colour(place), ls=_style(place), lw=1.5)
         bounds = comparison.columns[index].bounds
         assert bounds is not None  # numbers
-        axes.set(xlim=bounds, ylim=(0.0, 1.05 * top), ylabel="density")
+        axes.set(xlim=bounds, ylim=(0.0, 1.05 * min(top, most)), ylabel="density")
         axes.set_xlabel(f"{_plain(comparison.columns[index].name)}, in the data's units")
         labels = ["confidential records", *(_plain(found.name) for found in comparison.contenders)]
         figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.6)
@@ -62,28 +66,35 @@ def density_figure(comparison: Comparison, index: int) -> Figure:
 def boxes_figure(comparison: Comparison, spreads: list[Spread | None], label: str) -> Figure:
     """Box plots over runs of one distance, a row a kind; a kind without it has an empty row."""
     rows = np.arange(len(spreads))
+    middles = [found.quartiles[1] for found in spreads if found is not None]
+    lowest = min(float(found.values.min()) for found in spreads if found is not None)
+    logarithmic = lowest > 0 and max(middles) > _APART * min(middles)
     with drawing((7.2, 0.9 + 0.36 * rows.size)) as (figure, axes):
-        largest = 0.0
         for row, found in zip(rows, spreads, strict=True):
             if found is None:
                 continue
-            largest = max(largest, float(found.values.max()))
-            axes.boxplot(
-                [found.values],
-                positions=[int(row)],
-                orientation="horizontal",
-                widths=0.6,
-                patch_artist=True,
-                manage_ticks=False,
-                boxprops={"facecolor": _colour(int(row)), "alpha": 0.45, "lw": 0.8},
-                medianprops={"color": INK, "lw": 1.6},
-                whiskerprops={"color": INK, "lw": 0.8},
-                capprops={"color": INK, "lw": 0.8},
-                flierprops={"marker": ".", "markersize": 4, "markeredgecolor": INK},
-            )
+            _draw_box(axes, int(row), found)
         axes.set_yticks(rows, [_plain(found.name) for found in comparison.contenders])
-        axes.set(xlim=(0.0, 1.06 * largest or 1.0), ylim=(rows.size - 0.5, -0.5), xlabel=label)
+        axes.set(ylim=(rows.size - 0.5, -0.5), xlabel=label + ", logarithmic scale" * logarithmic)
+        if logarithmic:
+            axes.set_xscale("log")
+        else:
+            axes.set_xlim(left=0.0)
     return figure
+
+
+def _draw_box(axes: Axes, row: int, found: Spread) -> None:
+    """Draw a box plot (matplotlib names its orientation differently in its versions)."""
+    low, middle, high = found.quartiles
+    reach = 1.5 * (high - low)
+    inside = found.values[(found.values >= low - reach) & (found.values <= high + reach)]
+    outside = found.values[(found.values < low - reach) | (found.values > high + reach)]
+    left, right = float(inside.min()), float(inside.max())
+    axes.barh(row, high - low, left=low, height=0.6, color=_colour(row), alpha=0.45, lw=0)
+    axes.hlines([row, row], [left, high], [low, right], color=INK, lw=0.8)
+    axes.vlines([left, right], row - 0.12, row + 0.12, color=INK, lw=0.8)
+    axes.vlines(middle, row - 0.3, row + 0.3, color=INK, lw=1.8)
+    axes.plot(outside, np.full(outside.size, row), ".", color=INK, markersize=4)
 
 
 def shares_figure(comparison: Comparison, index: int) -> Figure:
@@ -132,10 +143,7 @@ def _head(comparison: Comparison) -> str:
             f"<li><b>{escape(refusal.name)}</b>: {escape(refusal.reason)}</li>"
             for refusal in comparison.refused
         )
-        refused = (
-            '<div class="box" role="note"><strong>Not compared: cannot meet the request</strong>'
-            f"<ul>{items}</ul></div>"
-        )
+        refused = f'<div class="box" role="note"><strong>Not compared</strong><ul>{items}</ul></div>'
     runs = f"{comparison.runs} independent synthetic data set{'s' * (comparison.runs > 1)}"
     return (
         "<h1>Synthetic data beside the confidential records</h1>\n"
@@ -196,14 +204,16 @@ def _column(comparison: Comparison, index: int) -> str:
                 found.name,
                 spread(figures["w1"]),
                 f"{figures['w1_scaled'].mean:.3g}",
-                *(spread(figures[key]) for key in keys),
+                *(spread(figures[key]) for key in keys[:2]),
+                *(number(figures[key].mean) for key in keys[2:]),
             ]
         )
     overlay = captioned(
         density_figure(comparison, index),
         f"Densities of {name}",
         "Kernel estimates of the confidential records and of the first run of each kind, all with the "
-        f"bandwidth of the confidential records ({density.bandwidth:.3g}) and reflected at the bounds.",
+        f"bandwidth of the confidential records ({density.bandwidth:.3g}) and reflected at the bounds. Lines "
+        "are cut off at twice the height of the confidential estimate.",
     )
     boxes = captioned(
         boxes_figure(comparison, [found.columns[index]["w1"] for found in comparison.contenders], "W1"),
