@@ -55,14 +55,19 @@ def public_of(spec: RunSpec, release: Release) -> Public:
     Raises
     ------
     SpecError
-        When the public bounds are missing.
+        When the public bounds are missing, or records were drawn from a posterior.
     """
     mechanism = release.mechanism
     if release.kind == "synthetic":
+        if mechanism["generator"] == "posterior_predictive":
+            raise SpecError(
+                "model.kind: discrete is not for records drawn from a posterior, which say no more than the "
+                "release that the posterior is of: fit that one"
+            )
         columns = tuple(Column.described(account) for account in mechanism["columns"])
         labels = release.labels or (None,) * len(columns)
         names = tuple(
-            (*(known or ()), OTHER) if column.free else known
+            (*(known or ()), OTHER) if column.free else column.categories
             for column, known in zip(columns, labels, strict=True)
         )
         counted = mechanism["generator"] != "pitman_yor"

@@ -193,9 +193,9 @@ class Summary:
         several, counts = bool(densities) and "" not in densities, self.n_clusters
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
-            "density": densities.get("", densities) or None,
+            "density": _only(densities) or None,
             **({"joint": self._joint()} if several else {}),
-            **({"distribution": distributions.get("", distributions)} if distributions else {}),
+            **({"distribution": _only(distributions)} if distributions else {}),
             "n_clusters": None
             if counts is None
             else {"support": counts.support, "probability": counts.probability},
@@ -217,6 +217,11 @@ class Summary:
         from dpmix.summary.text import headline
 
         return headline(self)
+
+
+def _only(by_column: dict[str, Any]) -> Any:
+    """Return what there is of the one column, or of several by name."""
+    return by_column[""] if list(by_column) == [""] else by_column
 
 
 def _density(d: Density) -> dict[str, Any]:
