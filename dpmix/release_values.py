@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ADDITIVE = ("laplace", "gaussian")
-STATISTICS = ("noisy_counts", "clamped_moments")
+STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", *STATISTICS)
 GENERATORS = (
     "pitman_yor",
@@ -87,6 +87,8 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
 
 def _statistic_problem(mechanism: Mapping[str, Any]) -> str | None:
     """Say what the description of a noisy statistic lacks."""
+    if mechanism["kind"] == "log_moments":
+        return _log_moments_problem(mechanism)
     if mechanism["kind"] == "noisy_counts":
         levels, classes = mechanism.get("levels"), mechanism.get("classes")
         if not (isinstance(levels, list) and levels and all(_is_whole(level, 2) for level in levels)):
@@ -102,6 +104,22 @@ def _statistic_problem(mechanism: Mapping[str, Any]) -> str | None:
     scale = mechanism.get("scale")
     if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
         return "does not state one noise scale"
+    return None
+
+
+def _log_moments_problem(mechanism: Mapping[str, Any]) -> str | None:
+    if not _is_whole(mechanism.get("components"), 2):
+        return "does not state its components, a whole number of at least 2"
+    threshold = mechanism.get("threshold")
+    if not _is_number(threshold) or not 0 < threshold < 1:  # type: ignore[operator]  # a number
+        return "does not state its threshold, between 0 and 1"
+    parts, scale = mechanism.get("parts"), mechanism.get("scale")
+    if not (isinstance(parts, list) and len(parts) in (1, 2) and all(_is_whole(size, 1) for size in parts)):
+        return "does not state the sizes of its parts"
+    if not (
+        isinstance(scale, list) and len(scale) == len(parts) and all(_is_number(s) and s > 0 for s in scale)
+    ):
+        return "does not list a positive noise scale per part"
     return None
 
 
@@ -254,7 +272,11 @@ def _wrong_length(mechanism: Mapping[str, Any], rows: int, columns: int) -> str 
     if mechanism["kind"] == "noisy_counts":
         levels, classes = mechanism["levels"], mechanism["classes"]
         wanted = classes * sum(levels)
-        why = f"levels {levels} in {_counted(classes, 'class').replace('classs', 'classes')}"
+        why = f"levels {levels} in {classes} class{'es' * (classes != 1)}"
+    elif mechanism["kind"] == "log_moments":
+        d, parts = mechanism["components"], len(mechanism["parts"])
+        wanted = d * parts
+        why = f"{d} components" + (" of each of two parts" if parts == 2 else "")
     else:
         q = len(mechanism["bounds"])
         wanted = q + 1 + q * (q + 1) // 2 - 1

@@ -14,6 +14,7 @@ from dpmix.mechanisms import (
     clamped_moments,
     gaussian,
     laplace,
+    log_moments,
     noisy_counts,
     perturbed_histogram,
     smoothed_histogram,
@@ -24,6 +25,7 @@ from dpmix.mechanisms.binomial import Binomial
 from dpmix.mechanisms.clamped_moments import ClampedMoments
 from dpmix.mechanisms.gaussian import Gaussian
 from dpmix.mechanisms.laplace import Laplace
+from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -36,6 +38,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "LocalAdditive",
+    "LogMoments",
     "Mechanism",
     "NoisyCounts",
     "PerturbedHistogram",
@@ -65,8 +68,9 @@ _STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
     "perturbed_histogram": lambda spec, columns, n: perturbed_histogram.stated(spec),
     "noisy_counts": lambda spec, columns, n: noisy_counts.stated(spec),
     "clamped_moments": lambda spec, columns, n: clamped_moments.stated(spec),
+    "log_moments": lambda spec, columns, n: log_moments.stated(spec, n),
 }
-STATISTICS = ("noisy_counts", "clamped_moments")
+STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 """Kinds that release a statistic of the whole sample, of several columns together."""
 _SEVERAL = ("laplace", "gaussian")
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
@@ -125,6 +129,8 @@ def from_spec(
         known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
         if spec.kind == "noisy_counts":
             return NoisyCounts.from_spec(spec, known, records, categories)
+        if spec.kind == "log_moments":
+            return LogMoments.from_spec(spec, known, records)
         return ClampedMoments.from_spec(spec, known, records)
     if columns > 1 and spec.kind not in _SEVERAL:
         raise SpecError(

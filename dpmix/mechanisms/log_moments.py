@@ -1,0 +1,427 @@
+"""Noisy means of the logarithms of censored compositions (methods, section 8)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.mechanisms.base import Mechanism, Pairs, Progress
+from dpmix.privacy.accounting import Guarantee, LaplaceEvent
+from dpmix.privacy.conversions import laplace_rho, response_rho
+from dpmix.privacy.geometric import GeometricNoise
+from dpmix.privacy.noise import AdditiveNoise, calibrated
+from dpmix.release import Release
+from dpmix.spec.mechanism import LogMomentsMechanism
+
+__all__ = ["SUM_TOLERANCE", "LogMoments", "chosen_threshold", "exact_width", "paper_width", "stated"]
+
+Floats = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-6
+"""How far the parts of a composition may be from summing to one."""
+
+_BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
+_UP = 1 + 8 * 2.0**-52
+_SHARE_OF_CHOICE = 0.1  # of epsilon, for choosing the threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMoments(Mechanism):
+    """Release the mean of log max(x, a) over the compositions x of n records, with Laplace noise.
+
+    Replacing a record moves the d means by at most W(a)/n in L1 norm, W(a) the largest of
+    -s log(s a) - t log(t a) over s, t >= 1, s + t <= d, terms with s a > 1 dropped: from a composition that
+    is equal on s parts to one that is equal on t others. The paper's d |log a| is larger.
+
+    A threshold is chosen among candidates a_1 > .. > a_M by the noisy numbers of records that each is the
+    first to leave uncensored (L1 sensitivity 2), which costs epsilon2; see `chosen_threshold`. Split in two,
+    by index and at random, each part has its own means and noise scaled by its own size: a record is in one
+    part, so that epsilon1 covers both.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of the d parts.
+    thresholds : tuple of float
+        Decreasing candidates; a single one is taken as it is.
+    epsilon1, epsilon2 : float
+        For the means, and for the choice among several thresholds (0 for one).
+    sizes : tuple of int
+        Number of records of each part.
+    calibration : str
+        ``"exact"`` or ``"paper"``.
+    requested : dict
+        What was asked for.
+    """
+
+    kind: ClassVar[str] = "log_moments"
+    columns: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    epsilon1: float
+    epsilon2: float
+    sizes: tuple[int, ...]
+    calibration: str = "exact"
+    requested: dict[str, float] = field(default_factory=dict)
+    domain: Pairs = ()
+
+    @classmethod
+    def from_spec(cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int) -> LogMoments:
+        """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+        Raises
+        ------
+        SpecError
+            When the compositions have fewer than two parts, thresholds do not decrease, or a part of the
+            records would be empty.
+        PrivacyError
+            When the guarantee cannot be met.
+        """
+        if len(columns) < 2:
+            raise SpecError("data.columns: names one part; a composition has two or more")
+        if spec.components is not None and spec.components != len(columns):
+            raise SpecError(f"mechanism.components: {spec.components}, but data.columns names {len(columns)}")
+        thresholds = thresholds_of(spec)
+        first, second = epsilons_of(spec)
+        return cls(
+            columns=tuple(columns),
+            thresholds=thresholds,
+            epsilon1=first,
+            epsilon2=second,
+            sizes=sizes_of(spec, n),
+            calibration=spec.calibration,
+            requested={
+                k: float(getattr(spec, k))
+                for k in ("epsilon", "epsilon1", "epsilon2")
+                if getattr(spec, k) is not None
+            },
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return sum(self.sizes)
+
+    @property
+    def choice(self) -> GeometricNoise | None:
+        """The noise of the scores that a threshold is chosen by; None where there is no choice."""
+        if len(self.thresholds) == 1:
+            return None
+        return GeometricNoise(2 / self.epsilon2, 2, len(self.thresholds))
+
+    def noise(self, part: int, threshold: float) -> AdditiveNoise:
+        """Return the noise of the means of a part, at a threshold."""
+        d, n = len(self.columns), self.sizes[part]
+        rounding = d * 2.0**-_BITS / n + 4 * d * abs(math.log(threshold)) * 2.0**-52
+        sensitivity = exact_width(threshold, d) / n * _UP + rounding
+        # a difference of means, or of a mean and the smallest possible one
+        spread = abs(math.log(threshold)) + 1.0
+        if self.calibration == "paper":
+            scale = paper_width(threshold, d) / n / self.epsilon1
+            return AdditiveNoise("laplace", scale, sensitivity, d, spread)
+        return calibrated(
+            "laplace", sensitivity / self.epsilon1, sensitivity, self.epsilon1, block=d, spread=spread
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What means and choice cost together, the most over thresholds and parts, by the noises' maps."""
+        losses = []
+        for threshold in self.thresholds:
+            for part in range(len(self.sizes)):
+                event = self.noise(part, threshold).event()
+                assert isinstance(event, LaplaceEvent)  # its noise is
+                losses.append(event.epsilon)
+        first, choice = max(losses), self.choice
+        if choice is None:
+            return Guarantee(first, 0.0, laplace_rho(first) * _UP, "global")
+        second = choice.epsilon
+        total = math.nextafter(first + second, math.inf)
+        limit = sum(self.requested.values())
+        total = min(total, limit) if first + second <= limit else total
+        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * _UP
+        return Guarantee(total, 0.0, rho, "global")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is public before anything is chosen, for JSON."""
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "components": len(self.columns),
+            "thresholds": list(self.thresholds),
+            "parts": list(self.sizes),
+            "epsilon1": self.epsilon1,
+            "epsilon2": self.epsilon2,
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            "domain": None,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee, by threshold where there are several."""
+        d = len(self.columns)
+        scales = [[self.noise(part, a).scale for part in range(len(self.sizes))] for a in self.thresholds]
+        exact = [exact_width(a, d) / min(self.sizes) for a in self.thresholds]
+        paper = [paper_width(a, d) / min(self.sizes) for a in self.thresholds]
+        found: dict[str, Any] = {"n": self.n, "parts": list(self.sizes), "epsilon1": self.epsilon1}
+        if len(self.thresholds) == 1:
+            flat = scales[0] if len(self.sizes) > 1 else scales[0][0]
+            return found | {"scale": flat, "sensitivity": exact[0], "sensitivity_paper": paper[0]}
+        return found | {
+            "epsilon2": self.epsilon2,
+            "thresholds": list(self.thresholds),
+            "scale": scales if len(self.sizes) > 1 else [scale[0] for scale in scales],
+            "sensitivity": exact,
+            "sensitivity_paper": paper,
+        }
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        parts = "" if len(self.sizes) == 1 else f" of parts of {self.sizes[0]} and {self.sizes[1]} records"
+        means = f"on {len(self.columns)} mean logarithms{parts}, censored at"
+        if len(self.thresholds) == 1:
+            a = self.thresholds[0]
+            scales = ", ".join(f"{self.noise(part, a).scale:.4g}" for part in range(len(self.sizes)))
+            return f"Laplace noise of scale {scales} {means} {a:g}"
+        return (
+            f"Laplace noise (epsilon {self.epsilon1:g}) {means} one of {len(self.thresholds)} thresholds, "
+            f"chosen with geometric noise (epsilon {self.epsilon2:g})"
+        )
+
+    def privatize(
+        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the means; see `Mechanism`. Nothing is clamped: what is censored is not told."""
+        released = self._release(values, None)
+        if progress is not None:
+            progress(values.size)
+        return released, (0,) * len(self.columns)
+
+    def simulate(
+        self, values: Floats, columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the means of simulated compositions with seeded noise; see `Mechanism`."""
+        return self._release(values, rng), (0,) * len(self.columns)
+
+    def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
+        shares = checked(values, self.columns)
+        if len(shares) != self.n:
+            raise PrivacyError(f"the guarantee is for {self.n} records, not {len(shares)}")
+        threshold, scores = self._choose(shares, rng)
+        order = np.arange(self.n)
+        if len(self.sizes) > 1:
+            seed = int.from_bytes(os.urandom(32), "little")
+            order = (np.random.default_rng(seed) if rng is None else rng).permutation(self.n)
+        parts, scales, start = [], [], 0
+        for part, size in enumerate(self.sizes):
+            means = mean_logs(shares[order[start : start + size]], threshold)
+            start += size
+            noise = self.noise(part, threshold)
+            parts.append(noise.add(means) if rng is None else noise.simulate(means, rng))
+            scales.append(noise.scale)
+        total = self.guarantee
+        chosen: dict[str, Any] = {"threshold": threshold, "scale": scales}
+        if scores is not None:
+            chosen["scores"] = scores
+        return Release(
+            values=np.concatenate(parts)[:, None],
+            columns=("statistic",),
+            mechanism=self.describe() | chosen,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=self.n,
+            adjacency=total.adjacency,
+            trust="global",
+            private=rng is None,
+            simulated=rng is not None,
+        )
+
+    def _choose(self, shares: Floats, rng: np.random.Generator | None) -> tuple[float, list[float] | None]:
+        """Return the threshold, and the noisy scores it was chosen by."""
+        noise = self.choice
+        if noise is None:
+            return self.thresholds[0], None
+        smallest = shares.min(axis=1)
+        uncensored = np.array([(smallest >= a).sum() for a in self.thresholds], dtype=np.int64)
+        scores = np.diff(uncensored, prepend=0)
+        noisy = noise.add(scores) if rng is None else noise.simulate(scores, rng)
+        return self.thresholds[chosen_threshold(noisy, self.n, self.epsilon2)], noisy.tolist()
+
+
+def checked(values: Floats, columns: Sequence[str]) -> Floats:
+    """Return compositions, each divided by its sum.
+
+    Raises
+    ------
+    DataError
+        Naming the record, not its values, when a share is negative or not finite, or they do not sum to one.
+    """
+    if values.ndim != 2 or values.shape[1] != len(columns):
+        raise PrivacyError(f"log_moments takes compositions of {len(columns)} parts")
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"column {columns[column]!r} has a share in record {row + 1} that is negative or no number "
+            f"(and {int(bad.sum()) - 1} more); a composition has shares from 0 to 1"
+        )
+    sums = values.sum(axis=1)
+    off = np.abs(sums - 1) > SUM_TOLERANCE
+    if off.any():
+        raise DataError(
+            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {SUM_TOLERANCE:g} (and "
+            f"{int(off.sum()) - 1} more); divide each record by its sum first"
+        )
+    return np.asarray(values / sums[:, None])
+
+
+def mean_logs(shares: Floats, threshold: float) -> Floats:
+    """Return the means of log max(x, a), shape (d,), of logarithms rounded to 2^-30 and summed exactly."""
+    logs = np.log(np.maximum(shares, threshold))
+    whole = np.rint(logs * 2.0**_BITS).astype(np.int64)
+    step = 1 << 24
+    sums = [
+        sum(int(part.sum()) for part in np.array_split(column, max(1, -(-len(column) // step))))
+        for column in whole.T
+    ]
+    return np.array([total / (len(shares) << _BITS) for total in sums])
+
+
+def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
+    """Return the number of the threshold that noisy scores choose (methods, section 8).
+
+    With g the smallest integer that the noise reaches with probability at most 0.025: the first threshold if
+    s_1 + g >= 0.99 n, else the smallest one that surely leaves one record in a hundred more uncensored,
+    s_m - g >= 0.01 n, else the first.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (M,)
+        Noisy numbers of records that each threshold is the first to leave uncensored.
+    n : int
+        Number of records.
+    epsilon : float
+        Of the noise, whose parameter is exp(-epsilon/2).
+    """
+    parameter = math.exp(-epsilon / 2)
+    g = max(0, math.ceil(math.log(0.025 * (1 + parameter)) / math.log(parameter)))
+    if scores[0] + g >= 0.99 * n:
+        return 0
+    surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
+    return surely[-1] if surely else 0
+
+
+def exact_width(threshold: float, parts: int) -> float:
+    """Return how far one record can move the sum of log max(x, a) in L1 norm (methods, section 8).
+
+    Parameters
+    ----------
+    threshold : float
+        a, between 0 and 1.
+    parts : int
+        Number of parts d of a composition, at least 2.
+    """
+
+    def side(count: int) -> float:
+        return max(0.0, -count * math.log(count * threshold))
+
+    return max(side(s) + side(t) for s in range(1, parts) for t in range(1, parts - s + 1))
+
+
+def paper_width(threshold: float, parts: int) -> float:
+    """Return d |log a|, valid and larger (Guo, Barrientos and Pena, section 3.1)."""
+    return parts * abs(math.log(threshold))
+
+
+def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:
+    """Return the candidate thresholds of a spec.
+
+    Raises
+    ------
+    SpecError
+        When they do not decrease.
+    """
+    if spec.thresholds is None:
+        assert spec.threshold is not None  # the spec has one of the two
+        return (spec.threshold,)
+    if any(not a > b for a, b in zip(spec.thresholds, spec.thresholds[1:], strict=False)):
+        raise SpecError("mechanism.thresholds: must decrease, from the largest candidate to the smallest")
+    return spec.thresholds
+
+
+def epsilons_of(spec: LogMomentsMechanism) -> tuple[float, float]:
+    """Return epsilon1 and epsilon2 of a spec; of a total a tenth goes to the choice among thresholds.
+
+    Raises
+    ------
+    SpecError
+        When one of them is missing, or is given where there is no choice.
+    """
+    several = spec.thresholds is not None and len(spec.thresholds) > 1
+    if spec.epsilon is not None:
+        share = _SHARE_OF_CHOICE if several else 0.0
+        first = spec.epsilon * (1 - share)
+        return first, spec.epsilon - first
+    assert spec.epsilon1 is not None  # the spec states one of the two
+    if several and spec.epsilon2 is None:
+        raise SpecError("mechanism.epsilon2: missing beside epsilon1; choosing among thresholds costs it")
+    if not several and spec.epsilon2 is not None:
+        raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
+    return spec.epsilon1, spec.epsilon2 or 0.0
+
+
+def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
+    """Return the number of records of each part.
+
+    Raises
+    ------
+    SpecError
+        When a part would be empty.
+    """
+    if spec.split is None:
+        return (n,)
+    first = round(spec.split * n)
+    if not 0 < first < n:
+        raise SpecError(f"mechanism.split: {spec.split:g} of {n} records leaves a part empty")
+    return first, n - first
+
+
+def stated(spec: LogMomentsMechanism, n: int | None) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula.
+
+    Raises
+    ------
+    SpecError
+        When the threshold that was used, the number of parts or of records is missing.
+    """
+    thresholds = thresholds_of(spec)
+    if len(thresholds) > 1:
+        raise SpecError(
+            "mechanism.threshold: missing; say which of the thresholds the release was censored at"
+        )
+    if spec.components is None:
+        raise SpecError("mechanism.components: missing; say how many parts a composition has")
+    records = spec.n if n is None else n
+    if records is None:
+        raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
+    first, _ = epsilons_of(spec)
+    sizes = sizes_of(spec, records)
+    make = paper_width if spec.calibration == "paper" else exact_width
+    exact = exact_width(thresholds[0], spec.components)
+    wide = make(thresholds[0], spec.components)
+    own = {
+        "components": spec.components,
+        "threshold": thresholds[0],
+        "thresholds": list(thresholds),
+        "parts": list(sizes),
+        "scale": [wide / size / first for size in sizes],
+    }
+    epsilon = first * exact / wide
+    return own, Guarantee(epsilon, 0.0, laplace_rho(epsilon), "global")
