@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -192,8 +193,8 @@ def test_bounds_that_are_none_are_refused(pair: tuple[float, float]) -> None:
 def test_kinds_and_bounds_are_refused_by_name() -> None:
     with pytest.raises(PrivacyError, match="none adds no noise"):
         from_spec(NoMechanism(kind="none"), 1)
-    with pytest.raises(SpecError, match="noisy_counts cannot be applied"):
-        from_spec(NoisyCountsMechanism(kind="noisy_counts", epsilon=1.0, levels=(2,), classes=2), 1)
+    with pytest.raises(SpecError, match="unheard_of cannot be applied"):
+        from_spec(SimpleNamespace(kind="unheard_of"), 1)
     with pytest.raises(SpecError, match=r"mechanism\.domain: missing"):
         from_spec(LaplaceMechanism(kind="laplace", epsilon=1.0), 1)
     with pytest.raises(SpecError, match="1 pairs of bounds for 2 columns"):
@@ -223,5 +224,5 @@ def test_a_gaussian_release_made_elsewhere_and_a_scale_without_bounds() -> None:
         assert found["scale"] == [2.0, 2.0]
         assert (guarantee.epsilon, guarantee.rho) == (None, None)
     assert stated(NoMechanism(kind="none"), 1)[0] == {"kind": "none"}
-    with pytest.raises(SpecError, match="noisy_counts cannot be fitted"):
-        stated(NoisyCountsMechanism(kind="noisy_counts", epsilon=1.0, levels=(2,), classes=2), 1)
+    with pytest.raises(SpecError, match="unheard_of cannot be fitted"):
+        stated(SimpleNamespace(kind="unheard_of"), 1)
