@@ -19,7 +19,7 @@ from dpmix.mechanisms import from_spec, stated
 from dpmix.mechanisms.base import LocalAdditive, width
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.privacy.gaussian import gaussian_delta
-from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, NoisyCountsMechanism, NoMechanism
+from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, NoMechanism
 
 ONE = ((1.0, 6.0),)
 THREE = ((1.0, 6.0), (0.0, 100.0), (0.1, 0.3))
