@@ -307,7 +307,9 @@ def test_nothing_is_destroyed_unasked(tmp_path):
     table = tmp_path / "table.csv"
     before = table.read_bytes()
     with pytest.raises(UsageError, match="confidential file itself"):
-        compare(spec, runs=1, output=table, force=True)
+        compare(spec, runs=1, report=table, force=True)
+    with pytest.raises(UsageError, match=r"must end in \.json"):
+        compare(spec, runs=1, output=tmp_path / "synthetic.csv")
     output = tmp_path / "out.json"
     with pytest.raises(UsageError, match="named twice"):
         compare(spec, runs=1, output=output, report=output)

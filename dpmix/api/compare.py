@@ -67,8 +67,8 @@ def compare(
     PrivacyError
         When the spec's own synthesis cannot meet its request; a rival that cannot is listed as refused.
     UsageError
-        When a file exists and `force` is not given, is the confidential file itself or is named twice, or
-        there is no run.
+        When a file exists and `force` is not given, is the confidential file itself or is named twice, when
+        `output` does not end in .json, or there is no run.
     """
     checked = load_spec(spec, overrides)
     section = checked.synthesis
@@ -76,6 +76,8 @@ def compare(
         raise SpecError("synthesis: missing; name the kind of synthesis to compare with its rivals")
     if runs is not None and runs < 1:
         raise UsageError(f"runs: {runs} must be at least 1")
+    if output is not None and Path(output).suffix.lower() != ".json":
+        raise UsageError(f"{output} must end in .json: a comparison is no release of synthetic records")
     _check_targets(checked, (output, report), force)
     records = load_records(checked)
     field = field_of(section, records.columns, records.n)
