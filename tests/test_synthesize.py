@@ -272,6 +272,20 @@ def test_pure_epsilon_of_a_negative_discount() -> None:
     assert least.guarantee.epsilon <= 0.5
 
 
+def test_what_each_draw_costs_is_balanced_against_sampling_error() -> None:
+    column = Column("x", (0.0, 1.0))
+    for kind in ("dirichlet_multinomial", "smoothed_histogram"):
+        spec = {"kind": kind, "bins": 80, "epsilon": 1}
+        made = generator(spec, (column,), 20_000)
+        assert made.records == int((20_000 * np.expm1(1) / 80) ** (2 / 3)) == 56
+        assert made.guarantee.epsilon is not None
+        assert 0.999999 < made.guarantee.epsilon <= 1
+        assert generator({**spec, "epsilon": 1e-4}, (column,), 20_000).records == 1
+        assert generator({**spec, "epsilon": 90}, (column,), 20_000).records == 20_000
+    with pytest.raises(SpecError, match=r"synthesis\.weight: follows from epsilon"):
+        generator({**spec, "weight": 0.1}, (column,), 20_000)
+
+
 def test_gaussian_counts_carry_the_guarantee_of_a_smoothed_histogram() -> None:
     column = Column("x", (0.0, 1.0))
     spec = {"kind": "smoothed_histogram", "bins": 4, "epsilon": 1, "delta": 1e-6}

@@ -218,12 +218,6 @@ class SmoothedHistogramSynthesis(SynthesisSection):
         description="Weight of the uniform density over counts with noise; without noise epsilon says it.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> SmoothedHistogramSynthesis:
-        if self.weight is not None and self.delta is None:
-            raise refusal("weight", "follows from epsilon where the counts carry no noise; leave it out")
-        return self
-
 
 SynthesisSpec = Annotated[
     Annotated[PitmanYorSynthesis, Tag("pitman_yor")]

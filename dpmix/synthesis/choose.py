@@ -162,7 +162,7 @@ def _dirichlet_multinomial(
             raise SpecError(f"synthesis.epsilon: missing; without it give synthesis.{missing}")
     elif a is None:
         if records == "auto":
-            records = n  # the prior count is what makes it private
+            records = balanced(n, cells.count, section.epsilon)
         a = Fraction(_least_count(section.epsilon, int(records)))
     else:
         epsilon = written(section.epsilon)
@@ -187,6 +187,31 @@ def _dirichlet_multinomial(
         cells=cells,
         concentration=a,
     )
+
+
+def balanced(n: int, cells: int, epsilon: float) -> int:
+    """Return a number m of draws, each of which costs, that balances bias against sampling error.
+
+    The share of a release that is uniform for privacy's sake, by a prior count of m/(e^eps - 1) in each of K
+    cells or by smoothing, is about K m/(n (e^eps - 1)), and the sampling error m^(-1/2): they are of the same
+    size at m = (n (e^eps - 1)/K)^(2/3).
+
+    Parameters
+    ----------
+    n : int
+        Number of confidential records.
+    cells : int
+        Number of cells K.
+    epsilon : float
+        Asked for.
+
+    Returns
+    -------
+    int
+        From 1 to n.
+    """
+    room = (math.log(n / cells) + (epsilon if epsilon > 30 else math.log(math.expm1(epsilon)))) * 2 / 3
+    return n if room > math.log(n) else max(1, math.floor(math.exp(room)))
 
 
 def _least_count(epsilon: float, records: int) -> float:
@@ -221,8 +246,14 @@ def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], 
         if weight is None:
             weight = _weight_of_one_draw(section.epsilon, cells.count, n)
     else:
-        # each draw costs: as many as suit the rate of a smoothed histogram (Wasserman and Zhou)
-        records = math.floor(n**0.6 + 1) if section.records == "auto" else section.records
+        if section.weight is not None:
+            raise SpecError(
+                "synthesis.weight: follows from epsilon where the counts carry no noise; leave it out"
+            )
+        if section.records == "auto":
+            records = balanced(n, cells.count, section.epsilon)
+        else:
+            records = section.records
         noise = None
         weight, _, _ = weight_of(
             SmoothedHistogramMechanism.model_validate(

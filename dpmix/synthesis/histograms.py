@@ -15,6 +15,8 @@ from dpmix.privacy.geometric import GeometricNoise
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
 
+WORDS = {"laplace": "Laplace", "gaussian": "Gaussian", "geometric": "two-sided geometric"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Histogram(Generator):
@@ -71,7 +73,7 @@ class PerturbedSynthesis(_Histogram):
         """Say what is drawn."""
         return (
             f"{self.records} draws from a histogram of {self.cells.count} bins whose counts carry "
-            f"{self.noise.noise} noise of scale {self.noise.s:.6g}"
+            f"{WORDS[self.noise.noise]} noise of scale {self.noise.s:.6g}"
         )
 
     def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
