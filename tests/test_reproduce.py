@@ -146,7 +146,7 @@ def test_commands_of_the_document_are_understood():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["p2"], "invalid choice"),
+        (["p9"], "invalid choice"),
         (["p1", "--only", "fig15"], "fig15 is none"),
         (["p1", "--jobs", "0"], "at least 1"),
     ],

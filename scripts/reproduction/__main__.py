@@ -1,4 +1,4 @@
-"""Make the figures of Beraha, Favaro and Rao (2024) from the specs in configs/p1: scripts/reproduce p1."""
+"""Make the figures of a paper from its specs: scripts/reproduce p1, and scripts/reproduce p2."""
 
 from __future__ import annotations
 
@@ -8,40 +8,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reproduction import beta, defect, findings, gaussian, histogram, normal, waiting
-from reproduction.cells import FULL, QUICK, Cell, Results, Size
+from reproduction import papers
+from reproduction.papers import CELLS, FIGURES, PAPERS, cells_of
 from reproduction.pool import compute
 
 __all__ = ["CELLS", "FIGURES", "cells_of", "main"]
 
-_PARTS: tuple[Any, ...] = (normal, beta, gaussian, waiting, histogram)
-CELLS: dict[str, Callable[[Size], list[Cell]]] = {k: f for part in _PARTS for k, f in part.CELLS.items()}
-_DRAW: dict[str, Callable[[Results, Size, Path], None]] = {
-    k: f for part in _PARTS for k, f in part.DRAW.items()
-}
-FIGURES = tuple(f"fig{number}" for number in range(1, 15))
-
-
-def cells_of(figures: list[str], size: Size) -> list[Cell]:
-    """Return the cells that some figures need, each once."""
-    found: dict[str, Cell] = {}
-    for figure in figures:
-        for cell in CELLS[figure](size):
-            known = found.setdefault(cell.name, cell)
-            assert known == cell, cell.name
-    return list(found.values())
-
-
-def _figure(text: str) -> str:
-    name = text if text.startswith("fig") else f"fig{text}"
-    if name not in FIGURES:
-        raise argparse.ArgumentTypeError(f"{text} is none of {FIGURES[0]} to {FIGURES[-1]}")
-    return name
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _positive(text: str) -> int:
@@ -53,16 +30,52 @@ def _positive(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/reproduce", description=__doc__)
-    parser.add_argument("paper", choices=["p1"], help="Beraha, Favaro and Rao (2024)")
-    parser.add_argument("--quick", action="store_true", help="short chains: about five minutes on two cores")
-    parser.add_argument("--only", nargs="+", type=_figure, metavar="FIG", help="these figures alone, as fig3")
+    about = "; ".join(f"{key}: {paper.about}" for key, paper in PAPERS.items())
+    parser.add_argument("paper", choices=list(PAPERS), help=about)
+    parser.add_argument("--quick", action="store_true", help="less of all: about five minutes on two cores")
+    parser.add_argument("--only", nargs="+", metavar="FIG", help="these figures alone, as fig3")
     parser.add_argument("--output", type=Path, metavar="DIR", help="folder of results; default reproduced/p1")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="processes; default: all cores")
     parser.add_argument(
-        "--sweeps", type=_positive, metavar="N", help="sweeps of a chain, half of them burn-in"
+        "--sweeps", type=_positive, metavar="N", help="p1: sweeps of a chain, half of them burn-in"
     )
-    parser.add_argument("--replicates", type=_positive, metavar="N", help="data sets of Figures 2 and 10")
+    parser.add_argument("--replicates", type=_positive, metavar="N", help="p1: data sets of Figures 2 and 10")
+    parser.add_argument("--runs", type=_positive, metavar="N", help="p2: runs of each kind and point")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="p2: folder of the data that do not ship; default: the variable DPMIX_DATA, then ../shared/data",
+    )
     return parser
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    paper = PAPERS[options.paper]
+    known = paper.figures
+    chosen = [text if text in known else f"fig{text}" for text in options.only or known]
+    for text, name in zip(options.only or known, chosen, strict=True):
+        if name not in known:
+            parser.error(f"argument --only: {text} is none of {', '.join(known)}")
+    options.figures = sorted(set(chosen), key=known.index)
+    for other, key in (("p2", "sweeps"), ("p2", "replicates"), ("p1", "runs"), ("p1", "data")):
+        if options.paper == other and getattr(options, key) is not None:
+            parser.error(f"argument --{key}: is not for {other}")
+    return options
+
+
+def _size(options: argparse.Namespace) -> Any:
+    paper = PAPERS[options.paper]
+    size = paper.quick if options.quick else paper.full
+    if options.paper == "p1":
+        sweeps = max(20, options.sweeps or size.sweeps)
+        return replace(size, sweeps=sweeps, replicates=options.replicates or size.replicates)
+    if options.runs:
+        runs = max(2, options.runs)  # one has no spread
+        size = replace(size, distances=runs, runs=runs, replicates=runs)
+    return size
 
 
 def _stop(number: int, frame: object) -> None:
@@ -71,21 +84,25 @@ def _stop(number: int, frame: object) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is missing, then draw every figure and write the numbers behind it."""
-    options = _parser().parse_args(arguments)
-    size = QUICK if options.quick else FULL
-    size = replace(
-        size, sweeps=max(20, options.sweeps or size.sweeps), replicates=options.replicates or size.replicates
+    options = _options(arguments)
+    paper, size = PAPERS[options.paper], _size(options)
+    folder: Path = options.output or Path("reproduced") / (
+        options.paper + ("-quick" if options.quick else "")
     )
-    folder: Path = options.output or Path("reproduced") / ("p1-quick" if options.quick else "p1")
     folder.mkdir(parents=True, exist_ok=True)
-    figures = sorted(set(options.only or FIGURES), key=FIGURES.index)
     jobs = options.jobs or len(os.sched_getaffinity(0))
+    data = options.data or Path(os.environ.get("DPMIX_DATA") or ROOT.parent / "shared" / "data")
+    skipped = paper.prepare(options.figures, folder, data)
+    for figure, why in skipped.items():
+        print(f"reproduce: {figure} is skipped: {why}", file=sys.stderr)
+    figures = [figure for figure in options.figures if figure not in skipped]
     start = time.perf_counter()
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        results, failed = compute(cells_of(figures, size), size, folder, jobs)
+        cells = cells_of(figures, size, paper.cells(folder))
+        results, failed = compute(cells, size, folder, jobs)
         if not options.only:
-            defect.compute(folder, size)
+            paper.beside(folder, size)
     except KeyboardInterrupt:
         print("reproduce: interrupted; the same command goes on after the finished cells", file=sys.stderr)
         return 130
@@ -93,21 +110,23 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, before)
     done = []
     for figure in figures:
-        missing = [cell.name for cell in CELLS[figure](size) if cell.name in failed]
+        missing = [cell.name for cell in paper.cells(folder)[figure](size) if cell.name in failed]
         if missing:
             print(f"reproduce: {figure} is not drawn, for {', '.join(missing)} failed", file=sys.stderr)
             continue
-        _DRAW[figure](results, size, folder)
+        paper.draw[figure](results, size, folder)
         done.append(figure)
-    if len(done) == len(FIGURES):
-        (folder / "findings.md").write_text(findings.text(results, size, folder), encoding="utf-8")
+    words = paper.findings(results, size, folder, done)
+    if words is not None:
+        (folder / "findings.md").write_text(words, encoding="utf-8")
     about = {
         "size": vars(size),
         "figures": done,
         "failed": failed,
+        "skipped": skipped,
         "cells": len(results),
         "seconds": round(time.perf_counter() - start),
-        "note": "simulated data and noise; nothing here is private",
+        "note": papers.NOTES[options.paper],
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     print(f"reproduce: {len(done)} figures in {folder}")

@@ -17,7 +17,19 @@ import numpy as np
 import dpmix
 from dpmix.spec import load_spec
 
-__all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "finished", "run_cell", "tag"]
+__all__ = [
+    "CONFIGS",
+    "FULL",
+    "QUICK",
+    "Cell",
+    "Results",
+    "Size",
+    "finished",
+    "rounded",
+    "run_cell",
+    "tag",
+    "write",
+]
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "p1"
 LONGEST = 100_000  # sweeps of a chain in the paper
@@ -101,6 +113,14 @@ class Cell:
         """Return the file of the result."""
         return folder / "cells" / f"{self.name.replace('/', '-')}.json"
 
+    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
+        """Return its result where it was computed with these settings, else None."""
+        return finished(self, size, folder)
+
+    def run(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Compute its result; see `run_cell`."""
+        return run_cell(self, size, folder)
+
 
 def tag(value: float) -> str:
     """Return a number as names of cells have it."""
@@ -171,22 +191,22 @@ def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         else {"vi": clustering["ari"], "mean": clustering["ari_posterior_mean"]},
         "released": summary.released.ravel().tolist() if cell.released else None,
     }
-    _write(target, json.dumps(_rounded(result)))
+    write(target, json.dumps(rounded(result)))
     return result
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Round numbers to seven digits, at any depth."""
     if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
+        return {key: rounded(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(part) for part in value]
+        return [rounded(part) for part in value]
     if isinstance(value, float):
         return float(f"{value:.7g}") if np.isfinite(value) else None
     return value
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
     """Write a file so that it is whole or not there."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text)

@@ -10,15 +10,43 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dpmix.errors import DpmixError, Interrupted
-from reproduction.cells import Cell, Results, Size, finished, run_cell
 
-__all__ = ["compute"]
+__all__ = ["Cell", "Results", "compute", "run_cell"]
+
+Results = dict[str, dict[str, Any]]
 
 
-def compute(cells: Sequence[Cell], size: Size, folder: Path, jobs: int) -> tuple[Results, dict[str, str]]:
+class Cell(Protocol):
+    """What is run: it knows its name, its spec and how to compute and find its result."""
+
+    @property
+    def name(self) -> str:
+        """Unique among cells."""
+
+    @property
+    def spec(self) -> str:
+        """File of its spec."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What it changes there."""
+
+    def finished(self, size: Any, folder: Path) -> dict[str, Any] | None:
+        """Return its result where it was computed with these settings, else None."""
+
+    def run(self, size: Any, folder: Path) -> dict[str, Any]:
+        """Compute its result, write it to `folder` and return it."""
+
+
+def run_cell(cell: Cell, size: Any, folder: Path) -> dict[str, Any]:
+    """Compute the result of a cell."""
+    return cell.run(size, folder)
+
+
+def compute(cells: Sequence[Cell], size: Any, folder: Path, jobs: int) -> tuple[Results, dict[str, str]]:
     """Return the results of all cells by name, and what went wrong by name; finished ones are not run again.
 
     Raises
@@ -30,7 +58,7 @@ def compute(cells: Sequence[Cell], size: Size, folder: Path, jobs: int) -> tuple
     left: list[Cell] = []
     failed: dict[str, str] = {}
     for cell in cells:
-        known = finished(cell, size, folder)
+        known = cell.finished(size, folder)
         if known is None:
             left.append(cell)
         else:
@@ -64,7 +92,7 @@ def _spread(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _run(
-    cells: Sequence[Cell], size: Size, folder: Path, jobs: int
+    cells: Sequence[Cell], size: Any, folder: Path, jobs: int
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     if jobs == 1 or len(cells) < 2:
         for cell in cells:
@@ -83,7 +111,7 @@ def _run(
             raise
 
 
-def _safely(cell: Cell, size: Size, folder: Path) -> dict[str, Any] | str:
+def _safely(cell: Cell, size: Any, folder: Path) -> dict[str, Any] | str:
     try:
         return run_cell(cell, size, folder)
     except Interrupted:

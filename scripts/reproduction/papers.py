@@ -1,0 +1,124 @@
+"""The papers that can be made again: their figures, what these need, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reproduction import (
+    beta,
+    defect,
+    findings,
+    gaussian,
+    histogram,
+    normal,
+    p2convergence,
+    p2downstream,
+    p2findings,
+    p2utility,
+    waiting,
+)
+from reproduction import p2cells as second
+from reproduction.cells import FULL, QUICK
+
+__all__ = ["CELLS", "FIGURES", "NOTES", "PAPERS", "Paper", "cells_of"]
+
+Cells = Mapping[str, Callable[[Any], list[Any]]]
+_PARTS: tuple[Any, ...] = (normal, beta, gaussian, waiting, histogram)
+CELLS: Cells = {k: f for part in _PARTS for k, f in part.CELLS.items()}
+FIGURES = tuple(f"fig{number}" for number in range(1, 15))
+NOTES = {
+    "p1": "simulated data and noise; nothing here is private",
+    "p2": "fig1 and table2: simulated data and noise, not private; table1 and table1_visits: public records, "
+    "and what is measured of releases depends on them",
+}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper.
+
+    Parameters
+    ----------
+    about : str
+        What it is.
+    figures : tuple of str
+        Names of its figures and tables, in order.
+    quick, full : object
+        Sizes of its runs.
+    cells : callable
+        Gives, for a folder of results, the cells of each figure as a function of the size.
+    draw : mapping of str to callable
+        Draws a figure from results, size and folder.
+    findings : callable
+        Gives, from results, size, folder and the figures drawn, a table of numbers, or None.
+    prepare : callable
+        Makes what figures need, from the folder of results and that of the data; returns what is skipped and
+        why.
+    beside : callable
+        Runs what belongs to no figure, from folder and size.
+    """
+
+    about: str
+    figures: tuple[str, ...]
+    quick: Any
+    full: Any
+    cells: Callable[[Path], Cells]
+    draw: Mapping[str, Callable[[Any, Any, Path], None]]
+    findings: Callable[[Any, Any, Path, list[str]], str | None]
+    prepare: Callable[[list[str], Path, Path], dict[str, str]]
+    beside: Callable[[Path, Any], object]
+
+
+def cells_of(figures: list[str], size: Any, cells: Cells = CELLS) -> list[Any]:
+    """Return the cells that some figures need, each once."""
+    found: dict[str, Any] = {}
+    for figure in figures:
+        for cell in cells[figure](size):
+            known = found.setdefault(cell.name, cell)
+            assert known == cell, cell.name
+    return list(found.values())
+
+
+def _first_findings(results: Any, size: Any, folder: Path, done: list[str]) -> str | None:
+    return findings.text(results, size, folder) if len(done) == len(FIGURES) else None
+
+
+def _second_cells(folder: Path) -> Cells:
+    placed = {
+        figure: (lambda size, make=make: make(size, folder)) for figure, make in p2utility.CELLS.items()
+    }
+    return {**p2convergence.CELLS, **placed, **p2downstream.CELLS}
+
+
+def _prepare_second(figures: list[str], folder: Path, data: Path) -> dict[str, str]:
+    why = p2utility.prepare(folder, data) if "table1" in figures else None
+    return {} if why is None else {"table1": why}
+
+
+PAPERS = {
+    "p1": Paper(
+        about="Beraha, Favaro and Rao (2024)",
+        figures=FIGURES,
+        quick=QUICK,
+        full=FULL,
+        cells=lambda folder: CELLS,
+        draw={k: f for part in _PARTS for k, f in part.DRAW.items()},
+        findings=_first_findings,
+        prepare=lambda figures, folder, data: {},
+        beside=defect.compute,
+    ),
+    "p2": Paper(
+        about="the paper on synthesis by Pitman-Yor processes",
+        figures=("fig1", "table1", "table1_visits", "table2"),
+        quick=second.QUICK,
+        full=second.FULL,
+        cells=_second_cells,
+        draw={**p2convergence.DRAW, **p2utility.DRAW, **p2downstream.DRAW},
+        findings=lambda results, size, folder, done: p2findings.text(results, size, done),
+        prepare=_prepare_second,
+        beside=lambda folder, size: None,
+    ),
+}
