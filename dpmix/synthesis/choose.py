@@ -250,10 +250,7 @@ def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], 
             raise SpecError(
                 "synthesis.weight: follows from epsilon where the counts carry no noise; leave it out"
             )
-        if section.records == "auto":
-            records = balanced(n, cells.count, section.epsilon)
-        else:
-            records = section.records
+        records = balanced(n, cells.count, section.epsilon) if section.records == "auto" else section.records
         noise = None
         weight, _, _ = weight_of(
             SmoothedHistogramMechanism.model_validate(
