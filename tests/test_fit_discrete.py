@@ -185,9 +185,25 @@ def test_latent_counts_against_simulation_of_the_mechanism(case: str, tmp_path: 
     assert "12 records" in text and "1-differential privacy" in text
 
 
+def test_latent_records_have_the_same_posterior(tmp_path: Path) -> None:
+    release, alpha, _ = CASES["smoothed"]
+    sampler = {**SAMPLER, "latent": "metropolis", "iterations": 12_000}
+    summary = fitted(tmp_path, release, {"concentration": alpha}, sampler=sampler)
+    mean, error = simulated(release, alpha, [1 / 3] * 3, 2)
+    for j, name in enumerate(COLOURS):
+        assert_means(summary, {f"probability[{name}]": float(mean[j])}, float(error[j]))
+    assert summary.acceptance.bound == pytest.approx(np.exp(-1.0))
+    assert summary.acceptance.mean is not None and np.exp(-1.0) < summary.acceptance.mean < 1.0
+    said = (
+        "^sampler.latent: metropolis is for latent records, and the posterior given these has a closed form"
+    )
+    with pytest.raises(SpecError, match=said):
+        fitted(tmp_path, pitman_yor([NUMBER]), sampler=sampler)
+
+
 def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = CASES["perturbed"][0]
-    spec = spec_of(sampler={**SAMPLER, "iterations": 20_000, "thin": 3})
+    spec = spec_of(sampler={**SAMPLER, "iterations": 9000, "thin": 3})
     dpmix.fit(spec, release, tmp_path / "whole.h5", quiet=True)
     monkeypatch.setattr("dpmix.chains.CHECKPOINT_SECONDS", 0.0)
     add = Workspace.add

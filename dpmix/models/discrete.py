@@ -2,7 +2,8 @@
 
 Each draw is one P of the posterior (`dpmix.models.discrete_law`), of which functionals are kept, and one
 record drawn from it. Where the posterior has a closed form draws are independent; else they follow a Markov
-chain over latent counts.
+chain over latent counts: of pairs of cells at once (`latent: exact`), or record by record (`latent:
+metropolis`), each proposal being accepted with probability e^-eps at least where the release is eps-DP.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import njit
+from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import HiddenCounts, log_count
 from dpmix.models.discrete_law import Law, law_of
@@ -39,7 +41,14 @@ def build(spec: RunSpec, release: Release) -> Discrete:
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(spec, release)
     columns = functional_columns(spec.model, public)
-    return Discrete(release, public, columns, law_of(spec.model, release, public, columns))
+    law = law_of(spec.model, release, public, columns)
+    by_record = spec.sampler.latent == "metropolis"
+    if by_record and law.likelihood is None:
+        raise SpecError(
+            "sampler.latent: metropolis is for latent records, and the posterior given these has a closed "
+            "form; use latent: exact"
+        )
+    return Discrete(release, public, columns, law, by_record)
 
 
 class Discrete(ParametricModel):
@@ -54,29 +63,28 @@ class Discrete(ParametricModel):
         What is wanted of each column.
     law : Law
         The posterior.
+    by_record : bool
+        Whether latent counts move record by record, by proposals; else by exact draws of pairs of cells.
     """
 
     kind = "discrete"
 
-    def __init__(self, release: Release, public: Public, columns: list[Functional], law: Law) -> None:
+    def __init__(
+        self, release: Release, public: Public, columns: list[Functional], law: Law, by_record: bool = False
+    ) -> None:
         self.law = law
         self.records = release.n
         self.plan = plan(columns)
         self.parameters, self.coords, self.places = _parameters(public, columns)
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
         self.has_log_likelihood = law.exact_likelihood
-        self.by_record = law.likelihood is not None and _prefers_records(law, release.n)
-        if self.by_record and release.epsilon is not None and not release.delta:
+        self.by_record = by_record
+        if by_record and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
         """Return a chain at its start."""
         return DiscreteChain(self, rng) if self.law.likelihood is None else CountsChain(self, rng)
-
-
-def _prefers_records(law: Law, n: int) -> bool:
-    """Whether to sweep over latent records rather than over the counts of cells."""
-    return False
 
 
 class DiscreteChain(ParametricChain):

@@ -39,7 +39,8 @@ class SamplerSpec(Section):
     )
     latent: Literal["exact", "metropolis"] = Field(
         "exact",
-        description="How private_slice and blocked_gibbs update confidential values: exact or by proposals.",
+        description="How private_slice and blocked_gibbs update confidential values: exact or by proposals. "
+        "For the model discrete: their numbers in cells, or record by record.",
     )
     iterations: Annotated[Integer, Field(ge=1, le=1_000_000_000)] = Field(
         20_000, description="Sweeps per chain, burn-in included."
