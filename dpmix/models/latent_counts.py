@@ -23,23 +23,25 @@ from numpy.typing import NDArray
 
 from dpmix._jit import njit
 from dpmix.models.cell_counts import hides_counts, log_count, reach
-from dpmix.models.noisy_counts import POSITIVE, SUM, TOTAL, log_shares, refresh
+from dpmix.models.noisy_counts import POSITIVE, SUM, TOTAL, log_shares, refresh, sum_of_others
 
 __all__ = ["CellPrior", "Latent", "cell_prior", "sweep_counts", "sweep_records"]
 
-EXACT = 8  # records in two cells up to which all ways to divide them are weighed
+EXACT = 8  # weighing this many ways costs about as much as a slice
 
 
 class CellPrior(NamedTuple):
     """Dirichlet prior of the cell probabilities.
 
-    shapes (J,) alpha p_j; cumulative (J,) sums of p_j; active: the cells with p_j > 0; concentration alpha.
+    shapes (J,) alpha p_j; cumulative (J,) sums of p_j; active: the cells with p_j > 0; concentration alpha;
+    exact: records in two cells up to which all ways to divide them are weighed.
     """
 
     shapes: Any
     cumulative: Any
     active: Any
     concentration: float
+    exact: int
 
 
 class Latent(NamedTuple):
@@ -56,13 +58,13 @@ class Latent(NamedTuple):
     sums: Any
 
 
-def cell_prior(concentration: float, probabilities: NDArray[np.float64]) -> CellPrior:
+def cell_prior(concentration: float, probabilities: NDArray[np.float64], exact: int = EXACT) -> CellPrior:
     """Return the prior with the base measure `probabilities` (J,), which need not sum to 1 exactly."""
     share = np.asarray(probabilities, dtype=np.float64) / np.sum(probabilities)
     cumulative = np.cumsum(share)
     active = np.flatnonzero(share > 0.0).astype(np.int64)
     cumulative[active[-1] :] = 1.0
-    return CellPrior(concentration * share, cumulative, active, float(concentration))
+    return CellPrior(concentration * share, cumulative, active, float(concentration), exact)
 
 
 @njit
@@ -114,11 +116,12 @@ def _log_pair_along(prior, state, a, b, x, total):
     value = math.lgamma(prior.shapes[a] + x) - math.lgamma(x + 1.0)
     value += math.lgamma(prior.shapes[b] + (total - x)) - math.lgamma(total - x + 1.0)
     step = float(x - state.counts[a])
-    first, second = max(noisy[a], 0.0), max(noisy[b], 0.0)
-    others = sums[SUM] - first - second
-    positive = sums[POSITIVE] - (1.0 if first > 0.0 else 0.0) - (1.0 if second > 0.0 else 0.0)
+    others = sum_of_others(noisy, sums, a, b)
+    positive = sums[POSITIVE] - (1.0 if noisy[a] > 0.0 else 0.0) - (1.0 if noisy[b] > 0.0 else 0.0)
     h, g = noisy[a] + step, noisy[b] - step
     if g > 0.0:
+        if positive == 0.0 and explained[a] + explained[b] != sums[TOTAL]:
+            return -math.inf  # all others are clipped, and some of them have draws to explain
         # all of M counts with the first cell; the second then adds its own factor
         value += log_shares(explained[a], h, others + g, positive + 1.0, sums[TOTAL], float(len(noisy)))
         return value + explained[b] * math.log(g) if explained[b] > 0.0 else value
@@ -244,7 +247,7 @@ def _sweep_pairs(prior, likelihood, rng, state, cells, least, scratch):
             continue
         for turn in range(rounds):
             along = turn == 1
-            if total <= EXACT:
+            if total <= prior.exact:
                 _draw_pair(prior, likelihood, rng, state, a, b, along, least, scratch)
             else:
                 _move_pair(prior, likelihood, rng, state, a, b, along, least)
@@ -258,7 +261,7 @@ def sweep_counts(prior, likelihood, rng, state):
     Then once more between the cells that hold records, leaving each with one at least, so that which cells
     these are does not change: under a sparse prior they are few, and would seldom meet.
     """
-    scratch = np.empty(EXACT + 1)
+    scratch = np.empty(prior.exact + 1)
     _sweep_pairs(prior, likelihood, rng, state, prior.active, 0, scratch)
     _sweep_pairs(prior, likelihood, rng, state, np.flatnonzero(state.counts), 1, scratch)
     refresh(likelihood, rng, state)

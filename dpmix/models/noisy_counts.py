@@ -28,7 +28,7 @@ from dpmix.models.cell_counts import (
     log_noise,
 )
 
-__all__ = ["POSITIVE", "SUM", "TOTAL", "log_shares", "refresh", "start_noisy", "tally"]
+__all__ = ["POSITIVE", "SUM", "TOTAL", "log_shares", "refresh", "start_noisy", "sum_of_others", "tally"]
 
 SUM, POSITIVE, TOTAL = 0, 1, 2  # of `sums`: S, the number of positive h_j, M
 
@@ -42,6 +42,21 @@ def tally(noisy, explained, sums):
             sums[SUM] += noisy[j]
             sums[POSITIVE] += 1.0
         sums[TOTAL] += explained[j]
+
+
+@njit
+def sum_of_others(noisy, sums, a, b):
+    """Return the sum of h^+ over all cells but a and b, without the digits that a difference would lose."""
+    others = sums[SUM] - max(noisy[a], 0.0)
+    if b != a:
+        others -= max(noisy[b], 0.0)
+    if others >= 1e-6 * sums[SUM]:
+        return others
+    others = 0.0
+    for j in range(len(noisy)):
+        if j != a and j != b:
+            others += max(noisy[j], 0.0)
+    return others
 
 
 @njit
@@ -66,7 +81,7 @@ def _move(likelihood, rng, state, j):
     noisy, sums = state.noisy, state.sums
     whole = likelihood.noise == GEOMETRIC
     c, s, now = state.counts[j], state.explained[j], noisy[j]
-    others = sums[SUM] - max(now, 0.0)
+    others = sum_of_others(noisy, sums, j, j)
     positive = sums[POSITIVE] - (1.0 if now > 0.0 else 0.0)
     cells, total = float(len(noisy)), sums[TOTAL]
     width = 2.0 * likelihood.scale
