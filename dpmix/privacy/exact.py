@@ -98,6 +98,24 @@ def integers(bound: int, count: int, source: Source) -> NDArray[np.int64]:
     return found
 
 
+def below(bound: int, source: Source) -> int:
+    """Draw one integer 0, .., bound - 1 of any size, each equally likely, by rejection.
+
+    Parameters
+    ----------
+    bound : int
+        At least 1.
+    source : callable
+        Gives this many random bytes.
+    """
+    bits = (bound - 1).bit_length()
+    size = (bits + 7) // 8
+    while True:
+        drawn = int.from_bytes(source(size), "little") >> (8 * size - bits)
+        if drawn < bound:
+            return drawn
+
+
 def digits(precision: int = 120) -> Context:
     """Return the decimal arithmetic that weights and guarantees are computed in."""
     return Context(prec=precision, Emax=MAX_EMAX, Emin=MIN_EMIN)

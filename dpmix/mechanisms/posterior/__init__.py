@@ -1,0 +1,1 @@
+"""Private release of a conjugate posterior."""

@@ -1,0 +1,231 @@
+"""What a law of integer weights guarantees: its hockey-stick divergences over all neighbouring databases."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.mechanisms.posterior import loops
+from dpmix.mechanisms.posterior.law import LISTED, Law, folded, states
+from dpmix.mechanisms.posterior.tables import Integers, Posteriors
+
+__all__ = ["MARGIN", "Few", "Neighbours", "Two", "neighbours"]
+
+Floats = NDArray[np.float64]
+
+MARGIN = 2.0**-48
+"""Above what a divergence can lose in doubles: its sum is over p > e^eps q, both known to 4 roundings, and p
+adds up to 1 at most. Sums of non-negative terms lose 2^-53 of themselves per term: `certified` allows for it.
+"""
+TWO_MOST = 1_000_000
+"""Largest number of records of two categories that is certified."""
+FEW_MOST = 4_000_000
+"""Largest number of weights of three categories or more that is certified: the squared number of posteriors,
+over d! where the prior has equal entries."""
+_NEAR, _SPREAD = 40, 220
+
+
+class Neighbours(abc.ABC):
+    """All pairs of neighbouring databases of a family of posteriors, and what a law does to them.
+
+    A database is named by a whole number below `databases`.
+    """
+
+    posteriors: Posteriors
+
+    @property
+    @abc.abstractmethod
+    def databases(self) -> int:
+        """Number of databases, as counts."""
+
+    @property
+    @abc.abstractmethod
+    def pairs(self) -> int:
+        """Number of pairs of neighbouring databases."""
+
+    @abc.abstractmethod
+    def some(self) -> Integers:
+        """Return the databases that a search looks at."""
+
+    @abc.abstractmethod
+    def every(self) -> Integers:
+        """Return databases such that all others have the same pairs, up to the order of categories."""
+
+    @abc.abstractmethod
+    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+        """Return delta at epsilon of the pairs of each database, and its mean Hellinger error.
+
+        Each pair of neighbours belongs to one of its two databases; delta is the largest over the pairs of a
+        database, and over both directions.
+        """
+
+    @abc.abstractmethod
+    def mean_error(self, rows: Integers, errors: Floats) -> float:
+        """Return the mean Hellinger error over all databases, each counts once; interpolated between rows."""
+
+    def certified(self, law: Law, epsilon: float) -> tuple[float, int, float]:
+        """Certify a law over all pairs.
+
+        Returns
+        -------
+        delta : float
+            Upper bound of the largest hockey-stick divergence at epsilon.
+        worst : int
+            A database where it is.
+        error : float
+            Mean Hellinger error.
+        """
+        rows = self.every()
+        deltas, errors = self.evaluate(law, epsilon, rows)
+        worst = int(np.argmax(deltas))
+        bound = float(deltas[worst]) * (1 + (self.databases + 4) * 2.0**-52) + MARGIN
+        return bound, int(rows[worst]), self.mean_error(rows, errors)
+
+
+class Two(Neighbours):
+    """Two categories: database c has c records in the first; neighbours are c and c + 1, in O(reach) each."""
+
+    def __init__(self, posteriors: Posteriors) -> None:
+        self.posteriors = posteriors
+        self.table = folded(posteriors)
+        self.mirrored = posteriors.exchangeable
+
+    @property
+    def databases(self) -> int:
+        """Number of databases, n + 1."""
+        return self.posteriors.n + 1
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs, n."""
+        return self.posteriors.n
+
+    def _last(self) -> int:
+        return self.posteriors.n // 2 if self.mirrored else self.posteriors.n
+
+    def every(self) -> Integers:
+        """Return 0, .., n, or up to the middle where the prior is symmetric."""
+        return np.arange(self._last() + 1)
+
+    def some(self) -> Integers:
+        """Return all counts near the ends, and others spread evenly in their logarithms."""
+        last = self._last()
+        if last <= _NEAR + _SPREAD:
+            return self.every()
+        far = np.geomspace(_NEAR, last, _SPREAD).astype(np.int64)
+        found = np.concatenate([np.arange(_NEAR), far])
+        if not self.mirrored:
+            half = self.posteriors.n // 2
+            found = np.minimum(found, half)
+            found = np.concatenate([found, self.posteriors.n - found])
+        return np.unique(found)
+
+    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+        """Return deltas and errors; see `Neighbours`. Row c has the pair c, c + 1."""
+        unit = self.posteriors.unit
+        deltas, errors = loops.divergences_of_two(
+            self.table, unit, law.rates, law.top, rows, math.exp(epsilon)
+        )
+        return deltas, errors
+
+    def mean_error(self, rows: Integers, errors: Floats) -> float:
+        """Return the mean over all databases; see `Neighbours`."""
+        n = self.posteriors.n
+        places = np.arange(n + 1)
+        if self.mirrored:
+            places = np.minimum(places, n - places)
+        return float(np.interp(places, rows, errors).mean())
+
+
+class Few(Neighbours):
+    """Three categories or more, all posteriors listed: every pair, in O(number of posteriors) each.
+
+    Where all entries of the prior are equal, an order of the categories brings the counts of one database of
+    a pair into increasing order: pairs of such databases with all their neighbours stand for all pairs.
+    """
+
+    def __init__(self, posteriors: Posteriors) -> None:
+        self.posteriors = posteriors
+        self.states = states(posteriors.n, posteriors.dimension)
+        ordered = (np.diff(self.states, axis=1) >= 0).all(axis=1)
+        self.own = np.nonzero(ordered | (not posteriors.exchangeable))[0]
+        self.chosen, self._pairs = self._neighbours()
+        self._distances = np.empty((len(self.chosen), len(self.states)))
+        for row, counts in zip(self._distances, self.states[self.chosen].tolist(), strict=True):
+            loops.distances_of_states(posteriors.apart(counts), self.states, posteriors.unit, row)
+        self._room = np.empty_like(self._distances)
+
+    @property
+    def databases(self) -> int:
+        """Number of databases."""
+        return len(self.states)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs: databases of n - 1 records, times pairs of categories for the other record."""
+        n, d = self.posteriors.n, self.posteriors.dimension
+        return math.comb(n + d - 2, d - 1) * math.comb(d, 2)
+
+    def every(self) -> Integers:
+        """Return the databases in order, all of them where the prior has different entries."""
+        return self.own
+
+    def some(self) -> Integers:
+        """Return `every`."""
+        return self.own
+
+    def _neighbours(self) -> tuple[Integers, Integers]:
+        """Return the databases that are needed, and pairs of places among them: the first is in `own`."""
+        places = {counts: place for place, counts in enumerate(map(tuple, self.states.tolist()))}
+        own = set(self.own.tolist())
+        found = []
+        for place in self.own.tolist():
+            counts = self.states[place].tolist()
+            for i, j in itertools.permutations(range(len(counts)), 2):
+                if counts[i]:
+                    moved = list(counts)
+                    moved[i] -= 1
+                    moved[j] += 1
+                    other = places[tuple(moved)]
+                    if other not in own or other > place:
+                        found.append((place, other))
+        pairs = np.array(found, dtype=np.int64)
+        chosen = np.unique(np.concatenate([pairs.ravel(), self.own]))
+        return chosen, np.searchsorted(chosen, pairs)
+
+    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+        """Return deltas and errors of `own`, whichever rows are asked for; see `Neighbours`."""
+        rates = np.array([law.rate(counts) for counts in self.states[self.chosen]])
+        totals, errors = loops.weights_of_distances(self._distances, rates, law.top, self._room)
+        found = loops.divergences_of_pairs(self._room, totals, self._pairs, math.exp(epsilon))
+        deltas = np.zeros(len(self.chosen))
+        np.maximum.at(deltas, self._pairs[:, 0], found)
+        places = np.searchsorted(self.chosen, self.own)
+        return deltas[places], errors[places]
+
+    def mean_error(self, rows: Integers, errors: Floats) -> float:
+        """Return the mean over all databases; see `Neighbours`."""
+        if not self.posteriors.exchangeable:
+            return float(errors.mean())
+        orders = [_orders(counts) for counts in self.states[self.own].tolist()]
+        return float(np.average(errors, weights=orders))
+
+
+def _orders(counts: list[int]) -> int:
+    """Return in how many orders the counts can stand."""
+    return math.factorial(len(counts)) // math.prod(math.factorial(k) for k in Counter(counts).values())
+
+
+def neighbours(posteriors: Posteriors) -> Neighbours | None:
+    """Return the pairs of neighbours of a family, None where they are too many for a certificate."""
+    if posteriors.dimension == 2:
+        return Two(posteriors) if posteriors.n <= TWO_MOST else None
+    orders = math.factorial(posteriors.dimension) if posteriors.exchangeable else 1
+    if posteriors.size > LISTED or posteriors.size**2 > FEW_MOST * orders:
+        return None
+    return Few(posteriors)
