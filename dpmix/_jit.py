@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import NullCache
 from numba.core.errors import TypingError
 from numba.extending import overload
 
-__all__ = ["dispatch", "njit"]
+__all__ = ["dispatch", "fresh_njit", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
@@ -113,6 +114,18 @@ def njit(function: Function) -> Function:
     with _cache_location(directory):
         compiled = numba.njit(cache=directory is not None, nogil=True, error_model="numpy")(function)
     return cast(Function, compiled)
+
+
+def fresh_njit(function: Function) -> Function:
+    """Compile as `njit` does, and keep nothing on disk: for code that is not ours."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def keep_nothing(*functions: Callable[..., Any]) -> None:
+    """Stop compiled functions from being kept on disk, from here on and in this process."""
+    for function in functions:
+        if hasattr(function, "_cache"):
+            function._cache = NullCache()
 
 
 def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:

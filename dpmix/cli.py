@@ -114,6 +114,9 @@ def fit(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
     ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+    ] = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -135,7 +138,7 @@ def fit(
     if dry_run:
         from dpmix.api.fit import plan
 
-        steps = plan(checked, release, chain_id=chain_id, chains=chains)
+        steps = plan(checked, release, chain_id=chain_id, chains=chains, allow_code=allow_code)
         return _plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
     import dpmix
 
@@ -149,6 +152,7 @@ def fit(
         jobs=jobs,
         force=force,
         quiet=quiet,
+        allow_code=allow_code,
     )
     _say(f"wrote {output}" if result.written else f"{output} is finished already", quiet)
 
@@ -308,13 +312,33 @@ def schema(debug: Debug = False, version: Version = False) -> None:
 @app.command()
 def init(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="What to start from; a wrong one lists all.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Folder to write to, where a spec goes with other files."
+        ),
+    ] = None,
+    force: Force = False,
     debug: Debug = False,
     version: Version = False,
 ) -> None:
-    """Print a commented spec to start from."""
-    from dpmix.spec.starters import starter
+    """Print a commented spec to start from, or write it with the files it names."""
+    from dpmix.spec.starters import starter, starter_files
 
-    _emit(starter(kind).rstrip("\n"))
+    if output is None:
+        return _emit(starter(kind).rstrip("\n"))
+    from dpmix.store.atomic import check_output, write_bytes
+
+    found = starter_files(kind)
+    if not output.is_dir():
+        raise DataError(
+            f"cannot write into {output}: {'not a folder' if output.exists() else 'no such folder'}"
+        )
+    for name in found:
+        check_output(output / name, force=force)
+    for name, text in found.items():
+        write_bytes(output / name, text.encode("utf-8"), force=force)
+        _say(f"wrote {output / name}", False)
 
 
 def _load(path: Path, overrides: Sequence[str] | None) -> Any:

@@ -16,6 +16,7 @@ from dpmix.release_values import trust_of, value_problem, value_warning
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
+from dpmix.spec.parametric import ELSEWHERE
 from dpmix.tables import load_table, load_text
 
 
@@ -178,6 +179,37 @@ def unprotected(spec: RunSpec) -> Release:
         n=len(data.values),
         private=False,
         simulated=data.simulated,
+    )
+
+
+def load_values(spec: RunSpec) -> Release:
+    """Read the values of the section ``release``, made elsewhere by a mechanism that only the model knows.
+
+    Nothing is known of their guarantee. The number of confidential records is the model's ``n``.
+
+    Raises
+    ------
+    SpecError
+        When the model's ``n`` is missing.
+    DataError
+        For what `load_table` refuses.
+    """
+    assert spec.release is not None and spec.release.path is not None and spec.model is not None
+    n = (spec.model.model_extra or {}).get("n")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise SpecError(
+            "model.n: missing; say of how many confidential records the release is, or give its mechanism"
+        )
+    values, names = load_table(spec.release.path, spec.release.columns)
+    return Release(
+        values=values,
+        columns=names,
+        mechanism={"kind": ELSEWHERE, "scale": []},
+        epsilon=None,
+        delta=None,
+        rho=None,
+        n=n,
+        trust="global",
     )
 
 

@@ -78,6 +78,7 @@ def fit(
     jobs: int | None = None,
     force: bool = False,
     quiet: bool = False,
+    allow_code: bool = False,
 ) -> FitResult:
     """Sample the posterior of a spec's model given a release, and write the chains.
 
@@ -105,6 +106,8 @@ def fit(
         Overwrite `output`, and drop an interrupted run.
     quiet : bool
         Show no progress.
+    allow_code : bool
+        Whether the Python file of a custom model may run.
 
     Returns
     -------
@@ -121,7 +124,7 @@ def fit(
     """
     if resume and force:
         raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
-    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet)
+    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code)
     final = check_output(Path(output), force=force or resume)
     if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
         raise UsageError(f"{output} is the release itself; give another name for the chains")
@@ -160,6 +163,7 @@ def plan(
     overrides: Sequence[str] = (),
     chain_id: int | None = None,
     chains: int | None = None,
+    allow_code: bool = False,
 ) -> str:
     """Say what `fit` would do, after the same checks of spec and release.
 
@@ -168,7 +172,7 @@ def plan(
     SpecError, UsageError, DataError
         As `fit`.
     """
-    job = _prepare(spec, release, overrides, chain_id, chains, None, False)
+    job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
     run = job.task.run
     ids = ", ".join(str(chain) for chain in run.chains)
     kept = f", {job.task.kept}" if job.task.kept else ""
@@ -195,6 +199,7 @@ def _prepare(
     chains: int | None,
     jobs: int | None,
     quiet: bool,
+    allow_code: bool,
 ) -> _Job:
     """Make all checks that need no sampling."""
     extra = [] if chains is None else [f"sampler.chains={chains}"]
@@ -209,7 +214,7 @@ def _prepare(
     if checked.model.kind == "mixture":
         task = mixture_task(checked, source, pick_columns(checked, source, about), ids)
     else:
-        task = parametric_task(checked, source, about, ids)
+        task = parametric_task(checked, source, about, ids, allow_code=allow_code)
     return _Job(checked, source, task)
 
 

@@ -17,7 +17,9 @@ from dpmix.store.named import Named
 __all__ = ["parametric_task"]
 
 
-def parametric_task(spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...]) -> Task:
+def parametric_task(
+    spec: RunSpec, release: Release, about: bool, chains: tuple[int, ...], *, allow_code: bool = False
+) -> Task:
     """Turn spec and release into what the chains take, and into what their file says of them.
 
     Parameters
@@ -29,6 +31,8 @@ def parametric_task(spec: RunSpec, release: Release, about: bool, chains: tuple[
         Whether the spec's `release` section is about this release.
     chains : tuple of int
         Ids of the chains.
+    allow_code : bool
+        Whether the Python file that a spec may name is to be run.
 
     Raises
     ------
@@ -36,7 +40,7 @@ def parametric_task(spec: RunSpec, release: Release, about: bool, chains: tuple[
         When spec or release do not allow the model.
     """
     _check_columns(spec, release, about)
-    model = build(spec, release)
+    model = build(spec, release, allow_code=allow_code)
     values = np.ascontiguousarray(release.values, dtype=np.float64)
     statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
     constants: Constants = {name: float(value) for name, value in model.constants.items()}
@@ -49,7 +53,7 @@ def parametric_task(spec: RunSpec, release: Release, about: bool, chains: tuple[
         dims=(rows, "column"),
         columns=release.columns,
         constants={name: value for name, value in constants.items() if not _is_nan(value)},
-        attrs={"model": model.kind},
+        attrs={"model": model.kind, **model.attrs},
     )
 
 

@@ -40,6 +40,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
         "mechanism": json.loads(json.dumps(release.mechanism)),
         "released_values": _digest(task.observed),
         "chains": list(task.run.chains),
+        "model.file": task.attrs.get("code_digest", ""),
     }
 
 
@@ -100,6 +101,7 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
         "mechanism": chains.mechanism,
         "released_values": _digest(chains.observed),
         "chains": chains.ids.tolist(),
+        "model.file": str(chains.attrs.get("code_digest", "")),
     }
     wanted = {key: manifest[key] for key in found}
     _check_same(found, wanted, f"the finished {final}", "give another output")
@@ -114,6 +116,8 @@ def _check_same(found: dict[str, Any], wanted: dict[str, Any], what: str, advice
     key, old, new = difference
     if key == "released_values":
         key, old, new = "release", "other released values", "those given now"
+    if key == "model.file":
+        old, new = "another text", "the one there is now"
     raise SpecError(
         f"{key.removeprefix('spec.')}: {what} has {old}, not {new}; {advice}, or start over with --force"
     )

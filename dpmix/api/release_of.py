@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dpmix.data import load_stated_release, unprotected
+from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
 from dpmix.spec import RunSpec
+from dpmix.spec.model import CustomModel
 from dpmix.store.release import read_release
 from dpmix.store.synthetic import beside
 from dpmix.synthetic_table import load_synthetic, stated_synthetic
@@ -56,6 +57,8 @@ def find_release(
         if synthetic is not None:
             _check_synthesis(spec, synthetic)
             return synthetic, True
+        if spec.mechanism is None and isinstance(spec.model, CustomModel):
+            return load_values(spec), True
         return load_stated_release(spec), True
     if spec.mechanism is not None and spec.mechanism.kind == "none" and spec.data is not None:
         return unprotected(spec), section is not None

@@ -29,6 +29,7 @@ it leaves the joint posterior of both as it is, and the tally as `recount` would
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,12 +45,14 @@ __all__ = [
     "by_statistic",
     "default_offers",
     "draw_record",
+    "draw_records",
     "draw_theta",
     "log_change",
     "log_release",
     "make_tally",
     "recount",
     "replace",
+    "run_sweeps",
     "statistic",
     "sweep_offers",
     "sweep_records",
@@ -140,11 +143,18 @@ def _replace(model, tally, old, new):
     tally.level[0] = tally.level[1]
 
 
-def by_statistic(model: type) -> None:
+def by_statistic(model: type, compiler: Callable[..., Any] = njit) -> None:
     """Hold T in a `Tally` for a class of models with `statistic` and `log_release`."""
-    recount.register(_recount, model)
-    log_change.register(_log_change, model)
-    replace.register(_replace, model)
+    recount.register(compiler(_recount), model, compiled=False)
+    log_change.register(compiler(_log_change), model, compiled=False)
+    replace.register(compiler(_replace), model, compiled=False)
+
+
+@njit
+def draw_records(model, rng, theta, records):
+    """Draw all records (n, width) given theta, for a start."""
+    for i in range(len(records)):
+        draw_record(model, rng, theta, records[i])
 
 
 @njit
@@ -202,7 +212,7 @@ def sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offer
 
 
 @njit
-def _run(model, rng, theta, records, tally, offer, weights, moves, age, offers, count):
+def run_sweeps(model, rng, theta, records, tally, offer, weights, moves, age, offers, count):
     """Do `count` sweeps of the records, by `offers` offers or (0) one by one, and of theta."""
     for _ in range(count):
         if age[0] % REFRESH == 0:
@@ -260,7 +270,7 @@ class AugmentedChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Sweep over records and theta."""
-        _run(
+        run_sweeps(
             self.law,
             self.rng,
             self.theta,

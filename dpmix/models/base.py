@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,6 +137,8 @@ class ParametricModel(ABC):
         What the acceptance rate cannot fall below; NaN where there is no such bound.
     has_log_likelihood : bool
         Whether each draw has a log likelihood, exact up to a constant.
+    attrs : mapping of str to str
+        What the chains file says of the model beside its kind.
     """
 
     kind: str
@@ -144,6 +147,7 @@ class ParametricModel(ABC):
     constants: Mapping[str, float]
     acceptance_bound: float = float("nan")
     has_log_likelihood: bool = False
+    attrs: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:

@@ -14,12 +14,22 @@ __all__ = ["build"]
 
 Builder = Callable[[RunSpec, Release], ParametricModel]
 
-_MODULES: Final[dict[str, str]] = {"discrete": "dpmix.models.discrete"}
+_MODULES: Final[dict[str, str]] = {
+    "discrete": "dpmix.models.discrete",
+    "custom": "dpmix.models.custom",
+}
 """Module of each kind; its function `build` makes the model of a spec given a release."""
 
 
-def build(spec: RunSpec, release: Release) -> ParametricModel:
+def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
     """Return the model of a spec given a release that it goes with.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    release : Release
+    allow_code : bool
+        Whether the Python file that a spec may name is to be run.
 
     Raises
     ------
@@ -30,4 +40,6 @@ def build(spec: RunSpec, release: Release) -> ParametricModel:
     """
     assert spec.model is not None  # the caller looks
     module = import_module(_MODULES[spec.model.kind])
+    if spec.model.kind == "custom":
+        return cast(ParametricModel, module.build(spec, release, allow_code=allow_code))
     return cast(Builder, module.build)(spec, release)

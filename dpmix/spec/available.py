@@ -24,8 +24,6 @@ NOT_YET: Final[tuple[tuple[str, str], ...]] = (
     ("model.kind", "naive_bayes"),
     ("model.kind", "linear_regression"),
     ("model.kind", "dirichlet"),
-    ("model.kind", "custom"),
-    ("sampler.kind", "soma"),
     ("sampler.kind", "bootstrap"),
     ("sampler.kind", "replicated"),
     ("sampler.kind", "abc"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import (
     BinomialMechanism,
@@ -37,6 +39,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = _mixture(spec.model)
     elif isinstance(spec.model, DiscreteModel):
         lines["model"] = _discrete(spec.model)
+    elif spec.model is not None:
+        lines["model"] = _parametric(spec.model)
     if spec.model is not None:
         sampler = spec.sampler
         lines["sampler"] = (
@@ -61,6 +65,16 @@ def _mechanism(mechanism: MechanismSection) -> str:
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
+
+
+def _parametric(model: Any) -> str:
+    words = {
+        "discrete": "a discrete distribution, as a draw of a Dirichlet or Pitman-Yor process",
+        "naive_bayes": "naive Bayes classes and features",
+        "linear_regression": "a linear regression",
+        "dirichlet": "compositions with a Dirichlet distribution",
+    }
+    return f"the model of {model.file.name}" if model.kind == "custom" else words.get(model.kind, model.kind)
 
 
 def _synthesis(synthesis: SynthesisSection) -> str:

@@ -244,6 +244,15 @@ def number_or_mapping(number: str, mapping: str) -> Discriminator:
     return Discriminator(choose)
 
 
+def number_or_list(number: str, several: str) -> Discriminator:
+    """Choose between a plain value and a list by whether it has a length, and is no text."""
+
+    def choose(value: object) -> str:
+        return several if hasattr(value, "__len__") and not isinstance(value, (str, Mapping)) else number
+
+    return Discriminator(choose)
+
+
 def absent_is_empty(value: object) -> object:
     """Take a section that is named and left empty for one with nothing but defaults."""
     return {} if value is None else value

@@ -16,6 +16,7 @@ from dpmix.spec.fields import (
     Section,
     Text,
     chosen_by,
+    number_or_list,
     number_or_mapping,
     refusal,
 )
@@ -23,6 +24,15 @@ from dpmix.spec.synthesis import Bases
 
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
+
+NumberOrVector = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Vector, Tag("list")], number_or_list("number", "list")
+]
+PositiveOrVector = Annotated[
+    Annotated[Positive, Tag("number")]
+    | Annotated[tuple[Positive, ...], Listed, Field(min_length=1), Tag("list")],
+    number_or_list("number", "list"),
+]
 
 
 class GammaPrior(Section):
@@ -237,13 +247,54 @@ class NaiveBayesModel(Section):
     prior: Positive = Field(2.0, description="Parameter of the symmetric Dirichlet priors.")
 
 
+class ErrorPrior(Section):
+    """Inverse-gamma prior of the errors' variance."""
+
+    a: Positive = Field(2.0, description="Shape.")
+    b: Positive | None = Field(
+        None,
+        description="Scale; where left out, the square of a quarter of the response's public width (the prior "
+        "mean at a = 2).",
+    )
+
+
+class PredictorPrior(Section):
+    """Normal-inverse-Wishart prior of the predictors' mean and covariance."""
+
+    mu0: Vector | None = Field(
+        None, description="Prior mean of x_mean; where left out, the middle of the public bounds."
+    )
+    lambda_: Positive = Field(
+        1.0, alias="lambda", description="Prior sample size: x_mean varies by x_cov over lambda."
+    )
+    nu: Positive | None = Field(
+        None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 2."
+    )
+    Psi: Matrix | None = Field(
+        None,
+        description="Scale matrix of x_cov; where left out, diagonal, with squares of a quarter of the "
+        "predictors' public widths times nu less the number of predictors less 1 (or 1, if more): the prior "
+        "mean of x_cov has those squares.",
+    )
+
+
 class LinearRegressionModel(Section):
     """Linear regression given noisy clamped moments."""
 
     kind: Literal["linear_regression"] = Field(description="The model.")
-    prior_sd: Positive = Field(2.0, description="Prior standard deviation of the coefficients.")
+    prior_mean: NumberOrVector = Field(
+        0.0, description="Prior mean of the coefficients: one number, or one for each, the intercept first."
+    )
+    prior_sd: PositiveOrVector = Field(
+        2.0,
+        description="Prior standard deviation of the coefficients: one number, or one for each, the "
+        "intercept first.",
+    )
     sigma2: Positive | None = Field(
         None, description="Known variance of the errors; given a prior where left out."
+    )
+    sigma2_prior: ErrorPrior = Field(
+        ErrorPrior(), description="Inverse-gamma prior {a, b} of sigma2, where it is not known."
     )
     x_mean: Vector | None = Field(
         None, description="Known mean of the predictors; given a prior where left out."
@@ -251,6 +302,35 @@ class LinearRegressionModel(Section):
     x_cov: Matrix | None = Field(
         None, description="Known covariance of the predictors; given a prior where left out."
     )
+    x_prior: PredictorPrior = Field(
+        PredictorPrior(),
+        description="Normal-inverse-Wishart prior {mu0, lambda, nu, Psi} of x_mean and x_cov, where one or "
+        "both are not known.",
+    )
+    predict: Matrix | None = Field(
+        None, description="Predictors of new rows, for which the mean response and a response are drawn."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> LinearRegressionModel:
+        for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
+            if matrix is not None:
+                _check_covariance(key, matrix)
+        if self.sigma2 is not None and "sigma2_prior" in self.model_fields_set:
+            raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
+        if self.x_mean is not None and self.x_cov is not None and "x_prior" in self.model_fields_set:
+            raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
+        return self
+
+
+def _check_covariance(key: str, matrix: tuple[tuple[float, ...], ...]) -> None:
+    dim = len(matrix)
+    if any(len(row) != dim for row in matrix):
+        raise refusal(key, f"must be square: {dim} rows of {dim} numbers")
+    if any(matrix[i][j] != matrix[j][i] for i in range(dim) for j in range(i)):
+        raise refusal(key, "must be symmetric")
+    if not _positive_definite(matrix):
+        raise refusal(key, "must be positive definite")
 
 
 class DirichletModel(Section):

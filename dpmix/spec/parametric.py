@@ -23,7 +23,26 @@ class Parametric(NamedTuple):
     samplers: tuple[str, ...]
 
 
+ELSEWHERE: Final = "elsewhere"
+"""Kind of a release made elsewhere, by a mechanism that only the model knows."""
+
+_ALL: Final = (
+    "laplace",
+    "gaussian",
+    "wavelet",
+    "binomial",
+    "smoothed_histogram",
+    "perturbed_histogram",
+    "noisy_counts",
+    "clamped_moments",
+    "log_moments",
+    "posterior",
+    "synthetic",
+    ELSEWHERE,
+)
+
 PARAMETRIC: Final[dict[str, Parametric]] = {
+    "custom": Parametric(_ALL, ("data_augmentation", "soma")),
     "discrete": Parametric(
         ("synthetic", "smoothed_histogram", "perturbed_histogram"), ("data_augmentation",)
     ),

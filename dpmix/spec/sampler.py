@@ -42,6 +42,16 @@ class SamplerSpec(Section):
         description="How private_slice and blocked_gibbs update confidential values: exact or by proposals. "
         "For the model discrete: their numbers in cells, or record by record.",
     )
+    offers: Annotated[Integer, Field(ge=1, le=1_000_000_000)] | None = Field(
+        None,
+        description="Offers of one record to all in a sweep of soma; where left out, as many as records, or as "
+        "make a million weights.",
+    )
+    joint: bool = Field(
+        True,
+        strict=True,
+        description="Whether linear_regression also moves parameters and latent records together.",
+    )
     iterations: Annotated[Integer, Field(ge=1, le=1_000_000_000)] = Field(
         20_000, description="Sweeps per chain, burn-in included."
     )

@@ -47,6 +47,11 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
     kind = str(mechanism.get("kind", "none"))
     if kind == "none":
         return f"No noise was added: this is a fit to the {n} values themselves, and it is not private."
+    if kind == "elsewhere":
+        return (
+            f"The released values were made of {n} records elsewhere, by a mechanism that the model "
+            "describes; nothing is known here of what they guarantee."
+        )
     done = _done(kind, mechanism, n)
     parts = []
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
@@ -103,6 +108,23 @@ def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
             f"{mechanism['records']} synthetic records" if "records" in mechanism else "Synthetic records"
         )
         return f"{records} were drawn{_drawn(mechanism, n)}, and released for all of them together."
+    if kind == "noisy_counts":
+        noise = _HISTOGRAM_NOISE[str(mechanism.get("noise", "laplace"))]
+        return (
+            f"{noise[0].upper()}{noise[1:]}{scale} was added to the counts of {n} records by class and "
+            "level, which were released for all of them together."
+        )
+    if kind == "clamped_moments":
+        return (
+            f"Laplace noise{scale} was added to sums of products of the clamped and rescaled values of {n} "
+            "records, which were released for all of them together."
+        )
+    if kind == "log_moments":
+        at = f", censored at {float(mechanism['threshold']):g}" if "threshold" in mechanism else ""
+        return (
+            f"Laplace noise{scale} was added to the mean logarithms of the compositions of {n} records{at}, "
+            "which were released for all of them together."
+        )
     return f"The mechanism {kind}{scale} was applied to {n} records."
 
 

@@ -16,6 +16,23 @@ def starters() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
+def starter_files(kind: str) -> dict[str, str]:
+    """Return the files of a starter by name: its spec, and what the spec names that users bring themselves.
+
+    Raises
+    ------
+    UsageError
+        As `starter`.
+    """
+    found = {f"{kind}{_SUFFIX}": starter(kind)}
+    folder = files(__name__) / kind
+    if folder.is_dir():
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_file():
+                found[entry.name.removesuffix(".txt")] = entry.read_text("utf-8")
+    return found
+
+
 def starter(kind: str) -> str:
     """Return the commented spec of one kind, as YAML.
 
