@@ -17,7 +17,7 @@ from numba.core.caching import NullCache
 from numba.core.errors import TypingError
 from numba.extending import overload
 
-__all__ = ["dispatch", "fresh_njit", "keep_nothing", "njit"]
+__all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
@@ -103,6 +103,16 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+def inlined(function: Function) -> Function:
+    """Compile as `njit`, into every compiled caller: where a call costs as much as what it does."""
+    directory = _cache_directory(_package(function.__module__))
+    with _cache_location(directory):
+        compiled = numba.njit(cache=directory is not None, nogil=True, error_model="numpy", forceinline=True)(
+            function
+        )
+    return cast(Function, compiled)
 
 
 def njit(function: Function) -> Function:

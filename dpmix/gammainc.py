@@ -11,15 +11,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmix._jit import njit
 from dpmix.special import erfcx, exp
 
-__all__ = ["NO_TABLE", "draw_gamma_below", "log_gamma_p", "log_gamma_p_tabulated", "tabulate"]
+__all__ = [
+    "draw_gamma_below",
+    "log_gamma_p",
+    "log_gamma_p_tabulated",
+    "log_power",
+    "series",
+    "tabulate",
+]
 
 COEFFICIENTS = 16
-NO_TABLE: NDArray[np.float64] = np.empty((0, COEFFICIENTS))
 
 _LARGE = 10.0  # shapes from which Stirling's series is exact to rounding
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -34,7 +39,7 @@ def _stirling(a):
 
 
 @njit
-def _log_power(a, x):
+def log_power(a, x):
     """Return log(x^a e^-x / Gamma(a + 1)), without cancellation at large a."""
     if a < _LARGE:
         return a * math.log(x) - x - math.lgamma(a + 1.0)
@@ -44,7 +49,7 @@ def _log_power(a, x):
 
 
 @njit
-def _series(a, x):
+def series(a, x):
     """Return 1 + x / (a + 1) + x^2 / ((a + 1)(a + 2)) + ..."""
     term = 1.0
     total = 1.0
@@ -83,10 +88,10 @@ def log_gamma_p(a, x):
     Series below a + 1, continued fraction above (Abramowitz and Stegun, 6.5.29 and 6.5.31).
     """
     if x < a + 1.0:
-        return _log_power(a, x) + math.log(_series(a, x))
+        return log_power(a, x) + math.log(series(a, x))
     if x > a + 40.0 + 12.0 * math.sqrt(a):
         return 0.0
-    return math.log1p(-a * math.exp(_log_power(a, x)) * _fraction(a, x))
+    return math.log1p(-a * math.exp(log_power(a, x)) * _fraction(a, x))
 
 
 @njit
@@ -105,9 +110,9 @@ def _remainder(a, eta, gap):
     x = a * (1.0 + gap)
     root = math.sqrt(2.0 * math.pi * a)
     # x^a e^-x / Gamma(a + 1) over exp(-z^2) / root
-    factor = math.exp(-_stirling(a)) if a >= _LARGE else math.exp(_log_power(a, x) + z * z) * root
+    factor = math.exp(-_stirling(a)) if a >= _LARGE else math.exp(log_power(a, x) + z * z) * root
     if eta <= 0.0:
-        return 0.5 * root * erfcx(-z) - factor * _series(a, x)
+        return 0.5 * root * erfcx(-z) - factor * series(a, x)
     return factor * a * _fraction(a, x) - 0.5 * root * erfcx(z)
 
 
@@ -144,9 +149,9 @@ def tabulate(first, count):
 
 @njit
 def log_gamma_p_tabulated(table, row, a, x):
-    """Log of P(a, x) as `log_gamma_p`, from row `row` of a table made for shape `a`, if it reaches so far."""
+    """Log of P(a, x) as `log_gamma_p`, from row `row` of a table made for shape `a`."""
     gap = (x - a) / a
-    if row >= len(table) or gap < -0.69 or gap > 1.3:
+    if gap < -0.69 or gap > 1.3:
         return log_gamma_p(a, x)
     eta = _eta(gap)
     one, two = 0.0, 0.0

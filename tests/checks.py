@@ -79,7 +79,7 @@ def worst_p_value(
         # the stick of each cluster is part of the blocked sampler's state, and is not drawn by the restarts
         settle=40 if sampler.startswith("blocked") else 0,
         # private Neal 5 keeps its estimates of g, which go with z
-        restate=sampler.startswith("neal5"),
+        restate=sampler.startswith(("neal2", "neal5")),
         redraw=lambda chain, z, latent: samplers.redraw(model, chain, z, latent),
         holds_more=samplers.holds_more(model),
     )

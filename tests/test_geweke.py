@@ -56,7 +56,7 @@ def test_joint_law_is_invariant(
         # the stick of each cluster is part of the blocked sampler's state, and is not drawn by the restarts
         settle=60 if sampler.startswith("blocked") else 0,
         # private Neal 5 keeps its estimates of g, which go with z
-        restate=sampler.startswith("neal5"),
+        restate=sampler.startswith(("neal2", "neal5")),
     )
     p_values = joint_p_values(found, model, n, rng)
     worst = min(p_values, key=lambda name: p_values[name])

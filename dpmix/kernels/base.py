@@ -18,8 +18,9 @@ __all__ = [
     "draw_within",
     "fill_masses",
     "latent_columns",
+    "log_factor",
+    "log_integral",
     "log_prior",
-    "log_truncation",
     "parameter_shapes",
     "propose",
     "tally",
@@ -90,8 +91,16 @@ def draw_within(kernel, rng, theta, h, low, high):
 
 
 @dispatch()
-def log_truncation(kernel, a, b):
-    """Return log Pr(v in the support of the variance) for v ~ InverseGamma(a, b), of a conjugate kernel."""
+def log_integral(kernel, count, b):
+    """Return log int v^(-a-1) exp(-b / v) dv over the support of the variance, but for `log_factor`.
+
+    Of a conjugate kernel, a its shape given `count` values.
+    """
+
+
+@dispatch()
+def log_factor(kernel, count):
+    """Return what that integral owes to the number of values alone."""
 
 
 @dispatch()

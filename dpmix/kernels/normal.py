@@ -10,8 +10,9 @@ from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
     draw_record,
+    log_factor,
+    log_integral,
     log_prior,
-    log_truncation,
     propose,
     tally,
     value,
@@ -98,9 +99,14 @@ def _log_prior(kernel: NormalNIG, theta, h):
     return -(kernel.a + 0.5) * math.log(variance) - (kernel.b + 0.5 * kernel.lam * gap * gap) / variance
 
 
-@log_truncation.register
-def _log_truncation(kernel: NormalNIG, a, b):
-    return 0.0
+@log_integral.register
+def _log_integral(kernel: NormalNIG, count, b):
+    return -(kernel.a + 0.5 * count) * math.log(b)
+
+
+@log_factor.register
+def _log_factor(kernel: NormalNIG, count):
+    return math.lgamma(kernel.a + 0.5 * count)
 
 
 @njit

@@ -11,12 +11,15 @@ import math
 from typing import Any, NamedTuple
 
 from dpmix._jit import njit
-from dpmix.gammainc import NO_TABLE, draw_gamma_below, log_gamma_p_tabulated, tabulate
+from dpmix.gammainc import draw_gamma_below
+from dpmix.kernels.integrals import NO_INTEGRALS, integrals
+from dpmix.kernels.integrals import log_integral as integral
 from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
     draw_record,
-    log_truncation,
+    log_factor,
+    log_integral,
     tally,
     value,
 )
@@ -24,11 +27,13 @@ from dpmix.kernels.normal import MEAN, VARIANCE, posterior
 
 __all__ = ["NormalTruncatedNIG"]
 
+LARGEST = 4096  # values of a component that the table reaches to: 30 MB
+
 
 class NormalTruncatedNIG(NamedTuple):
     """tau2 ~ InverseGamma(a, b) given tau2 >= floor, mu | tau2 ~ N(mu0, tau2 / lam); floor = eta^2.
 
-    `table` has a row for each shape a + count / 2 that is to be fast; `prepared` makes it.
+    `table` has the shapes a + count / 2 that are to be fast; `prepared` makes it.
     """
 
     mu0: float
@@ -36,11 +41,11 @@ class NormalTruncatedNIG(NamedTuple):
     a: float
     b: float
     floor: float
-    table: Any = NO_TABLE
+    table: Any = NO_INTEGRALS
 
     def prepared(self, n: int) -> NormalTruncatedNIG:
-        """Return the kernel with a table for components of up to `n` values, at most 8192."""
-        return self._replace(table=tabulate(self.a, min(n, 8192) + 1))
+        """Return the kernel with a table for components of up to `n` values, at most 4096."""
+        return self._replace(table=integrals(self.a, min(n, LARGEST) + 1))
 
     @property
     def parameters(self) -> dict[str, tuple[int, ...]]:
@@ -84,7 +89,12 @@ def _value(kernel: NormalTruncatedNIG, y):
     return y
 
 
-@log_truncation.register
-def _log_truncation(kernel: NormalTruncatedNIG, a, b):
-    row = int(2.0 * (a - kernel.a) + 0.5)
-    return log_gamma_p_tabulated(kernel.table, row, a, b / kernel.floor)
+@log_integral.register
+def _log_integral(kernel: NormalTruncatedNIG, count, b):
+    return integral(kernel.table, count, kernel.a + 0.5 * count, b / kernel.floor)
+
+
+@log_factor.register
+def _log_factor(kernel: NormalTruncatedNIG, count):
+    a = kernel.a + 0.5 * count
+    return -a * math.log(kernel.floor) - math.log(a)

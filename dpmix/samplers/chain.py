@@ -26,8 +26,9 @@ from dpmix.samplers import base
 from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
 from dpmix.samplers.blocked import BlockedGibbs
 from dpmix.samplers.blocks import Serial, Threads, block_count
+from dpmix.samplers.collapsed import constants_of
 from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
-from dpmix.samplers.neal2 import Neal2
+from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
@@ -150,8 +151,9 @@ class Chain:
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
         self.channel = channel._replace(**own) if own else channel
         # a table that the algorithms with parameters integrated out look up
-        self.kernel = kernel.prepared(len(z)) if isinstance(kernel, NormalTruncatedNIG) else kernel
-        kernel = self.kernel
+        if isinstance(kernel, NormalTruncatedNIG) and algorithm.kind in ("neal3", "split_merge"):
+            kernel = kernel.prepared(len(z))
+        self.kernel = kernel
         self.mixing = mixing
         self.rng = rng
         latent: Any = MetropolisLatent() if algorithm.latent == "metropolis" else ExactLatent()
@@ -161,11 +163,11 @@ class Chain:
         if algorithm.kind == "neal8":
             self._algorithm = Neal8(algorithm.auxiliary)
         elif algorithm.kind == "neal2":
-            self._algorithm = Neal2()
+            self._algorithm = Neal2(np.empty((2, 0)))
         elif algorithm.kind == "neal3":
-            self._algorithm = Neal3()
+            self._algorithm = Neal3(constants_of(kernel, mixing.discount, len(z)))
         elif algorithm.kind == "split_merge":
-            self._algorithm = SplitMerge()
+            self._algorithm = SplitMerge(constants_of(kernel, mixing.discount, len(z)))
         elif algorithm.kind == "private_slice":
             self._algorithm = PrivateSlice(latent)
             self._held = latent.held
@@ -219,6 +221,9 @@ class Chain:
         state.floats[CONCENTRATION] = concentration
 
     def _refresh(self) -> None:
+        """Compute anew what is kept of the released values."""
+        if isinstance(self._algorithm, Neal2):
+            self._algorithm = Neal2(prior_predictive(self.kernel, self.z))
         if isinstance(self._algorithm, PrivateNeal5):
             estimates(self.channel, self.kernel, self._state, self._held)
 

@@ -1,10 +1,11 @@
 """Blocks of records with their parameters integrated out: marginal likelihoods of conjugate normal kernels.
 
-A block of n_h values keeps the sums of (z - mu0) and its square, and what its predictive density needs: with
-(mu_n, lambda_n, a_n, b_n) of `dpmix.kernels.normal.posterior`, one value more gives
-``b' = b_n + lambda_n / (2 (lambda_n + 1)) (z - mu_n)^2``, and the ratio of marginal likelihoods follows from
-the constants of (a_n, b_n) and (a_n + 1/2, b'), the truncation of the variance among them (Beraha, Favaro and
-Rao 2024, section 3.3).
+A block of c values keeps the sums of (z - mu0) and its square, and what its predictive density needs: with
+lambda_c = lambda + c and mu_c, a_c, b_c likewise, one value more gives ``b' = b_c + lambda_c / (2 (lambda_c +
+1)) (z - mu_c)^2``. The marginal likelihood of the block is, up to constants, lambda_c^(-1/2) I_c(b_c) with
+``I_c(b) = int v^(-a_c-1) exp(-b / v) dv`` over the support of the variance. So the predictive density is a
+ratio of I_(c+1)(b') to I_c(b_c): of two incomplete gamma functions where the variance is truncated (Beraha,
+Favaro and Rao 2024, section 3.3). A block that takes or loses a value knows one of the two already.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ import math
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.kernels import log_truncation
-from dpmix.kernels.normal import posterior
+from dpmix._jit import inlined, njit
+from dpmix.kernels import log_factor, log_integral
 
 __all__ = [
-    "add_value",
+    "INTEGRAL",
+    "MASS",
+    "RATIO",
+    "constants_of",
+    "give",
+    "grown_integral",
     "log_block",
-    "log_predictive",
     "new_blocks",
-    "ratios_of",
+    "put",
     "refresh",
-    "remove_value",
     "reset_block",
+    "take",
 ]
 
-# rows of the table of blocks
-FIRST, SECOND, MU, B, SHAPE, GAIN, HEAD = 0, 1, 2, 3, 4, 5, 6
-ROWS = 7
+# rows of the table of blocks: sums, mu_c, b_c, lambda_c / (2 (lambda_c + 1)), log I_c(b_c)
+FIRST, SECOND, MU, B, GAIN, INTEGRAL = 0, 1, 2, 3, 4, 5
+ROWS = 6
+RATIO, MASS = 0, 1  # rows of the constants
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -47,62 +52,87 @@ def reset_block(blocks, h):
     blocks[SECOND, h] = 0.0
 
 
-@njit
-def add_value(kernel, blocks, h, z):
-    """Add a value to the sums of block h."""
+@inlined
+def put(kernel, blocks, h, z):
+    """Add a value to the sums of block h, to be refreshed."""
     gap = z - kernel.mu0
     blocks[FIRST, h] += gap
     blocks[SECOND, h] += gap * gap
 
 
-@njit
-def remove_value(kernel, blocks, h, z):
-    """Take a value from the sums of block h."""
-    gap = z - kernel.mu0
-    blocks[FIRST, h] -= gap
-    blocks[SECOND, h] -= gap * gap
-
-
-@njit
-def _log_normaliser(kernel, lam, a, b):
-    """Return what a block's marginal likelihood owes to its posterior's constants."""
-    return math.lgamma(a) - a * math.log(b) - 0.5 * math.log(lam) + log_truncation(kernel, a, b)
-
-
-@njit
-def ratios_of(kernel, n):
-    """Return what the predictive density owes to the number of values in a block alone, for 0..n of them."""
-    ratios = np.empty(n + 1)
-    for count in range(n + 1):
-        a = kernel.a + 0.5 * count
-        lam = kernel.lam + count
-        ratios[count] = math.lgamma(a + 0.5) - math.lgamma(a) + 0.5 * math.log(lam / (lam + 1.0))
-    return ratios - _HALF_LOG_2PI
-
-
-@njit
-def refresh(kernel, blocks, ratios, h, count):
-    """Prepare the predictive density of block h, of `count` values, perhaps none."""
-    mu, lam, a, b = posterior(kernel, count, blocks[FIRST, h], blocks[SECOND, h], kernel.mu0)
-    blocks[MU, h] = mu
-    blocks[B, h] = b
-    blocks[SHAPE, h] = a + 0.5
+@inlined
+def _place(kernel, blocks, h, count):
+    """Set the constants of block h, of `count` values, but for its integral."""
+    lam = kernel.lam + count
+    shift = blocks[FIRST, h] / lam
+    blocks[MU, h] = kernel.mu0 + shift
+    blocks[B, h] = kernel.b + 0.5 * max(blocks[SECOND, h] - blocks[FIRST, h] * shift, 0.0)
     blocks[GAIN, h] = 0.5 * lam / (lam + 1.0)
-    blocks[HEAD, h] = ratios[count] + a * math.log(b) - log_truncation(kernel, a, b)
+
+
+@inlined
+def refresh(kernel, blocks, h, count):
+    """Prepare the predictive density of block h, of `count` values, perhaps none."""
+    _place(kernel, blocks, h, count)
+    blocks[INTEGRAL, h] = log_integral(kernel, count, blocks[B, h])
+
+
+@inlined
+def give(kernel, blocks, h, count, z, integral):
+    """Add a value to block h, which has `count` with it; `integral` is that of `grown_integral`."""
+    put(kernel, blocks, h, z)
+    _place(kernel, blocks, h, count)
+    blocks[INTEGRAL, h] = integral
+
+
+@inlined
+def take(kernel, blocks, h, count, z):
+    """Take a value from block h, which has `count` without it; return its `grown_integral` for that value."""
+    gap = z - kernel.mu0
+    integral = blocks[INTEGRAL, h]
+    if count > 0:
+        blocks[FIRST, h] -= gap
+        blocks[SECOND, h] -= gap * gap
+    else:
+        reset_block(blocks, h)
+    refresh(kernel, blocks, h, count)
+    return integral
 
 
 @njit
-def log_predictive(kernel, blocks, h, z):
-    """Return log p(z | the values of block h), parameters integrated out."""
+def constants_of(kernel, discount, n):
+    """Return what depends on the number c = 0..n of values in a block alone, shape (2, n + 1).
+
+    In row RATIO the logarithm of what the predictive density owes to it, in row MASS log(c - discount), 0 for
+    c = 0.
+    """
+    found = np.zeros((2, n + 1))
+    for count in range(n + 1):
+        lam = kernel.lam + count
+        ratio = log_factor(kernel, count + 1) - log_factor(kernel, count)
+        found[RATIO, count] = ratio + 0.5 * math.log(lam / (lam + 1.0)) - _HALF_LOG_2PI
+        if count > 0:
+            found[MASS, count] = math.log(count - discount)
+    return found
+
+
+@inlined
+def grown_integral(kernel, blocks, h, count, z):
+    """Return log I_(c+1)(b') of block h, of `count` values, with `z` besides.
+
+    With the constant of c and less log I_c(b_c) it is the log predictive density of `z`.
+    """
     gap = z - blocks[MU, h]
-    b = blocks[B, h] + blocks[GAIN, h] * gap * gap
-    a = blocks[SHAPE, h]
-    return blocks[HEAD, h] - a * math.log(b) + log_truncation(kernel, a, b)
+    return log_integral(kernel, count + 1, blocks[B, h] + blocks[GAIN, h] * gap * gap)
 
 
 @njit
 def log_block(kernel, blocks, h, count):
-    """Return the log marginal likelihood of the `count` >= 1 values of block h, up to (2 pi)^(-count/2)."""
-    _, lam, a, b = posterior(kernel, count, blocks[FIRST, h], blocks[SECOND, h], kernel.mu0)
-    prior = _log_normaliser(kernel, kernel.lam, kernel.a, kernel.b)
-    return _log_normaliser(kernel, lam, a, b) - prior
+    """Return the log marginal likelihood of the `count` >= 1 values of block h, up to (2 pi)^(-count/2).
+
+    The block need not be refreshed.
+    """
+    _place(kernel, blocks, h, count)
+    filled = log_integral(kernel, count, blocks[B, h]) + log_factor(kernel, count)
+    empty = log_integral(kernel, 0, kernel.b) + log_factor(kernel, 0)
+    return filled - empty + 0.5 * math.log(kernel.lam / (kernel.lam + count))

@@ -6,8 +6,7 @@ the parameters alone, and are computed component by component for a block of rec
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from dpmix.channels import fill_marginal
 from dpmix.kernels import draw_posterior, tally
 from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.collapsed import log_predictive, new_blocks, ratios_of, refresh
+from dpmix.samplers.collapsed import INTEGRAL, RATIO, constants_of, grown_integral, new_blocks, refresh
 from dpmix.samplers.neal8 import exchange, log_weights
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import (
@@ -30,14 +29,31 @@ from dpmix.samplers.state import (
     TINY,
     sort_by_size,
 )
+from dpmix.special import exp
 
-__all__ = ["Neal2"]
+__all__ = ["Neal2", "prior_predictive"]
+
+
+DENSITY, LOG = 0, 1  # rows of `prior_predictive`
 
 
 class Neal2(NamedTuple):
-    """No settings; a NamedTuple without a field cannot be compiled."""
+    """`prior` (2, n), of `prior_predictive`: it depends on no parameter; no settings."""
 
-    auxiliary: int = 0
+    prior: Any
+
+
+@njit
+def prior_predictive(kernel, z):
+    """Return the prior predictive densities of the values `z` (n,) and their logarithms, shape (2, n)."""
+    found = np.empty((2, len(z)))
+    block = new_blocks(1)
+    refresh(kernel, block, 0, 0)
+    head = constants_of(kernel, 0.0, 0)[RATIO, 0] - block[INTEGRAL, 0]
+    for i in range(len(z)):
+        found[LOG, i] = head + grown_integral(kernel, block, 0, 0, z[i])
+        found[DENSITY, i] = exp(found[LOG, i])
+    return found
 
 
 @njit
@@ -49,7 +65,7 @@ def _draw_new(state, kernel, rng, h, z):
 
 
 @njit
-def _allocate(state, channel, kernel, mixing, rng, start, stop):
+def _allocate(state, channel, kernel, mixing, rng, prior, start, stop):
     """Draw the allocation of records start..stop given all others and the parameters.
 
     ``mass[j]`` is the predictive weight n_h - d of the component at position j; position k stands for a new
@@ -61,9 +77,6 @@ def _allocate(state, channel, kernel, mixing, rng, start, stop):
     k = state.ints[OCCUPIED]
     weights = np.empty(len(order))
     mass = np.empty(len(order))
-    prior = new_blocks(1)
-    ratios = ratios_of(kernel, 0)
-    refresh(kernel, prior, ratios, 0, 0)
     size = stop - start
     for j in range(k):
         mass[j] = state.counts[order[j]] - discount
@@ -81,12 +94,11 @@ def _allocate(state, channel, kernel, mixing, rng, start, stop):
         for j in range(k):
             total += mass[j] * density[j, b]
             weights[j] = total
-        new = log_predictive(kernel, prior, 0, z)
-        total += (alpha + k * discount) * math.exp(new)
+        total += (alpha + k * discount) * prior[DENSITY, i]
         weights[k] = total
         if not TINY < total < HUGE:
             mass[k] = alpha + k * discount
-            total = log_weights(channel, kernel, state, i, k, mass, weights, new)
+            total = log_weights(channel, kernel, state, i, k, mass, weights, prior[LOG, i])
         u = rng.random() * total
         chosen = 0
         while chosen < k and weights[chosen] <= u:
@@ -107,7 +119,7 @@ def _allocate(state, channel, kernel, mixing, rng, start, stop):
 
 
 @njit
-def _scan(state, channel, kernel, mixing, rng):
+def _scan(state, channel, kernel, mixing, rng, prior):
     """Draw the allocation of every record in turn; GROW when slots run out, to go on from there."""
     n = len(state.labels)
     while state.ints[POSITION] < n:
@@ -115,14 +127,14 @@ def _scan(state, channel, kernel, mixing, rng):
         if state.ints[OCCUPIED] + 1 + BLOCK > len(state.order):
             return GROW
         stop = min(start + BLOCK, n)
-        _allocate(state, channel, kernel, mixing, rng, start, stop)
+        _allocate(state, channel, kernel, mixing, rng, prior, start, stop)
         state.ints[POSITION] = stop
     state.ints[POSITION] = 0
     return DONE
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if _scan(state, channel, kernel, mixing, rng) == GROW:
+    if _scan(state, channel, kernel, mixing, rng, algorithm.prior) == GROW:
         return GROW
     sort_by_size(state)
     update_parameters(executor, state, state.z, channel, kernel, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,45 +11,50 @@ from dpmix._jit import njit
 from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
-    add_value,
-    log_predictive,
+    INTEGRAL,
+    MASS,
+    RATIO,
+    give,
+    grown_integral,
     new_blocks,
-    ratios_of,
+    put,
     refresh,
-    remove_value,
     reset_block,
+    take,
 )
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import CONCENTRATION, DONE, GROW, OCCUPIED, POSITION, sort_by_size, swap
+from dpmix.special import exp
 
 __all__ = ["Neal3", "scan_allocations"]
 
 
 class Neal3(NamedTuple):
-    """No settings; a NamedTuple without a field cannot be compiled."""
+    """`constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`; no settings."""
 
-    auxiliary: int = 0
+    constants: Any
 
 
 @njit
-def _blocks_of(state, kernel, ratios):
+def _blocks_of(state, kernel):
     """Return the table of blocks by slot, those of unoccupied slots empty."""
     blocks = new_blocks(len(state.order))
     for i in range(len(state.labels)):
-        add_value(kernel, blocks, state.labels[i], state.z[i])
-    for h in range(len(state.order)):
-        if state.counts[h] > 0 or h == state.order[state.ints[OCCUPIED]]:
-            refresh(kernel, blocks, ratios, h, state.counts[h])
+        put(kernel, blocks, state.labels[i], state.z[i])
+    for j in range(state.ints[OCCUPIED] + 1):
+        refresh(kernel, blocks, state.order[j], state.counts[state.order[j]])
     return blocks
 
 
 @njit
 def _choose(rng, logs, places):
     """Return a position with probability proportional to the exponentials of logs[:places]."""
-    top = np.max(logs[:places])
+    top = logs[0]
+    for j in range(1, places):
+        top = max(top, logs[j])
     total = 0.0
     for j in range(places):
-        total += math.exp(logs[j] - top)
+        total += exp(logs[j] - top)
         logs[j] = total
     u = rng.random() * total
     chosen = 0
@@ -59,7 +64,7 @@ def _choose(rng, logs, places):
 
 
 @njit
-def scan_allocations(state, kernel, mixing, rng):
+def scan_allocations(state, kernel, mixing, rng, constants):
     """Draw the allocation of every record in turn; GROW when slots run out, to go on from there.
 
     The slot after the occupied ones stands for a new block: an empty one.
@@ -70,10 +75,8 @@ def scan_allocations(state, kernel, mixing, rng):
     discount = mixing.discount
     alpha = state.floats[CONCENTRATION]
     order, where, counts = state.order, state.where, state.counts
-    ratios = ratios_of(kernel, n)
-    blocks = _blocks_of(state, kernel, ratios)
-    logs = np.empty(len(order))
-    log_mass = np.log(np.maximum(np.arange(n + 1) - discount, 1e-300))
+    blocks = _blocks_of(state, kernel)
+    logs, integrals = np.empty(len(order)), np.empty(len(order))
     while state.ints[POSITION] < n:
         k = state.ints[OCCUPIED]
         if k + 2 > len(order):
@@ -82,26 +85,24 @@ def scan_allocations(state, kernel, mixing, rng):
         z = state.z[i]
         own = state.labels[i]
         counts[own] -= 1
+        own_integral = take(kernel, blocks, own, counts[own], z)
         if counts[own] == 0:
             k -= 1
             swap(state, where[own], k)
-            reset_block(blocks, own)
-        else:
-            remove_value(kernel, blocks, own, z)
-        refresh(kernel, blocks, ratios, own, counts[own])
-        for j in range(k):
+        for j in range(k + 1):
             h = order[j]
-            logs[j] = log_mass[counts[h]] + log_predictive(kernel, blocks, h, z)
-        logs[k] = math.log(alpha + k * discount) + log_predictive(kernel, blocks, order[k], z)
+            count = counts[h]
+            integrals[j] = own_integral if h == own else grown_integral(kernel, blocks, h, count, z)
+            mass = constants[MASS, count] if j < k else math.log(alpha + k * discount)
+            logs[j] = mass + constants[RATIO, count] + integrals[j] - blocks[INTEGRAL, h]
         chosen = _choose(rng, logs, k + 1)
         h = order[chosen]
         if chosen == k:
             k += 1
             reset_block(blocks, order[k])
-            refresh(kernel, blocks, ratios, order[k], 0)
+            refresh(kernel, blocks, order[k], 0)
         counts[h] += 1
-        add_value(kernel, blocks, h, z)
-        refresh(kernel, blocks, ratios, h, counts[h])
+        give(kernel, blocks, h, counts[h], z, integrals[chosen])
         state.labels[i] = h
         state.ints[OCCUPIED] = k
         state.ints[POSITION] = i + 1
@@ -110,7 +111,7 @@ def scan_allocations(state, kernel, mixing, rng):
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if scan_allocations(state, kernel, mixing, rng) == GROW:
+    if scan_allocations(state, kernel, mixing, rng, algorithm.constants) == GROW:
         return GROW
     sort_by_size(state)
     update_parameters(executor, state, state.z, channel, kernel, rng)

@@ -8,7 +8,7 @@ have made reasonable; the probability of the last scan enters the acceptance rat
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from dpmix._jit import njit
 from dpmix.samplers.base import move_concentration, sweep
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
-    add_value,
+    INTEGRAL,
+    MASS,
+    RATIO,
+    give,
+    grown_integral,
     log_block,
-    log_predictive,
     new_blocks,
-    ratios_of,
+    put,
     refresh,
-    remove_value,
+    take,
 )
 from dpmix.samplers.neal3 import scan_allocations
 from dpmix.samplers.parameters import update_parameters
@@ -37,6 +40,7 @@ from dpmix.samplers.state import (
     sort_by_size,
     swap,
 )
+from dpmix.special import exp
 
 __all__ = ["SplitMerge"]
 
@@ -45,13 +49,14 @@ MOVES = 1  # split-merge moves a sweep
 
 
 class SplitMerge(NamedTuple):
-    """`moves` a sweep."""
+    """`moves` a sweep; `constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`."""
 
+    constants: Any
     moves: int = MOVES
 
 
 @njit
-def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, ratios, target):
+def _restricted_scan(kernel, rng, constants, z, members, sides, sizes, blocks, target):
     """Move every member between the two blocks; return the log probability of what was drawn.
 
     Where `target` is not empty nothing is drawn: the members take the sides it names.
@@ -61,21 +66,21 @@ def _restricted_scan(kernel, rng, discount, z, members, sides, sizes, blocks, ra
         x = z[members[m]]
         side = sides[m]
         sizes[side] -= 1
-        remove_value(kernel, blocks, side, x)
-        refresh(kernel, blocks, ratios, side, sizes[side])
-        odds = math.log((sizes[1] - discount) / (sizes[0] - discount))
-        odds += log_predictive(kernel, blocks, 1, x) - log_predictive(kernel, blocks, 0, x)
+        stays = take(kernel, blocks, side, sizes[side], x)
+        goes = grown_integral(kernel, blocks, 1 - side, sizes[1 - side], x)
+        zero, one = (stays, goes) if side == 0 else (goes, stays)
+        odds = one - blocks[INTEGRAL, 1] + constants[RATIO, sizes[1]] + constants[MASS, sizes[1]]
+        odds -= zero - blocks[INTEGRAL, 0] + constants[RATIO, sizes[0]] + constants[MASS, sizes[0]]
         if len(target) > 0:
             side = target[m]
         else:
-            logit = math.log(1.0 / (1.0 - rng.random()) - 1.0 + 1e-300)
-            side = 1 if logit < odds else 0
+            u = rng.random()
+            side = 1 if u * (1.0 + exp(-odds)) < 1.0 else 0
         signed = odds if side == 1 else -odds
-        total -= math.log1p(math.exp(-signed)) if signed > -700.0 else -signed
+        total -= math.log1p(exp(-signed)) if signed > -700.0 else -signed
         sides[m] = side
         sizes[side] += 1
-        add_value(kernel, blocks, side, x)
-        refresh(kernel, blocks, ratios, side, sizes[side])
+        give(kernel, blocks, side, sizes[side], x, one if side == 1 else zero)
     return total
 
 
@@ -92,7 +97,7 @@ def _members(state, i, j):
 
 
 @njit
-def _move(state, kernel, mixing, rng, ratios):
+def _move(state, kernel, mixing, rng, constants):
     """Propose one split or merge. Return whether it was accepted."""
     n = len(state.labels)
     d = mixing.discount
@@ -107,26 +112,26 @@ def _move(state, kernel, mixing, rng, ratios):
     blocks = new_blocks(3)
     sizes = np.ones(2, dtype=np.int64)
     sides = np.empty(size, dtype=np.int64)
-    add_value(kernel, blocks, 0, state.z[i])
-    add_value(kernel, blocks, 1, state.z[j])
-    add_value(kernel, blocks, 2, state.z[i])
-    add_value(kernel, blocks, 2, state.z[j])
+    put(kernel, blocks, 0, state.z[i])
+    put(kernel, blocks, 1, state.z[j])
+    put(kernel, blocks, 2, state.z[i])
+    put(kernel, blocks, 2, state.z[j])
     for m in range(size):
         x = state.z[members[m]]
         sides[m] = 1 if rng.random() < 0.5 else 0
         sizes[sides[m]] += 1
-        add_value(kernel, blocks, sides[m], x)
-        add_value(kernel, blocks, 2, x)
-    refresh(kernel, blocks, ratios, 0, sizes[0])
-    refresh(kernel, blocks, ratios, 1, sizes[1])
+        put(kernel, blocks, sides[m], x)
+        put(kernel, blocks, 2, x)
+    refresh(kernel, blocks, 0, sizes[0])
+    refresh(kernel, blocks, 1, sizes[1])
     target = np.empty(0, dtype=np.int64)
     for _ in range(SCANS):
-        _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, ratios, target)
+        _restricted_scan(kernel, rng, constants, state.z, members, sides, sizes, blocks, target)
     if not splits:
         target = np.empty(size, dtype=np.int64)
         for m in range(size):
             target[m] = 0 if state.labels[members[m]] == own else 1
-    log_q = _restricted_scan(kernel, rng, d, state.z, members, sides, sizes, blocks, ratios, target)
+    log_q = _restricted_scan(kernel, rng, constants, state.z, members, sides, sizes, blocks, target)
     k = state.ints[OCCUPIED] if splits else state.ints[OCCUPIED] - 1
     log_ratio = math.log(state.floats[CONCENTRATION] + k * d) - math.lgamma(1.0 - d)
     log_ratio += math.lgamma(sizes[0] - d) + math.lgamma(sizes[1] - d) - math.lgamma(size + 2 - d)
@@ -154,23 +159,25 @@ def _move(state, kernel, mixing, rng, ratios):
 
 
 @njit
-def _moves(state, kernel, mixing, rng, moves):
+def _moves(state, kernel, mixing, rng, moves, constants):
     """Propose splits and merges; GROW when slots run out."""
     if state.ints[OCCUPIED] + moves >= len(state.order):
         return GROW
     if len(state.labels) > 1:
-        ratios = ratios_of(kernel, len(state.labels))
         for _ in range(moves):
             state.floats[PROPOSED] += 1.0
-            if _move(state, kernel, mixing, rng, ratios):
+            if _move(state, kernel, mixing, rng, constants):
                 state.floats[ACCEPTED] += 1.0
     return DONE
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if state.ints[POSITION] == 0 and _moves(state, kernel, mixing, rng, algorithm.moves) == GROW:
+    if (
+        state.ints[POSITION] == 0
+        and _moves(state, kernel, mixing, rng, algorithm.moves, algorithm.constants) == GROW
+    ):
         return GROW
-    if scan_allocations(state, kernel, mixing, rng) == GROW:
+    if scan_allocations(state, kernel, mixing, rng, algorithm.constants) == GROW:
         return GROW
     sort_by_size(state)
     update_parameters(executor, state, state.z, channel, kernel, rng)
