@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cells import ALGORITHMS, LARGE, PLAIN, Cell, select
+from benchmarks.cells import ALGORITHMS, LARGE, Cell, select
 from benchmarks.table import machine, markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,7 +51,7 @@ def run(chosen: list[Cell], options: argparse.Namespace) -> dict[str, Any]:
         ess = result.get("ess_per_second", {}).get("clusters")
         print(
             f"[{number}/{len(chosen)}] {cell.name}: {result['nanoseconds']:.0f} ns a record-update"
-            + (f" ({result['over_floor']:.1f} x floor)" if cell.setting == PLAIN else "")
+            f" ({result['over_floor']:.1f} x floor)"
             + (f", ESS {ess:.3g}/s" if ess is not None else "")
             + f", {result['peak_mb']:.0f} MB, cpu/wall {result['cpu_over_wall']:.2f}"
             + f" [{time.perf_counter() - start:.0f} s]",

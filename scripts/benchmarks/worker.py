@@ -110,6 +110,8 @@ def _in_play(cell: Cell, chain: Chain, clusters: float) -> float:
     algorithm = Algorithm(**ALGORITHMS[cell.sampler])
     if algorithm.kind == "neal8":
         return clusters + algorithm.auxiliary
+    if algorithm.kind in ("neal2", "neal3", "split_merge"):
+        return clusters + 1.0
     if algorithm.kind == "private_neal5":
         return 1.0
     if algorithm.kind == "blocked_gibbs":
@@ -170,8 +172,7 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
             table = np.concatenate(kept, axis=1)
             clusters.append(table[0])
             densities.append(table[1:])
-        if cell.setting == PLAIN:
-            floors.append(floor.measure(_kind_of_density(cell)))
+        floors.append(floor.measure(_kind_of_density(cell)))
     peak_mb = _peak_mb()
     update = 1e9 * bare.wall / (bare.sweeps * cell.n)
     cpu_update = 1e9 * bare.cpu / (bare.sweeps * cell.n)
@@ -186,18 +187,17 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         "start_mb": start_mb,
         "cpu_over_wall": (bare.cpu + saved.cpu) / (bare.wall + saved.wall),
     }
-    if cell.setting == PLAIN:
-        in_play = _in_play(cell, chain, float(np.mean(clusters)))
-        few, many = np.mean(floors, axis=0)
-        at = few + (many - few) * (in_play - floor.FEW) / (floor.MANY - floor.FEW)
-        result |= {
-            "in_play": in_play,
-            "densities": _kind_of_density(cell),
-            "floor": float(at),
-            "floor_few": float(few),
-            "floor_many": float(many),
-            "over_floor": cpu_update / float(at),
-        }
+    in_play = _in_play(cell, chain, float(np.mean(clusters)))
+    few, many = np.mean(floors, axis=0)
+    at = few + (many - few) * (in_play - floor.FEW) / (floor.MANY - floor.FEW)
+    result |= {
+        "in_play": in_play,
+        "densities": _kind_of_density(cell),
+        "floor": float(at),
+        "floor_few": float(few),
+        "floor_many": float(many),
+        "over_floor": cpu_update / float(at),
+    }
     if not large:
         series = {"clusters": np.stack(clusters)}
         for p, point in enumerate(POINTS if cell.setting == PLAIN else ()):
@@ -205,10 +205,11 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         result["saved_draws"] = saved.sweeps
         result["saved_nanoseconds"] = 1e9 * saved.wall / (saved.sweeps * cell.n)
         result["ess"], result["ess_per_second"], result["rhat"] = {}, {}, {}
+        spent = saved.wall if cell.setting == PLAIN else saved.cpu  # one thread: what the sampler had
         for name, values in series.items():
             ess, rhat = _ess(values)
             result["ess"][name], result["rhat"][name] = ess, rhat
-            result["ess_per_second"][name] = None if ess is None else ess / saved.wall
+            result["ess_per_second"][name] = None if ess is None else ess / spent
         published, reached = cell.published, result["ess_per_second"]["clusters"]
         result["published"] = published
         result["over_published"] = reached / published if published and reached is not None else None
@@ -221,7 +222,9 @@ def _kind_of_density(cell: Cell) -> str:
     if cell.epsilon is None:
         return "normal"
     held = ALGORITHMS[cell.sampler].get("latent") == "metropolis" or cell.sampler == "neal5"
-    return "held" if held else "laplace"
+    if held:
+        return "held"
+    return "laplace" if cell.setting == PLAIN else "normal"
 
 
 def main() -> None:
