@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from dpmix._jit import njit
 from dpmix.gammainc import draw_gamma_below
-from dpmix.kernels.integrals import NO_INTEGRALS, integrals
-from dpmix.kernels.integrals import log_integral as integral
 from dpmix.kernels.base import (
     draw_posterior,
     draw_prior,
@@ -23,6 +21,8 @@ from dpmix.kernels.base import (
     tally,
     value,
 )
+from dpmix.kernels.integrals import NO_INTEGRALS, integrals
+from dpmix.kernels.integrals import log_integral as integral
 from dpmix.kernels.normal import MEAN, VARIANCE, posterior
 
 __all__ = ["NormalTruncatedNIG"]
