@@ -66,6 +66,8 @@ def load_data(spec: RunSpec) -> Data:
         raise SpecError("data: missing; name the confidential file, its columns and their public domain")
     if spec.mechanism is not None and spec.mechanism.kind == "noisy_counts":
         return _load_codes(spec, spec.mechanism)
+    if spec.mechanism is not None and spec.mechanism.kind == "posterior":
+        return _load_categories(spec)
     if section.categories is not None:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
@@ -123,6 +125,22 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
             )
         parts.append(column - 1)
     return Data(np.column_stack(parts), tuple(columns))
+
+
+def _load_categories(spec: RunSpec) -> Data:
+    """Return the codes of the one column of public categories that a posterior is of."""
+    section = spec.data
+    assert section is not None  # the caller has looked
+    if section.simulate is not None or section.columns is None or len(section.columns) != 1:
+        key = "simulate" if section.simulate is not None else "columns"
+        raise SpecError(f"data.{key}: posterior needs one named column of categories")
+    names = section.categories_of(0)
+    if names is None:
+        raise SpecError("data.categories: missing; list the public categories of the column")
+    assert section.path is not None  # the spec requires it
+    (texts,) = load_text(section.path, section.columns, least=2)
+    codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
+    return Data(codes[:, None], section.columns)
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:

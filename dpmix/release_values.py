@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 ADDITIVE = ("laplace", "gaussian")
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
-GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", *STATISTICS)
+GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", "posterior", *STATISTICS)
 GENERATORS = (
     "pitman_yor",
     "dirichlet_multinomial",
@@ -57,6 +57,8 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
         return None
     if kind == "synthetic":
         return _synthetic_problem(mechanism)
+    if kind == "posterior":
+        return _posterior_problem(mechanism)
     if kind in STATISTICS:
         return _statistic_problem(mechanism)
     for key, least in _WHOLE.get(kind, {}).items():
@@ -120,6 +122,30 @@ def _log_moments_problem(mechanism: Mapping[str, Any]) -> str | None:
         isinstance(scale, list) and len(scale) == len(parts) and all(_is_number(s) and s > 0 for s in scale)
     ):
         return "does not list a positive noise scale per part"
+    return None
+
+
+def _posterior_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of a released posterior lacks."""
+    prior = mechanism.get("prior")
+    if not (isinstance(prior, list) and len(prior) > 1 and all(_is_number(a) and a > 0 for a in prior)):
+        return "does not state its prior, positive numbers"
+    if not _is_whole(mechanism.get("n"), 1):
+        return "does not state its number of records n"
+    if mechanism.get("method") == "hellinger":
+        for key in ("gamma", "exponent_scale"):
+            value = mechanism.get(key)
+            if not _is_number(value) or not value > 0:  # type: ignore[operator]  # a number
+                return f"does not state its {key}, a positive number"
+        return None
+    if mechanism.get("method") not in ("laplace", "geometric"):
+        return "does not state its method, hellinger, laplace or geometric"
+    scale, noisy = mechanism.get("scale"), mechanism.get("noisy_counts")
+    if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
+        return "does not state one noise scale"
+    wanted = 1 if len(prior) == 2 else len(prior)
+    if not (isinstance(noisy, list) and len(noisy) == wanted and all(map(_is_number, noisy))):
+        return "does not list its noisy counts"
     return None
 
 
@@ -244,6 +270,8 @@ def value_problem(
         return None
     if kind not in ("binomial", *GLOBAL):
         return None
+    if kind == "posterior":
+        return _no_posterior(mechanism, values)
     if kind in STATISTICS:
         return _wrong_length(mechanism, rows, columns)
     if columns != 1:
@@ -262,6 +290,20 @@ def value_problem(
         return f"has {_counted(rows, 'noisy count')}, but mechanism.bins is {mechanism['bins']}"
     if mechanism.get("noise") == "geometric":
         return _first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
+    return None
+
+
+def _no_posterior(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> str | None:
+    """Say why values cannot be the parameters of a posterior."""
+    prior = np.array(mechanism["prior"])
+    if values.shape != (prior.size, 1):
+        return f"has not one number for each of the {prior.size} entries of the prior"
+    counts, n = values[:, 0] - prior, mechanism["n"]
+    slack = 1e-9 * (n + prior.sum())
+    if (counts < -slack).any() or abs(counts.sum() - n) > slack:
+        return f"is not the prior plus counts of {n} records"
+    if mechanism["method"] == "hellinger" and (np.abs(counts - np.rint(counts)) > slack).any():
+        return "is not the prior plus whole counts, as method hellinger gives"
     return None
 
 

@@ -15,7 +15,6 @@ UNAVAILABLE: dict[str, dict[str, Any]] = {
     "noisy_counts": {"epsilon": 1, "levels": [3, 3], "classes": 2, "n": 100},
     "clamped_moments": {"epsilon": 1, "bounds": [[-1, 1], [-2, 2]], "n": 100},
     "log_moments": {"epsilon1": 1, "epsilon2": 1, "thresholds": [0.1, 0.01], "n": 100, "split": 0.5},
-    "posterior": {"epsilon": 1, "delta": 1e-8, "prior": [1, 1], "method": "hellinger", "sensitivity": 1},
 }
 
 
@@ -23,7 +22,8 @@ UNAVAILABLE: dict[str, dict[str, Any]] = {
 def test_unavailable_mechanisms_are_checked_and_then_refused_by_name(kind: str) -> None:
     refused = f"mechanism.kind: {kind} is not available in this version of dpmix; "
     refused += (
-        "available: laplace, gaussian, wavelet, binomial, smoothed_histogram, perturbed_histogram, none"
+        "available: laplace, gaussian, wavelet, binomial, smoothed_histogram, perturbed_histogram, "
+        "posterior, none"
     )
     contents = {"mechanism": {"kind": kind, **UNAVAILABLE[kind]}}
     assert message(source=contents) == refused

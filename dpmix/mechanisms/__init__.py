@@ -17,6 +17,7 @@ from dpmix.mechanisms import (
     log_moments,
     noisy_counts,
     perturbed_histogram,
+    posterior,
     smoothed_histogram,
     wavelet,
 )
@@ -28,6 +29,7 @@ from dpmix.mechanisms.laplace import Laplace
 from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpmix.mechanisms.posterior import PosteriorRelease
 from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpmix.mechanisms.wavelet import Wavelet
 from dpmix.privacy.accounting import Guarantee
@@ -42,6 +44,7 @@ __all__ = [
     "Mechanism",
     "NoisyCounts",
     "PerturbedHistogram",
+    "PosteriorRelease",
     "SmoothedHistogram",
     "Wavelet",
     "from_spec",
@@ -72,13 +75,15 @@ _STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
 }
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 """Kinds that release a statistic of the whole sample, of several columns together."""
+WHOLE = (*STATISTICS, "posterior")
+"""Kinds that release something of the whole sample that has no bounds of its columns."""
 _SEVERAL = ("laplace", "gaussian")
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
 def needs_n(spec: Any) -> bool:
     """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
-    return spec.kind in ("smoothed_histogram", *STATISTICS) and spec.n is None
+    return spec.kind in ("smoothed_histogram", *WHOLE) and spec.n is None
 
 
 def from_spec(
@@ -114,19 +119,21 @@ def from_spec(
     if spec.kind == "none":
         raise PrivacyError(
             "mechanism.kind: none adds no noise, so that there is nothing to release; "
-            "choose " + " or ".join((*_BY_KIND, *STATISTICS))
+            "choose " + " or ".join((*_BY_KIND, *WHOLE))
         )
-    if spec.kind not in _BY_KIND and spec.kind not in STATISTICS:
-        known_kinds = " or ".join((*_BY_KIND, *STATISTICS))
+    if spec.kind not in _BY_KIND and spec.kind not in WHOLE:
+        known_kinds = " or ".join((*_BY_KIND, *WHOLE))
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {known_kinds}")
     given = getattr(spec, "n", None)
     if n is not None and given is not None and given != n:
         raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
-    if spec.kind in STATISTICS:
+    if spec.kind in WHOLE:
         records = given if n is None else n
         if records is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
+        if spec.kind == "posterior":
+            return posterior.from_spec(spec, known, records, categories)
         if spec.kind == "noisy_counts":
             return NoisyCounts.from_spec(spec, known, records, categories)
         if spec.kind == "log_moments":

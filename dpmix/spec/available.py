@@ -19,7 +19,6 @@ NOT_YET: Final[tuple[tuple[str, str], ...]] = (
     ("mechanism.kind", "noisy_counts"),
     ("mechanism.kind", "clamped_moments"),
     ("mechanism.kind", "log_moments"),
-    ("mechanism.kind", "posterior"),
     ("model.kind", "multinomial"),
     ("model.kind", "naive_bayes"),
     ("model.kind", "linear_regression"),

@@ -307,6 +307,27 @@ class PosteriorMechanism(MechanismSection):
     sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
         None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
     )
+    n: Records | None = Field(
+        None, description="Number of confidential records, to calibrate without the data."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> PosteriorMechanism:
+        if self.domain is not None:
+            raise refusal("domain", "is not for a posterior of categories; leave it out")
+        if self.method == "hellinger":
+            if self.delta is None:
+                raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
+            if self.sensitivity is not None:
+                raise refusal("sensitivity", "is for method laplace or geometric; leave it out")
+            return self
+        if self.delta is not None:
+            raise refusal("delta", f"method {self.method} has none; leave it out, or use method: hellinger")
+        if "calibration" in self.model_fields_set:
+            raise refusal("calibration", f"is for method hellinger, and not for {self.method}; leave it out")
+        if self.sensitivity == 1 and len(self.prior) > 2:
+            raise refusal("sensitivity", "1 is for two categories, of which one count says all; use 2")
+        return self
 
 
 MechanismSpec = Annotated[

@@ -20,7 +20,7 @@ from dpmix.store.tree import Node, Variable, read, write_tree
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")
-_ROWS = {"smoothed_histogram": "draw", "perturbed_histogram": "bin"}
+_ROWS = {"smoothed_histogram": "draw", "perturbed_histogram": "bin", "posterior": "category"}
 
 
 def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:

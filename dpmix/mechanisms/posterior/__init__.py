@@ -1,1 +1,67 @@
-"""Private release of a conjugate posterior."""
+"""Private release of a conjugate posterior of category probabilities (methods, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpmix.errors import SpecError
+from dpmix.mechanisms.posterior.noisy import GeometricPosterior, LaplacePosterior, NoisyPosterior
+from dpmix.mechanisms.posterior.release import PosteriorRelease
+from dpmix.spec.mechanism import PosteriorMechanism
+
+__all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "PosteriorRelease", "from_spec"]
+
+
+def from_spec(
+    spec: PosteriorMechanism,
+    columns: Sequence[str],
+    n: int,
+    categories: Sequence[tuple[str, ...] | None] = (),
+) -> PosteriorRelease:
+    """Return the calibrated release of a posterior.
+
+    Parameters
+    ----------
+    spec : PosteriorMechanism
+        Checked.
+    columns : sequence of str
+        Name of the one column.
+    n : int
+        Number of confidential records.
+    categories : sequence of tuple of str or None
+        Its public categories, where they are known.
+
+    Raises
+    ------
+    SpecError
+        When prior, categories and columns do not go together.
+    PrivacyError
+        When the guarantee cannot be met.
+    """
+    if len(columns) != 1:
+        raise SpecError(
+            f"data.columns: names {len(columns)} columns, but posterior releases the counts of one"
+        )
+    names = categories[0] if categories and categories[0] is not None else ()
+    if names and len(names) != len(spec.prior):
+        raise SpecError(
+            f"mechanism.prior: has {len(spec.prior)} entries, but data.categories lists {len(names)}; give "
+            "one entry for each category"
+        )
+    assert spec.epsilon is not None  # the spec requires it
+    if spec.method == "hellinger":
+        from dpmix.mechanisms.posterior.exponential import HellingerPosterior  # numba: half a second
+
+        assert spec.delta is not None  # the spec requires it
+        return HellingerPosterior(
+            prior=spec.prior,
+            n=n,
+            categories=names,
+            requested={"epsilon": spec.epsilon, "delta": spec.delta},
+            epsilon=spec.epsilon,
+            delta=spec.delta,
+            calibration=spec.calibration,
+        )
+    sensitivity = spec.sensitivity or (1 if len(spec.prior) == 2 else 2)
+    of = LaplacePosterior if spec.method == "laplace" else GeometricPosterior
+    return of.calibrated(spec.epsilon, sensitivity, prior=spec.prior, n=n, categories=names)

@@ -52,7 +52,8 @@ def exp_minus(x: float) -> float:
     total: float = _EXP[14]
     for k in range(13, -1, -1):
         total = total * r + _EXP[k]
-    return total * _POWERS[int(q)]
+    found: float = total * _POWERS[int(q)]
+    return found
 
 
 @njit

@@ -13,9 +13,9 @@ from dpmix.mechanisms.posterior.certificate import Neighbours
 from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
 from dpmix.mechanisms.posterior.tables import Integers
 
-__all__ = ["Certified", "certify", "search"]
+__all__ = ["SMALLEST_DELTA", "Certified", "certify", "search"]
 
-_SMALLEST_DELTA = 1e-12
+SMALLEST_DELTA = 1e-12
 _GAMMAS = np.ldexp(1.0, np.arange(-2, 8))  # in units of the theorem's
 _SCALES = (2.0**-8, 2.0**4)
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -62,7 +62,7 @@ def search(family: Neighbours, epsilon: float, delta: float) -> Certified:
     PrivacyError
         When delta is below 1e-12, or no pair of parameters meets (eps, delta).
     """
-    if delta < _SMALLEST_DELTA:
+    if delta < SMALLEST_DELTA:
         raise PrivacyError(
             f"mechanism.delta: a certificate resolves 1e-12, not {delta:g}; use a larger delta, or "
             "calibration: theorem"

@@ -1,0 +1,161 @@
+"""The exponential mechanism on the Hellinger distance, calibrated by a certificate or by P3's theorem."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.posterior.cache import calibrated
+from dpmix.mechanisms.posterior.certificate import TWO_MOST, neighbours
+from dpmix.mechanisms.posterior.draws import sampler
+from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
+from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
+from dpmix.mechanisms.posterior.search import SMALLEST_DELTA, Certified, certify
+from dpmix.mechanisms.posterior.tables import Posteriors
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.exact import Source
+
+__all__ = ["HellingerPosterior"]
+
+Calibration = Literal["certified", "theorem"]
+
+_AT_ONCE_TWO, _AT_ONCE = 2001, 200  # posteriors whose certificate takes about a second at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class HellingerPosterior(PosteriorRelease):
+    """Choose r with Pr(r) proportional to exp(-exponent_scale eps H(x, r)/(2 S(x))) (P3, section 4).
+
+    The candidates are the posteriors of all counts of n records. Calibration ``theorem`` has P3's gamma for
+    |R| = C(n + d - 1, d - 1) candidates and exponent_scale = 1; it has been checked by enumeration and is not
+    proved. Calibration ``certified`` has the gamma and exponent_scale of least expected Hellinger error, the
+    mean over all databases, for which the exact hockey-stick divergences of all neighbours in both
+    directions, of the integer weights that are drawn from, meet (eps, delta).
+    """
+
+    method: ClassVar[Method] = "hellinger"
+    epsilon: float
+    delta: float
+    calibration: Calibration = "certified"
+
+    def __post_init__(self) -> None:
+        """Check that the guarantee can be met, before any data are read.
+
+        Raises
+        ------
+        PrivacyError
+            When epsilon, delta, prior or number of records are out of range, or there is no certificate.
+        """
+        weight_bits(self.epsilon, self.delta, self.posteriors.size)
+        if self.calibration == "certified" and self._family is None:
+            d = len(self.prior)
+            limit = f"{TWO_MOST:,} records of two categories" if d == 2 else "few posteriors"
+            raise PrivacyError(
+                f"mechanism.calibration: certified is for up to {limit}, not for the "
+                f"{self.posteriors.size:.3g} posteriors of {self.n} records in {d} categories; use theorem"
+            )
+
+    @functools.cached_property
+    def posteriors(self) -> Posteriors:
+        """All candidates."""
+        return Posteriors(self.prior, self.n)
+
+    @functools.cached_property
+    def _family(self) -> Any:
+        return neighbours(self.posteriors)
+
+    @functools.cached_property
+    def certificate(self) -> Certified | None:
+        """What is certified of `law`; None of the theorem's, but where a certificate takes no time.
+
+        Raises
+        ------
+        PrivacyError
+            When the certificate refutes the theorem.
+        """
+        if self.calibration == "certified":
+            return calibrated(self._family, self.epsilon, self.delta)
+        most = _AT_ONCE_TWO if len(self.prior) == 2 else _AT_ONCE
+        if self.posteriors.size > most or self.delta < SMALLEST_DELTA:
+            return None
+        found = certify(self._family, self.law, self.epsilon, self.delta)
+        if found.delta > self.delta:
+            raise PrivacyError(
+                f"mechanism.calibration: theorem does not hold here, where delta is {found.delta:.3g} really; "
+                "use certified"
+            )
+        return found
+
+    @property
+    def gamma(self) -> float:
+        """Of the smooth sensitivity."""
+        if self.calibration == "certified" and self.certificate is not None:
+            return self.certificate.gamma
+        return theorem_gamma(self.epsilon, self.delta, self.posteriors.size)
+
+    @property
+    def exponent_scale(self) -> float:
+        """Factor of eps/2 in the exponent."""
+        if self.calibration == "certified" and self.certificate is not None:
+            return self.certificate.exponent_scale
+        return 1.0
+
+    @functools.cached_property
+    def law(self) -> Law:
+        """The probabilities of all candidates given any counts."""
+        bits = weight_bits(self.epsilon, self.delta, self.posteriors.size)
+        return Law(self.posteriors, self.gamma, self.exponent_scale * self.epsilon / 2, bits)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The (epsilon, delta) that was asked for; a certificate says what it comes to."""
+        return Guarantee(self.epsilon, self.delta, None, "global")
+
+    def own(self) -> dict[str, Any]:
+        """Return calibration, gamma, scale of the exponent, and certificate."""
+        found = self.certificate
+        return {
+            "calibration": self.calibration,
+            "gamma": self.gamma,
+            "exponent_scale": self.exponent_scale,
+            "bits": self.law.bits,
+            "certificate": None if found is None else dataclasses.asdict(found),
+            "scale": [],
+            "sensitivity": [],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        own = self.own()
+        return {key: own[key] for key in ("calibration", "gamma", "exponent_scale", "certificate")} | {
+            "n": self.n
+        }
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say how the posterior is chosen."""
+        found, how = self.certificate, "certified"
+        if self.calibration == "theorem":
+            how = "by the theorem, which has been checked by enumeration and is not proved"
+        if found is not None:
+            how += (
+                f", actually epsilon {found.epsilon:.6g} at that delta and delta {found.delta:.3g} at epsilon"
+            )
+        return (
+            f"exponential mechanism on the Hellinger distance between posteriors of {', '.join(columns)} in "
+            f"{len(self.prior)} categories, gamma {self.gamma:.6g} and exponent scale "
+            f"{self.exponent_scale:.6g}, {how}"
+        )
+
+    def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
+        """Return the counts of a posterior, drawn exactly from the integer weights."""
+        return np.array(sampler(self.law, counts).draw(source), dtype=np.float64), {}
+
+    def imitate(self, counts: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
+        """Return the same from a seeded generator."""
+        return self.choose(counts, rng.bytes)
