@@ -247,6 +247,18 @@ def test_sticks_sum_to_their_region_and_end_at_the_tolerance() -> None:
         assert pick(np.random.default_rng(1), none, weights) < len(weights)
 
 
+@pytest.mark.parametrize(("d", "a"), [(0.0, 0.7), (0.0, 6.0), (0.4, 2.0), (0.8, 1.5)])
+def test_sums_of_powers_of_sticks(d: float, a: float) -> None:
+    # the chance that two, or three, draws of P' are the same value
+    measure = Measure(np.zeros(0), np.array([a]), np.array([a]), d, np.full((1, 1), -1), 0.003)
+    rng, masses = np.random.default_rng(16), np.ones(1)
+    weights = [stick_breaking(rng, measure, masses)[0] for _ in range(4_000)]
+    pair = (1 - d) / (1 + a)
+    for power, truth in ((2, pair), (3, pair * (2 - d) / (2 + a))):
+        sums = np.array([(w**power).sum() for w in weights])
+        assert abs(sums.mean() - truth) < SECONDARY * sums.std() / np.sqrt(len(sums))
+
+
 def draws() -> dict[str, Array]:
     """A few draws of every kind, to be compared with the interpreter's."""
     found = {}
