@@ -28,10 +28,23 @@ def _run(*arguments: object) -> str:
     return done.stdout
 
 
-FIRST = ("faithful_laplace", "faithful_wavelet", "faithful_columns", "galaxies_gaussian", "three_gaussians")
+FIRST = (
+    "faithful_laplace",
+    "faithful_wavelet",
+    "faithful_columns",
+    "galaxies_gaussian",
+    "three_gaussians",
+    "visits_pitman_yor",
+)
 SPECS = [
     pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
     for path in SHIPPED
+    if load_spec(path).mechanism is not None
+]
+SYNTHESIS = [
+    pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
+    for path in SHIPPED
+    if load_spec(path).synthesis is not None
 ]
 
 
@@ -78,6 +91,36 @@ def test_the_shipped_specs_run_from_end_to_end(path: Path, tmp_path: Path) -> No
         assert len(records) == len(z)
     whole = bool(np.all(z == np.floor(z)))  # counts may agree with records by chance
     assert not np.isin(np.concatenate([*stored, z.ravel()[: 0 if whole else None]]), records).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SYNTHESIS)
+def test_the_shipped_specs_of_synthesis_run_from_end_to_end(path: Path, tmp_path: Path) -> None:
+    curator, made = tmp_path / "curator", tmp_path / "synthetic.csv"
+    shutil.copytree(path.parent, curator)
+    _run("synthesize", curator / path.name, "-o", made)
+    spec = load_spec(path)
+    assert spec.data is not None and spec.data.columns is not None and spec.data.path is not None
+    said = json.loads((tmp_path / "synthetic.csv.json").read_text())
+    records, names = load_table(made, None)
+    assert names == spec.data.columns and len(records) == said["mechanism"]["records"]
+    assert said["private"] and said["n"] == len(load_table(spec.data.path, names)[0])
+    for i in range(len(names)):
+        low, high = spec.data.bounds_of(i) or (0.0, 0.0)
+        assert low <= records[:, i].min() and records[:, i].max() <= high
+    chains, predicted = tmp_path / "chains.h5", tmp_path / "predicted.csv"
+    _run("fit", curator / path.name, "--release", made, "-o", chains, *TINY)
+    summary = json.loads(_run("summarize", chains, "--json"))
+    for i, name in enumerate(names):
+        low, high = spec.data.bounds_of(i) or (0.0, 0.0)
+        mean = summary["parameters"]["mean" if len(names) == 1 else f"mean[{name}]"]["mean"]
+        assert low < mean < high
+    assert str(curator).encode() not in chains.read_bytes()
+    _run("synthesize", path, "-o", predicted, "--chains", chains, "--set", "synthesis.records=30")
+    assert load_table(predicted, None)[0].shape == (30, len(names))
+    account = json.loads((tmp_path / "predicted.csv.json").read_text())
+    assert account["private"] and account["delta"] == said["delta"] and account["epsilon"] == said["epsilon"]
+    assert "costs nothing beyond the release" in account["guarantee"]
 
 
 @pytest.mark.parametrize("size", [6000, 60_000])
