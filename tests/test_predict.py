@@ -241,9 +241,12 @@ def _parametric(tmp_path, predictive, columns, shares=()):
     path = files.write_chains(
         tmp_path / "p.h5",
         [files.states_of_mixture(predictive.shape[1], _rng(5)) for _ in predictive],
+        observed=np.zeros((30, len(columns))),
+        columns=tuple(part["name"] for part in columns),
         attrs={
             "model": "discrete",
             "mechanism": json.dumps({"kind": "synthetic", "generator": "pitman_yor", "columns": columns}),
+            "columns": json.dumps([part["name"] for part in columns]),
             "trust": "global",
             "n": 30,
         },
@@ -263,9 +266,12 @@ def _parametric(tmp_path, predictive, columns, shares=()):
                 data.dims[axis].attach_scale(group[dim])
             data.attrs.update(attrs)
 
-        if predictive is not None:
-            group["column"] = encode(np.array([part["name"] for part in columns]))
-            add("predictive", predictive, ("column",), role="draw", title="predictive", column="")
+        for place, part in reversed(list(enumerate(columns))):  # files list them by name
+            several = len(columns) > 1
+            name, column = (f"predictive_{part['name']}", part["name"]) if several else ("predictive", "")
+            add(name, predictive[:, :, place], (), role="draw", title="predictive", column=column)
+        row = np.zeros((*predictive.shape[:2], 4))  # what a regression predicts of given rows is no record
+        add("rows", row, ("row",), role="scalar", title="predictive", column="")
         for name, labels in shares:
             group[f"{name}_label"] = encode(np.array(labels))
             found = np.full((*predictive.shape[:2], len(labels)), 1 / len(labels))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
-from dpmix.release import Release, guarantee_in_words
+from dpmix.release import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.store.synthetic import check_synthetic_output, write_synthetic
@@ -89,7 +89,7 @@ def predict(
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
     drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
-    _tell(f"{drawn}: {release.mechanism['post_processing']}", quiet)
+    _tell(f"{drawn}; {release.guarantee_in_words()}; {release.mechanism['post_processing']}", quiet)
     for name, outside, pair in _outside(release):
         bounds = f"[{pair[0]:g}, {pair[1]:g}]"
         _tell(f"{outside} of {count} values of {name} lie outside {bounds}, where the model goes on", quiet)
@@ -109,12 +109,11 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
 
 def _release(chains: Chains | NamedChains, records: int) -> Release:
     """Draw the records, and say what they inherit."""
-    values = (
-        parametric_records(chains, records)
-        if isinstance(chains, NamedChains)
-        else mixture_records(chains, records)
-    )
-    described, labels = _columns(chains, values.shape[1])
+    if isinstance(chains, NamedChains):
+        values, names = parametric_records(chains, records)
+    else:
+        values, names = mixture_records(chains, records), chains.columns
+    described, labels = _columns(chains, names, values.shape[1])
     _check_codes(values, described, labels)
     source = chains.mechanism
     epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
@@ -127,7 +126,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         "requested": {},
         "scale": [],
         "source": {key: value for key, value in source.items() if key != "granularity"} | {"trust": trust},
-        "post_processing": _in_words(str(source.get("kind")), epsilon, delta, rho, trust),
+        "post_processing": _in_words(source),
     }
     return Release(
         values=values,
@@ -144,25 +143,23 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
     )
 
 
-def _in_words(kind: str, epsilon: float | None, delta: float | None, rho: float | None, trust: str) -> str:
+def _in_words(source: Mapping[str, Any]) -> str:
     """Say what was post-processed, and at what cost."""
+    kind = str(source.get("kind"))
     if kind == "none":
         return "post-processing of a fit to the records themselves, without noise: nothing is guaranteed"
-    words = guarantee_in_words(epsilon, delta, rho, trust)
-    return (
-        f"post-processing of the {kind} release that the chains were fitted to ({words}): costs nothing "
-        "beyond the release"
-    )
+    made = f"{source['generator']} release" if kind == "synthetic" else f"{kind} release"
+    return f"post-processing of the {made} that the chains were fitted to: costs nothing beyond the release"
 
 
-def _columns(chains: ChainSet, width: int) -> tuple[list[dict[str, Any]], Labels]:
+def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list[dict[str, Any]], Labels]:
     """Return what is public of each column, and the labels that its codes stand for."""
     source = chains.mechanism
     stated = source.get("columns")
     if isinstance(stated, list) and len(stated) == width:  # of a synthetic release
         described = [dict(part) for part in stated]
         return described, tuple(_labels(chains, part, width) for part in described)
-    names = chains.columns
+    names = names if all(names) else chains.columns
     if len(names) != width:  # the coefficients of one column
         names = (str(source.get("column", "value")),)
     found: list[dict[str, Any]] = [{"name": name} for name in names]

@@ -6,7 +6,6 @@ import numpy as np
 
 from dpmix.errors import DataError, SpecError
 from dpmix.store.chains_reader import Block, Chains, NamedChains
-from dpmix.store.stored import Stored
 from dpmix.summary.density import generator
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.choose import family_of
@@ -77,8 +76,10 @@ def _from_block(
     return source.sample(atoms, rng).reshape(rows.size, -1)
 
 
-def parametric_records(chains: NamedChains, records: int) -> Floats:
+def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple[str, ...]]:
     """Take records among those that a parametric model's chains hold: one each saved draw.
+
+    They are the parameters of role ``draw`` titled ``predictive``, one for each column.
 
     Parameters
     ----------
@@ -90,6 +91,8 @@ def parametric_records(chains: NamedChains, records: int) -> Floats:
     -------
     float64 array (records, columns)
         Numbers, and codes of labels.
+    tuple of str
+        Names of the columns, in the order of the file's; one that is empty where there is only one.
 
     Raises
     ------
@@ -98,14 +101,16 @@ def parametric_records(chains: NamedChains, records: int) -> Floats:
     SpecError
         When they hold fewer.
     """
-    held: Stored | None = next((p for p in chains.parameters if p.name == "predictive"), None)
-    if held is None:
+    held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
+    if not held:
         raise DataError("the chains hold no records of the posterior predictive: their model draws none")
-    table = chains.read(held)
-    flat = table.reshape(table.shape[0] * table.shape[1], -1)
+    known = {name: place for place, name in enumerate(chains.columns)}
+    held.sort(key=lambda parameter: known.get(parameter.column, -1))
+    flat = np.stack([chains.read(parameter).ravel() for parameter in held], axis=1)
     if records > len(flat):
         raise SpecError(
             f"synthesis.records: {records}, but the chains hold {len(flat)} records of the posterior "
             "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"
         )
-    return np.asarray(flat[generator(chains, 0, _STREAM).permutation(len(flat))[:records]])
+    chosen = generator(chains, 0, _STREAM).permutation(len(flat))[:records]
+    return flat[chosen], tuple(parameter.column for parameter in held)
