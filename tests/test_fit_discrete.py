@@ -148,7 +148,7 @@ CASES = {
     "noisy counts": (counts(), 3.0, [0.1, 0.2, 0.3, 0.4]),
     "gaussian counts": (counts("gaussian"), 3.0, [0.1, 0.2, 0.3, 0.4]),
     "other prior": (synthetic("dirichlet_multinomial", [COLOUR], bins=[3], concentration=1.5), 1.0, None),
-    "smoothed": (synthetic("smoothed_histogram", [COLOUR], bins=[3], weight=0.3, noise=None), 2.0, None),
+    "smoothed": (synthetic("smoothed_histogram", [COLOUR], bins=[3], weight=0.7, noise=None), 2.0, None),
     "perturbed": (
         synthetic("perturbed_histogram", [COLOUR], bins=[3], noise="laplace", scale=[2.0]),
         2.0,
@@ -222,6 +222,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pyt
         dpmix.fit(other, release, tmp_path / "c.h5", resume=True, quiet=True)
     dpmix.fit(spec, release, tmp_path / "c.h5", resume=True, quiet=True)
     assert_same(tmp_path / "c.h5", tmp_path / "whole.h5")
+    assert not dpmix.fit(spec, release, tmp_path / "c.h5", resume=True, quiet=True).written
     parts = []
     for chain in (1, 0):
         parts.append(tmp_path / f"{chain}.h5")

@@ -23,7 +23,7 @@ Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Arrays by name, each with the names of its dimensions; those of single draws begin with ``draw``."""
 
 STATISTICS = ("acceptance_rate", "log_likelihood")
-_FIRST_ROOM = 64  # draws
+_FIRST_ROOM = 4  # draws
 
 
 class ModelChain(Protocol):
