@@ -8,7 +8,7 @@ The joint-distribution test takes independent restarts, about 320 exact p-values
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy import stats
 from dpmix.models import cell_counts as cc
 from dpmix.models.latent_counts import Latent, cell_prior, sweep_counts, sweep_records
 from dpmix.models.noisy_counts import refresh, start_noisy, tally
-from tests.checks import LEVEL, SECONDARY
+from tests.checks import LEVEL, SECONDARY, params
 from tests.oracles import cell_counts as oracle
 from tests.oracles.mc import discrepancies
 
@@ -133,15 +133,30 @@ RELEASES: Mapping[str, tuple[Any, int, list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("case", KINDS)
+def cases(samplers: Sequence[str], quick: Mapping[str, Sequence[str]]) -> list[Any]:
+    """Return all pairs of kind and sampler, those not in `quick` marked matrix."""
+    return params(
+        [(case, sampler) for case in KINDS for sampler in samplers],
+        {(case, sampler) for sampler, chosen in quick.items() for case in chosen},
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "sampler"),
+    cases(SAMPLERS, {"counts": tuple(KINDS), "records": ("laplace", "smoothed", "polya", "hidden laplace")}),
+)
 def test_few_records_against_enumeration(case: str, sampler: str) -> None:
     released, n, shapes = RELEASES[case]
     assert worst_gap(sampler, KINDS[case], released, n, np.array(shapes), 10_000) < SECONDARY
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS[1:])  # one record at a time hardly leaves a mode
-@pytest.mark.parametrize("case", KINDS)
+@pytest.mark.parametrize(
+    ("case", "sampler"),
+    cases(
+        SAMPLERS[1:],  # one record at a time hardly leaves a mode
+        {"counts": ("geometric", "unsmoothed"), "slices": ("laplace", "hidden gaussian")},
+    ),
+)
 def test_two_cells_of_more_records_against_enumeration(case: str, sampler: str) -> None:
     # a sparse prior: modes at both ends
     released = [13.2, 6.4] if KINDS[case]["kind"] == "noisy" else [6, 3]
@@ -238,8 +253,16 @@ def joint_p_values(name: str, kind: oracle.Kind, shapes: Array, n: int, draws: i
     return found
 
 
-@pytest.mark.parametrize("sampler", ("records", "counts"))
-@pytest.mark.parametrize("case", KINDS)
+@pytest.mark.parametrize(
+    ("case", "sampler"),
+    cases(
+        SAMPLERS[:2],
+        {
+            "records": ("gaussian", "smoothed gaussian"),
+            "counts": ("laplace", "smoothed", "polya", "hidden laplace"),
+        },
+    ),
+)
 def test_joint_law(case: str, sampler: str) -> None:
     n = 6 if KINDS[case]["kind"] == "hidden" else 25
     kind = dict(KINDS[case])
