@@ -45,7 +45,6 @@ CASES = [
 ]
 QUICK = {
     ("neal8-3", "laplace"),
-    ("slice", "gaussian"),
     ("blocked-metropolis", "wavelet"),
     ("neal5-4", "binomial"),
     ("slice", "none"),
