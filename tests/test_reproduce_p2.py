@@ -17,6 +17,7 @@ from reproduction import __main__ as command
 from reproduction import p2cells, p2convergence, p2downstream, p2utility
 from reproduction.p2cells import CONFIGS, FULL, QUICK, Cell, Size
 from reproduction.papers import PAPERS, cells_of
+from tests.specs import ROOT
 
 P2 = PAPERS["p2"]
 TINY = ["p2", "--quick", "--runs", "2", "--jobs", "1"]
@@ -111,6 +112,13 @@ def test_incomes_are_logged_and_missing_ones_skipped(tmp_path, monkeypatch, caps
     assert float(rows["perturbed-small"]["delta"]) <= 1e-6
     assert float(rows["exact"]["repeats"]) > 0.9 > float(rows["perturbed"]["repeats"])
     assert (tmp_path / "o" / "table1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_document_names_every_spec_and_figure():
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    for path in CONFIGS.glob("*.yaml"):
+        assert f"configs/p2/{path.name}" in page
+    assert all(f"`{figure}`" in page for figure in P2.figures)
 
 
 def test_functionals_of_the_law_are_those_of_many_draws():
