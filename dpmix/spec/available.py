@@ -13,15 +13,11 @@ from dpmix.spec.fields import kinds
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import MixtureSpec, ModelSpec, NormalBase
 from dpmix.spec.sampler import SamplerKind
-from dpmix.spec.synthesis import SynthesisSpec
+from dpmix.spec.synthesis import BaseSpec, SynthesisSpec
 
 NOT_YET: Final[tuple[tuple[str, str], ...]] = (
-    ("mechanism.kind", "noisy_counts"),
-    ("mechanism.kind", "clamped_moments"),
     ("mechanism.kind", "log_moments"),
     ("model.kind", "multinomial"),
-    ("model.kind", "naive_bayes"),
-    ("model.kind", "linear_regression"),
     ("model.kind", "dirichlet"),
     ("sampler.kind", "bootstrap"),
     ("sampler.kind", "replicated"),
@@ -38,6 +34,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "sampler.kind": get_args(SamplerKind),
     "summary.baseline": ("deconvolution_kde",),
     "synthesis.kind": kinds(SynthesisSpec),
+    "synthesis.base.kind": kinds(BaseSpec),
 }
 """Every value that a key of this kind can have, in the order of the interface."""
 

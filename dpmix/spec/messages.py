@@ -60,7 +60,7 @@ def _lines(problem: Any, source: Any) -> list[str]:
     if kind == UNKNOWN_KEY:
         return [_unknown_key(keys, key, context["known"]) for key in context["unknown"]]
     if kind == UNKNOWN_KIND:
-        return [_unknown_kind(keys, value, problem["msg"])]
+        return [_unknown_kind(keys, value, problem["msg"], source)]
     if kind in (REFUSED, PRIVACY_REFUSED):
         own = [context["key"]] if context["key"] else []
         return [_line([*keys, *own], context["why"])]
@@ -99,14 +99,28 @@ def _unknown_key(keys: Sequence[str | int], key: object, known: Sequence[str]) -
     )
 
 
-def _unknown_kind(keys: Sequence[str | int], value: Any, key: str) -> str:
+def _unknown_kind(keys: Sequence[str | int], value: Any, key: str, source: Any) -> str:
+    """Word the error of a section without a kind, or of a kind that there is not."""
     if not isinstance(value, Mapping):
         return _line(keys, f"must be a mapping of keys, not {shown(value)}")
     path = [*keys, key]
-    choices = available(_dotted(path))
+    table = _table(path, source)
+    choices = available(table)
     if value.get(key) is None:
         return _line(path, "missing; one of " + ", ".join(choices) if choices else "missing")
-    return _line(path, _unknown_word(value[key], KINDS[_dotted(path)], choices))
+    return _line(path, _unknown_word(value[key], KINDS[table], choices))
+
+
+def _table(path: Sequence[str | int], source: Any) -> str:
+    """Return the key of `KINDS` that a path to a kind stands for: columns and list entries have none."""
+    dotted = _dotted(path)
+    model = source.get("model") if isinstance(source, Mapping) else None
+    discrete = isinstance(model, Mapping) and model.get("kind") == "discrete"
+    if "rivals" in path:
+        return "synthesis.base.kind" if "base" in path else "synthesis.kind"
+    if path[:2] == ["synthesis", "base"] or (discrete and path[:2] == ["model", "base"]):
+        return "synthesis.base.kind"
+    return dotted
 
 
 def _unknown_word(word: object, known: Sequence[str], choices: Sequence[str]) -> str:
