@@ -22,8 +22,6 @@ MARGIN = 2.0**-48
 """Above what a divergence can lose in doubles: its sum is over p > e^eps q, both known to 4 roundings, and p
 adds up to 1 at most. Sums of non-negative terms lose 2^-53 of themselves per term: `certified` allows for it.
 """
-TWO_MOST = 1_000_000
-"""Largest number of records of two categories that is certified."""
 FEW_MOST = 4_000_000
 """Largest number of weights of three categories or more that is certified: the squared number of posteriors,
 over d! where the prior has equal entries."""
@@ -224,7 +222,7 @@ def _orders(counts: list[int]) -> int:
 def neighbours(posteriors: Posteriors) -> Neighbours | None:
     """Return the pairs of neighbours of a family, None where they are too many for a certificate."""
     if posteriors.dimension == 2:
-        return Two(posteriors) if posteriors.n <= TWO_MOST else None
+        return Two(posteriors)
     orders = math.factorial(posteriors.dimension) if posteriors.exchangeable else 1
     if posteriors.size > LISTED or posteriors.size**2 > FEW_MOST * orders:
         return None

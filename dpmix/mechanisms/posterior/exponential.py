@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.cache import calibrated
-from dpmix.mechanisms.posterior.certificate import TWO_MOST, neighbours
+from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.draws import sampler
 from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
 from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
@@ -54,11 +54,9 @@ class HellingerPosterior(PosteriorRelease):
         """
         weight_bits(self.epsilon, self.delta, self.posteriors.size)
         if self.calibration == "certified" and self._family is None:
-            d = len(self.prior)
-            limit = f"{TWO_MOST:,} records of two categories" if d == 2 else "few posteriors"
             raise PrivacyError(
-                f"mechanism.calibration: certified is for up to {limit}, not for the "
-                f"{self.posteriors.size:.3g} posteriors of {self.n} records in {d} categories; use theorem"
+                f"mechanism.calibration: certified is for two categories or few posteriors, not for the "
+                f"{self.posteriors.size:.3g} of {self.n} records in {len(self.prior)} categories; use theorem"
             )
 
     @functools.cached_property
@@ -87,7 +85,7 @@ class HellingerPosterior(PosteriorRelease):
         found = certify(self._family, self.law, self.epsilon, self.delta)
         if found.delta > self.delta:
             raise PrivacyError(
-                f"mechanism.calibration: theorem does not hold here, where delta is {found.delta:.3g} really; "
+                f"mechanism.calibration: theorem does not hold here, delta being {found.delta:.3g}; "
                 "use certified"
             )
         return found

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 LISTED = 1 << 16
 """At most so many posteriors of three categories or more are listed."""
-ROUNDING = 1 + 2.0**-20
+ROUNDING = 1 + 2.0**-14
 """Factor by which the smooth sensitivity is rounded up: more than what arithmetic loses of the distances."""
 _LARGEST_EPSILON = 50.0
 _SMALLEST_DELTA = 1e-30

@@ -125,7 +125,9 @@ def _epsilon(family: Neighbours, law: Law, epsilon: float, delta: float, rows: I
 
     low, high = epsilon * 2.0**-12, 16 * epsilon
     found = largest(exceeds, low, high, start=epsilon * (1 - 1e-3), tolerance=1e-4)
-    value = low if found is None else found * (1 + 2e-4)
+    value = found * (1 + 2e-4) if found is not None else low
+    if found is None and family.certified(law, 0.0)[0] <= delta:
+        return 0.0
     while value < 16 * epsilon:
         if family.certified(law, value)[0] <= delta:
             return value

@@ -17,8 +17,9 @@ __all__ = ["LARGEST_N", "Posteriors", "checked_counts"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_N = 10_000_000
+LARGEST_N = 1_000_000
 _LARGEST_PRIOR = 1e9
+_FINEST = 2**16  # units between neighbours, at least: rounding to units loses less than 2^-15 of them
 _ASYMPTOTIC = 32.0
 
 
@@ -31,8 +32,8 @@ class Posteriors:
         1 - H^2 = prod_i Gamma((a_i + b_i)/2) / sqrt(Gamma(a_i) Gamma(b_i)) = exp(-sum_i h_i(c_i, r_i)).
 
     With T_i(k) = log Gamma(prior_i + k/2), k = 0, .., 2 n, 2 h_i(c, r) is T_i(2c) + T_i(2r) - 2 T_i(c + r),
-    a second difference: anything affine in k may be added to T_i. The tables hold T_i in fixed point, centred
-    so that they stay small; differences of them are exact, and all that follows starts from these integers.
+    a second difference: anything affine in k may be added to T_i. The tables hold T_i in fixed point, with
+    T_i(0) = T_i(2n) = 0 but for rounding; differences are exact, and all that follows starts from integers.
 
     Parameters
     ----------
@@ -78,18 +79,17 @@ class Posteriors:
 
     @functools.cached_property
     def _made(self) -> tuple[Integers, int]:
-        logs = [_logarithms(entry, self.n) for entry in self.prior]
-        largest = max(
-            float(np.abs(np.cumsum(steps)).max() + abs(first))
-            for first, evens, odds in logs
-            for steps in (evens, odds)
-        )
-        bits = 58 - math.ceil(math.log2(self.dimension * max(largest, 1e-30)))
+        steps = [_half_steps(entry, self.n) for entry in self.prior]
+        depth = max(float(np.abs(np.cumsum(row)).max()) for row in steps)
+        bits = 60 - math.ceil(math.log2(self.dimension * depth))  # all that is apart stays below 2^61
         table = np.zeros((self.dimension, 2 * self.n + 1), dtype=np.int64)
-        for row, (first, evens, odds) in zip(table, logs, strict=True):
-            row[2::2] = np.cumsum(np.rint(np.ldexp(evens, bits)).astype(np.int64))
-            row[1] = round(math.ldexp(first, bits))
-            row[3::2] = row[1] + np.cumsum(np.rint(np.ldexp(odds, bits)).astype(np.int64))
+        for row, own in zip(table, steps, strict=True):
+            np.cumsum(np.rint(np.ldexp(own, bits)).astype(np.int64), out=row[1:])
+        least = np.sort((table[:, 0:-2:2] + table[:, 2::2] - 2 * table[:, 1::2]).min(axis=1))
+        if least[:2].sum() < _FINEST:
+            raise PrivacyError(
+                f"posteriors of {self.n} records under this prior are too close to be told apart"
+            )
         return table, bits
 
     @property
@@ -139,25 +139,27 @@ class Posteriors:
         return found
 
 
-def _logarithms(entry: float, n: int) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return T(1) - T(0), and T(k + 2) - T(k) for even and for odd k, all without log(entry + n) per step."""
+def _half_steps(entry: float, n: int) -> NDArray[np.float64]:
+    """Return log Gamma(x + 1/2) - log Gamma(x), x = entry + k/2 for k = 0, .., 2 n - 1, less their mean.
+
+    By the asymptotic series of Gamma(x + 1/2)/Gamma(x); what is below 32 is moved up by the recurrence first.
+    """
     centre = entry + n
-    places = np.arange(n, dtype=np.float64)
-    evens = np.log1p(-(n - places) / centre) if n < entry else np.log((entry + places) / centre)
-    halves = places[:-1] + 0.5
-    odds = np.log1p(-(n - halves) / centre) if n < entry else np.log((entry + halves) / centre)
-    return _half_step(entry, centre), evens, odds
-
-
-def _half_step(entry: float, centre: float) -> float:
-    """Return log Gamma(entry + 1/2) - log Gamma(entry) - log(centre)/2, by its asymptotic series."""
-    total, x = 0.0, entry
-    while x < _ASYMPTOTIC:
-        total -= math.log1p(0.5 / x)
-        x += 1.0
+    places = np.arange(2 * n) / 2
+    x = entry + places
+    logs = np.log1p((places - n) / centre) if n < entry else np.log(x / centre)
+    moved = np.zeros(2 * n)
+    for _ in range(int(_ASYMPTOTIC)):
+        low = x < _ASYMPTOTIC
+        if not low.any():
+            break
+        moved[low] -= np.log1p(0.5 / x[low])
+        x[low] += 1.0
+        logs[low] = np.log(x[low] / centre)
     y = 1 / (x * x)
     series = -(1 / 8 - y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / x
-    return total + 0.5 * math.log1p((x - centre) / centre) + series
+    found: NDArray[np.float64] = 0.5 * logs + moved + series
+    return found - found.mean()
 
 
 def checked_counts(counts: Sequence[float] | NDArray[np.generic], dimension: int, n: int) -> tuple[int, ...]:
