@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms import stated
+from dpmix.mechanisms import STATISTICS, stated
 from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.model import CustomModel
@@ -116,7 +116,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
                 f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
                 f"{advice}"
             )
-    bounds = found.mechanism.get("domain")
+    bounds = found.mechanism.get("domain") or found.mechanism.get("bounds")
     pairs = None if bounds is None else tuple((float(lo), float(hi)) for lo, hi in bounds)
     if mechanism.domain is not None and pairs is not None and mechanism.domain != pairs:
         raise SpecError(
@@ -127,7 +127,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     own_noise = (
         getattr(mechanism, "scale", None) is not None or getattr(mechanism, "weight", None) is not None
     )
-    if domain is None and not own_noise:
+    if domain is None and not own_noise and found.kind not in STATISTICS:
         raise SpecError(
             "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
             f"release's; {advice}"
@@ -142,14 +142,21 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
 
 def _check_settings(mechanism: Any, found: Release) -> None:
     """Refuse settings that are not those of the release."""
-    for key in ("levels", "trials", "bins", "draws", "noise", "n"):
-        value = getattr(mechanism, key, None)
-        actual = found.n if key == "n" else found.mechanism.get(key)
+    for key in ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n"):
+        value = _plain(getattr(mechanism, key, None))
+        actual = found.n if key == "n" else _plain(found.mechanism.get(key))
         if value is not None and actual is not None and value != actual:
             raise SpecError(
                 f"mechanism.{key}: {value}, but the release was made with {actual}; take it out of the spec, "
                 "or give the release it describes"
             )
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting with lists for tuples, and numbers in pairs as floats."""
+    if isinstance(value, list | tuple):
+        return [[float(end) for end in item] if isinstance(item, list | tuple) else item for item in value]
+    return value
 
 
 def _noises(meant: dict[str, Any], made: dict[str, Any]) -> list[tuple[str, float, float]]:

@@ -17,6 +17,8 @@ Builder = Callable[[RunSpec, Release], ParametricModel]
 _MODULES: Final[dict[str, str]] = {
     "discrete": "dpmix.models.discrete",
     "custom": "dpmix.models.custom",
+    "linear_regression": "dpmix.models.linear_regression",
+    "naive_bayes": "dpmix.models.naive_bayes",
 }
 """Module of each kind; its function `build` makes the model of a spec given a release."""
 

@@ -253,8 +253,8 @@ class ErrorPrior(Section):
     a: Positive = Field(2.0, description="Shape.")
     b: Positive | None = Field(
         None,
-        description="Scale; where left out, the square of a quarter of the response's public width (the prior "
-        "mean at a = 2).",
+        description="Scale; where left out, the square of a quarter of the response's public width, the "
+        "prior mean at a = 2.",
     )
 
 

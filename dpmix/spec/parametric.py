@@ -46,6 +46,8 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
     "discrete": Parametric(
         ("synthetic", "smoothed_histogram", "perturbed_histogram"), ("data_augmentation",)
     ),
+    "linear_regression": Parametric(("clamped_moments",), ("data_augmentation", "soma")),
+    "naive_bayes": Parametric(("noisy_counts",), ("data_augmentation", "soma")),
 }
 """By the spec's `model.kind`."""
 

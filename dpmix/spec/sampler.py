@@ -44,8 +44,8 @@ class SamplerSpec(Section):
     )
     offers: Annotated[Integer, Field(ge=1, le=1_000_000_000)] | None = Field(
         None,
-        description="Offers of one record to all in a sweep of soma; where left out, as many as records, or as "
-        "make a million weights.",
+        description="Offers of one record to all in a sweep of soma; where left out, as many as records, "
+        "or as make a million weights.",
     )
     joint: bool = Field(
         True,

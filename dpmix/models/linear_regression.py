@@ -1,0 +1,235 @@
+"""Linear regression given noisy clamped moments: the posterior on the original scale, and predictions.
+
+Data augmentation over records of predictors and response (`dpmix.models.moments`), conjugate draws of the
+parameters given these (`dpmix.models.regression_theta`), and joint moves of both
+(`dpmix.models.regression_joint`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import SpecError
+from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
+from dpmix.models.base import Parameter, ParametricModel
+from dpmix.models.moments import COV, MEAN, SD, Line, Moments, size_of
+from dpmix.models.regression_joint import learnt_room
+from dpmix.models.regression_theta import draw_line
+from dpmix.release import Release
+from dpmix.spec.model import LinearRegressionModel
+from dpmix.spec.run import RunSpec
+
+__all__ = ["LinearRegression", "build", "moments_law"]
+
+Floats = NDArray[np.float64]
+
+
+def build(spec: RunSpec, release: Release) -> LinearRegression:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
+    p = len(release.mechanism["bounds"]) - 1
+    _check(spec.model, p)
+    law = moments_law(spec.model, release)
+    start = _start_values(spec.model, p)
+    offers = 0
+    if spec.sampler.algorithm == "soma":
+        offers = spec.sampler.offers or default_offers(release.n)
+    rows = np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64)
+    return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
+
+
+def _check(model: LinearRegressionModel, p: int) -> None:
+    """Refuse vectors and matrices that do not go with the number of predictors.
+
+    Raises
+    ------
+    SpecError
+        Naming the first.
+    """
+    predictors = f"{p} predictor{'s' * (p > 1)}"
+    for key, vector, wanted in (
+        ("prior_mean", model.prior_mean, p + 1),
+        ("prior_sd", model.prior_sd, p + 1),
+        ("x_mean", model.x_mean, p),
+        ("x_cov", model.x_cov, p),
+        ("x_prior.mu0", model.x_prior.mu0, p),
+        ("x_prior.Psi", model.x_prior.Psi, p),
+    ):
+        if isinstance(vector, tuple) and len(vector) != wanted:
+            what = "rows" if key in ("x_cov", "x_prior.Psi") else "entries"
+            intercept = " and an intercept" if wanted > p else ""
+            raise SpecError(
+                f"model.{key}: has {len(vector)} {what}, but the release is of {predictors}{intercept}; "
+                f"give {wanted}"
+            )
+    for number, row in enumerate(model.predict or ()):
+        if len(row) != p:
+            raise SpecError(
+                f"model.predict: row {number + 1} has {len(row)} entries, but the release is of "
+                f"{predictors}; give {p}"
+            )
+    freedom = model.x_prior.nu
+    if freedom is not None and not freedom > p - 1:
+        raise SpecError(
+            f"model.x_prior.nu: {freedom:g} must be greater than {p - 1}, the number of predictors less one"
+        )
+
+
+def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
+    """Return release and prior as compiled functions take them; defaults follow from the public bounds."""
+    low, high = np.array(release.mechanism["bounds"], dtype=np.float64).T
+    q = len(low)
+    p = q - 1
+    quarter = (0.25 * (high - low)) ** 2
+    prior = model.x_prior
+    freedom = prior.nu if prior.nu is not None else p + 2.0
+    centre = prior.mu0 if prior.mu0 is not None else 0.5 * (low + high)[:p]
+    psi = prior.Psi if prior.Psi is not None else np.diag(quarter[:p]) * max(freedom - p - 1.0, 1.0)
+    scale = model.sigma2_prior.b if model.sigma2_prior.b is not None else quarter[p]
+    sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
+    return Moments(
+        columns=(0.0,) * q,
+        released=np.ascontiguousarray(release.values[:, 0]),
+        bounds=np.concatenate([low, 2.0 / (high - low)]),
+        rate=1.0 / release.scales[0],
+        beta_mean=_floats(np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), (q,))),
+        beta_precision=_floats(sd**-2.0),
+        shape=float(model.sigma2_prior.a),
+        scale=float(scale),
+        centre=_floats(centre),
+        weight=float(prior.lambda_),
+        freedom=float(freedom),
+        psi=_floats(np.ravel(psi)),
+        known=(model.sigma2 is not None, model.x_mean is not None, model.x_cov is not None),
+    )
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _start_values(model: LinearRegressionModel, p: int) -> Floats:
+    """Return `Line.values` with what is known, and zeros."""
+    values = np.zeros(p + 2 + p + p * p)
+    if model.sigma2 is not None:
+        values[p + 1] = math.sqrt(model.sigma2)
+    if model.x_mean is not None:
+        values[p + 2 : p + 2 + p] = model.x_mean
+    if model.x_cov is not None:
+        values[p + 2 + p :] = np.linalg.cholesky(np.array(model.x_cov)).ravel()
+    return values
+
+
+class LinearRegression(ParametricModel):
+    """A linear regression given noisy clamped moments.
+
+    Parameters
+    ----------
+    release : Release
+    law : Moments
+        Release and prior.
+    start : ndarray of float64
+        `Line.values` with what is known, and zeros.
+    rows : ndarray of float64, shape (rows, p)
+        Predictors of new rows.
+    offers : int
+        Offers of one record to all in a sweep; 0 offers each record one of its own.
+    joint : bool
+        Whether parameters and records are also moved together.
+    """
+
+    kind = "linear_regression"
+
+    def __init__(
+        self, release: Release, law: Moments, start: Floats, rows: Floats, offers: int, joint: bool
+    ) -> None:
+        self.law, self.start, self.rows, self.offers, self.joint = law, start, rows, offers, joint
+        self.n = release.n
+        predictors = [*_names(release, len(law.columns) - 1)]
+        found = [Parameter("beta", ("coefficient",))]
+        if not law.known[SD]:
+            found.append(Parameter("sigma2"))
+        if not law.known[MEAN]:
+            found.append(Parameter("x_mean", ("predictor",)))
+        if not law.known[COV]:
+            found.append(Parameter("x_cov", ("predictor", "predictor_other")))
+        if len(rows):
+            found += [Parameter("prediction", ("row",)), Parameter("predictive", ("row",))]
+        self.parameters = tuple(found)
+        self.coords = {
+            "coefficient": np.array(["intercept", *predictors]),
+            "predictor": np.array(predictors),
+            "predictor_other": np.array(predictors),
+            "row": np.arange(len(rows)),
+        }
+        used = {dim for parameter in found for dim in parameter.dims}
+        self.coords = {dim: place for dim, place in self.coords.items() if dim in used}
+        self.constants = {"n": release.n, "sigma2_a": law.shape, "sigma2_b": law.scale}
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> RegressionChain:
+        """Return a chain at a draw of parameters and records from the prior."""
+        return RegressionChain(self, rng)
+
+
+def _names(release: Release, p: int) -> list[str]:
+    """Return the names of the predictors, or numbers where the release does not tell them."""
+    names = [str(name) for name in release.mechanism.get("columns") or ()]
+    taken = len(names) == p + 1 and len(set(names[:p])) == p and "intercept" not in names[:p]
+    return names[:p] if taken else [str(i + 1) for i in range(p)]
+
+
+class RegressionChain(AugmentedChain):
+    """A chain over parameters and records."""
+
+    model: LinearRegression
+
+    def __init__(self, model: LinearRegression, rng: Generator) -> None:
+        law = model.law
+        q = len(law.columns)
+        learnt = learnt_room(law)
+        learnt[0] = float(model.joint)
+        theta = Line(model.start.copy(), learnt)
+        draw_prior(law, rng, theta.values)
+        records = np.zeros((model.n, 2 * q))
+        draw_records(law, rng, theta, records)
+        super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records and parameters; the joint move learns in burn-in alone."""
+        self.theta.learnt[1] = float(self.burning_in)
+        super().sweep(count)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write the parameters, and draw the predictions."""
+        values = self.theta.values
+        q = len(self.law.columns)
+        p = q - 1
+        out["beta"][row] = values[:q]
+        if "sigma2" in out:
+            out["sigma2"][row] = values[q] ** 2
+        if "x_mean" in out:
+            out["x_mean"][row] = values[q + 1 : q + 1 + p]
+        if "x_cov" in out:
+            root = values[q + 1 + p :].reshape(p, p)
+            out["x_cov"][row] = root @ root.T
+        if "prediction" in out:
+            mean = values[0] + self.model.rows @ values[1:q]
+            out["prediction"][row] = mean
+            out["predictive"][row] = mean + values[q] * self.rng.standard_normal(len(mean))
+
+
+def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:
+    """Draw what is not known of `Line.values` from the prior."""
+    q = len(law.columns)
+    if not law.known[SD]:
+        values[q] = math.sqrt(law.scale / rng.standard_gamma(law.shape))
+    draw_line(law, rng, values, np.zeros((q + 1, q + 1)))  # given no records

@@ -1,0 +1,155 @@
+"""Naive Bayes classes and features given noisy counts of every feature's levels within every class.
+
+`data_augmentation` moves the counts themselves, with all probabilities integrated out
+(`dpmix.models.class_moves`), or, where `latent: metropolis` is asked for, latent records by proposals from
+the model (`dpmix.models.class_counts`), as `soma` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records
+from dpmix.models.base import Parameter, ParametricChain, ParametricModel
+from dpmix.models.class_counts import (
+    ClassCounts,
+    draw_probabilities,
+    make_cell_tally,
+    make_class_counts,
+    make_probabilities,
+    set_alias,
+)
+from dpmix.models.class_moves import make_tables, start_counts, sweep_class_counts
+from dpmix.release import Release
+from dpmix.spec.model import NaiveBayesModel
+from dpmix.spec.run import RunSpec
+
+__all__ = ["NaiveBayes", "build"]
+
+Floats = NDArray[np.float64]
+
+
+def build(spec: RunSpec, release: Release) -> NaiveBayes:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
+    released = release.values[:, 0]
+    if release.mechanism["noise"] == "geometric" and (released != np.floor(released)).any():
+        place = int(np.argmax(released != np.floor(released)))
+        raise DataError(
+            f"the released counts are no whole numbers, as geometric noise gives: number {place + 1} is "
+            f"{released[place]:g}"
+        )
+    offers = None
+    if spec.sampler.algorithm == "soma":
+        offers = spec.sampler.offers or default_offers(release.n)
+    elif spec.sampler.latent == "metropolis":
+        offers = 0
+    return NaiveBayes(release, spec.model.prior, offers)
+
+
+class NaiveBayes(ParametricModel):
+    """Naive Bayes given noisy counts.
+
+    Parameters
+    ----------
+    release : Release
+    prior : float
+        Parameter of the symmetric Dirichlet priors of p and of each p_i^k.
+    offers : int or None
+        Offers of one record to all in a sweep; 0 offers each record its own; None moves counts instead.
+    """
+
+    kind = "naive_bayes"
+
+    def __init__(self, release: Release, prior: float, offers: int | None) -> None:
+        mechanism = release.mechanism
+        self.levels = tuple(int(count) for count in mechanism["levels"])
+        classes = int(mechanism["classes"])
+        self.n, self.offers = release.n, offers
+        self.law = make_class_counts(release.values[:, 0], self.levels, classes, release.scales[0], prior)
+        self.tables = make_tables(self.law, release.n) if offers is None else None
+        self.parameters, self.coords = _parameters(mechanism, self.levels, classes)
+        self.constants = {"n": release.n, "prior": prior}
+        if offers is not None and release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:
+        """Return a chain at its start."""
+        return CountsChain(self, rng) if self.offers is None else RecordsChain(self, rng)
+
+    def write(self, row: int, out: Mapping[str, Floats], classes: Floats, levels: Floats) -> None:
+        """Write probabilities of classes (I,) and of the levels within them (cells,) as one draw."""
+        out["p"][row] = classes
+        for k, count in enumerate(self.levels):
+            first, last = self.law.start[k], self.law.start[k + 1]
+            out[f"p_feature_{k + 1}"][row] = levels[first:last].reshape(-1, count)
+
+
+def _parameters(
+    mechanism: Mapping[str, Any], levels: tuple[int, ...], classes: int
+) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
+    """Return the parameters with their coordinates: categories where the release tells them, else 1, 2, .."""
+    names = [str(name) for name in mechanism.get("columns") or ()]
+    names = names if len(names) == len(levels) + 1 else ["" for _ in range(len(levels) + 1)]
+    known = mechanism.get("categories") or {}
+
+    def places(name: str, count: int) -> NDArray[Any]:
+        labels = known.get(name) if isinstance(known, Mapping) else None
+        if isinstance(labels, list | tuple) and len(labels) == count:
+            return np.array([str(label) for label in labels])
+        return np.arange(1, count + 1)
+
+    coords = {"class": places(names[-1], classes)}
+    found = [Parameter("p", ("class",))]
+    for k, count in enumerate(levels):
+        coords[f"level_{k + 1}"] = places(names[k], count)
+        found.append(Parameter(f"p_feature_{k + 1}", ("class", f"level_{k + 1}"), column=names[k]))
+    return tuple(found), coords
+
+
+class CountsChain(ParametricChain):
+    """A chain over the counts of all cells, probabilities integrated out and drawn for each saved state."""
+
+    model: NaiveBayes
+
+    def __init__(self, model: NaiveBayes, rng: Generator) -> None:
+        counts = start_counts(rng, model.levels, model.law.classes, model.n)
+        self._classes, self._levels = np.empty(model.law.classes), np.empty(len(counts))
+        super().__init__(model, rng, {"counts": counts})
+
+    def sweep(self, count: int) -> None:
+        """Move records between cells."""
+        sweep_class_counts(self.model.law, self.model.tables, self.rng, self.state["counts"], count)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Draw the probabilities given the counts."""
+        draw_probabilities(self.model.law, self.rng, self.state["counts"], self._classes, self._levels)
+        self.model.write(row, out, self._classes, self._levels)
+
+
+class RecordsChain(AugmentedChain):
+    """A chain over latent records and the probabilities."""
+
+    model: NaiveBayes
+
+    def __init__(self, model: NaiveBayes, rng: Generator) -> None:
+        law: ClassCounts = model.law
+        theta = make_probabilities(law)
+        draw_probabilities(law, rng, np.zeros(len(law.released)), theta.classes, theta.levels)
+        set_alias(law, theta)
+        records = np.zeros((model.n, len(model.levels) + 1), dtype=np.int32)
+        draw_records(law, rng, theta, records)
+        assert model.offers is not None  # the model looks
+        super().__init__(model, rng, law, theta, records, make_cell_tally(law), model.offers)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write the probabilities."""
+        self.model.write(row, out, self.theta.classes, self.theta.levels)

@@ -1,0 +1,384 @@
+"""A joint move of the parameters and all records of a linear regression; what is random in records stays.
+
+With x = x_mean + L z and y = (1, x) beta + sd e, parameters move while the z and e of all records stay, so
+that the records move along. Where the release says little, this moves parameters across their posterior in
+one step, while draws of parameters given the records can only creep; where it says much, those draws do well
+(Yu and Meng 2011 alternate the two in the same way).
+
+Were no value clamped, the sums would follow from the second moments W of (1, z, e) alone: those of the
+rescaled (1, x~, y~) = B (1, z, e) are B W B'. The move is a chain of slice updates along random lines under
+that approximate posterior, each O(q^3) whatever n, and its end is then accepted by the ratio of the exact and
+the approximate densities, at one pass over the records (a surrogate transition: Liu 2001, section 9.4.3). It
+is exact however many values are clamped; where few are, nearly all moves are accepted.
+
+In burn-in it learns the covariance of the parameters, from which lines are drawn, and how far the exact sums
+are from the approximate ones on average, which is added to these.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.models.factors import cholesky, invert_lower
+from dpmix.models.moments import COV, MEAN, SD, distance, fill, subtract
+
+__all__ = ["coordinates", "learnt_room", "move_jointly"]
+
+ACTIVE, LEARNING, SEEN, ACCEPTED, MADE, HEAD = 0, 1, 2, 3, 4, 5  # places of `Line.learnt`
+FORGET = 400.0  # states over which averages are taken
+
+
+@njit
+def coordinates(model):
+    """Return how many coordinates are unknown of beta, log sd, x_mean, x_root with a log diagonal."""
+    q = len(model.columns)
+    p = q - 1
+    count = q
+    if not model.known[SD]:
+        count += 1
+    if not model.known[MEAN]:
+        count += p
+    if not model.known[COV]:
+        count += p * (p + 1) // 2
+    return count
+
+
+@njit
+def learnt_room(model):
+    """Return `Line.learnt` before anything is learnt: steps of prior standard deviations, or 1."""
+    q = len(model.columns)
+    p = q - 1
+    k = coordinates(model)
+    learnt = np.zeros(HEAD + k + 2 * k * k + len(model.released))
+    learnt[ACTIVE] = 1.0
+    learnt[SEEN] = 10.0
+    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
+    for i in range(k):
+        covariance[i, i] = 1.0 / model.beta_precision[i] if i < q else 1.0
+    at = q + (0 if model.known[SD] else 1)
+    if not model.known[MEAN]:
+        for i in range(p):
+            covariance[at + i, at + i] = model.psi[i * p + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                covariance[at, at] = 1.0 if i == j else model.psi[i * p + i]
+                at += 1
+    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
+    return learnt
+
+
+@njit
+def _pack(model, values, point):
+    """Set the coordinates (k,) of parameters."""
+    q = len(model.columns)
+    p = q - 1
+    for i in range(q):
+        point[i] = values[i]
+    at = q
+    if not model.known[SD]:
+        point[at] = math.log(values[q])
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            point[at + i] = values[q + 1 + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                entry = values[q + 1 + p + i * p + j]
+                point[at] = math.log(entry) if i == j else entry
+                at += 1
+
+
+@njit
+def _unpack(model, point, values):
+    """Set parameters from their coordinates (k,); what is known stays."""
+    q = len(model.columns)
+    p = q - 1
+    for i in range(q):
+        values[i] = point[i]
+    at = q
+    if not model.known[SD]:
+        values[q] = math.exp(point[at])
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            values[q + 1 + i] = point[at + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                values[q + 1 + p + i * p + j] = math.exp(point[at]) if i == j else point[at]
+                at += 1
+
+
+@njit
+def _log_prior(model, values, inverse):
+    """Return the log prior density of the coordinates, up to a constant; `inverse` (p, p) is scratch."""
+    q = len(model.columns)
+    p = q - 1
+    total = 0.0
+    for i in range(q):
+        gap = values[i] - model.beta_mean[i]
+        total -= 0.5 * model.beta_precision[i] * gap * gap
+    if not model.known[SD]:
+        total -= 2.0 * model.shape * math.log(values[q]) + model.scale / (values[q] * values[q])
+    if model.known[MEAN] and model.known[COV]:
+        return total
+    root = values[q + 1 + p :].reshape(p, p)
+    invert_lower(root, inverse)
+    if not model.known[MEAN]:
+        for i in range(p):
+            gap = 0.0
+            for j in range(i + 1):
+                gap += inverse[i, j] * (values[q + 1 + j] - model.centre[j])
+            total -= 0.5 * model.weight * gap * gap
+            if not model.known[COV]:
+                total -= math.log(root[i, i])
+    if not model.known[COV]:
+        for i in range(p):
+            # inverse-Wishart, the Jacobian of root root', and that of the log of the diagonal
+            total += (p - i + 1 - (model.freedom + p + 1.0)) * math.log(root[i, i])
+            for j in range(i + 1):
+                for k in range(i + 1):
+                    total -= 0.5 * model.psi[j * p + k] * inverse[i, j] * inverse[i, k]
+    return total
+
+
+@njit
+def _map(model, values, out, rescaled):
+    """Set `out` (q + 1, q + 1) to the matrix that takes (1, z, e) to (1, x, y), or to (1, x~, y~)."""
+    q = len(model.columns)
+    p = q - 1
+    out[:] = 0.0
+    out[0, 0] = 1.0
+    out[q, 0] = values[0]
+    for i in range(p):
+        out[i + 1, 0] = values[q + 1 + i]
+        out[q, 0] += values[i + 1] * values[q + 1 + i]
+        for j in range(i + 1):
+            entry = values[q + 1 + p + i * p + j]
+            out[i + 1, j + 1] = entry
+            out[q, j + 1] += values[i + 1] * entry
+    out[q, q] = values[q]
+    if rescaled:
+        for i in range(q):
+            for j in range(i + 2):
+                out[i + 1, j] *= model.bounds[q + i]
+            out[i + 1, 0] -= model.bounds[q + i] * model.bounds[i] + 1.0
+
+
+@njit
+def _subtract_moments(table, rest):
+    """Subtract the sums that second moments (q + 1, q + 1) of (1, x~, y~) stand for from `rest` (size,)."""
+    q = len(table) - 1
+    for i in range(q):
+        rest[i] -= table[i, q]
+    rest[q] -= table[q, q]
+    at = q + 1
+    for i in range(q):
+        for j in range(max(i, 1), q):
+            rest[at] -= table[i, j]
+            at += 1
+
+
+@njit
+def _approximate(model, values, moments, shift, work, rest):
+    """Return the sum of absolute differences of released and approximate sums.
+
+    moments (q + 1, q + 1) are those of (1, z, e), shift (size,) is added to the sums; `rest` (size,) is set
+    to the differences, and work (3, q + 1, q + 1) is scratch.
+    """
+    size = len(model.columns) + 1
+    matrix, half, table = work[0], work[1], work[2]
+    _map(model, values, matrix, True)
+    for i in range(size):
+        for j in range(size):
+            value = 0.0
+            for k in range(i + 1):
+                value += matrix[i, k] * moments[k, j]
+            half[i, j] = value
+    for i in range(size):
+        for j in range(i, size):
+            value = 0.0
+            for k in range(j + 1):
+                value += half[i, k] * matrix[j, k]
+            table[i, j] = value
+    for j in range(len(rest)):
+        rest[j] = model.released[j] - shift[j]
+    _subtract_moments(table, rest)
+    return distance(rest)
+
+
+@njit
+def _standardized(model, values, moments, work, out):
+    """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
+    matrix, inverse, half = work[0], work[1], work[2]
+    _map(model, values, matrix, False)
+    invert_lower(matrix, inverse)
+    size = len(matrix)
+    for i in range(size):
+        for j in range(size):
+            half[i, j] = 0.0
+            for k in range(i + 1):
+                half[i, j] += inverse[i, k] * moments[k, j]
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = 0.0
+            for k in range(j + 1):
+                out[i, j] += half[i, k] * inverse[j, k]
+
+
+@njit
+def _log_density(model, point, values, moments, shift, work, rest, inverse):
+    """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
+    _unpack(model, point, values)
+    level = _approximate(model, values, moments, shift, work, rest)
+    return _log_prior(model, values, inverse) - model.rate * level
+
+
+@njit
+def _draw_line(model, rng, root, step):
+    """Set `step` (k,) to a random direction: of all coordinates, or of those of beta alone."""
+    k, q = len(step), len(model.columns)
+    last = k if k == q or rng.random() < 0.5 else q
+    for i in range(last):
+        step[i] = rng.standard_normal()
+    for back in range(last):
+        i = last - 1 - back
+        step[i] *= root[i, i]
+        for j in range(i):
+            step[i] += root[i, j] * step[j]
+    for i in range(last, k):
+        step[i] = 0.0
+
+
+@njit
+def _slice(model, rng, point, root, values, moments, shift, work, rest, inverse):
+    """Move `point` along k + 2 random lines by slice sampling (Neal 2003).
+
+    Lines are drawn independently of the point and each in the same way, so that all steps together, like one,
+    are reversible for the approximate posterior.
+    """
+    k = len(point)
+    step, offer = np.empty(k), np.empty(k)
+    for _ in range(k + 2):
+        _draw_line(model, rng, root, step)
+        now = _log_density(model, point, values, moments, shift, work, rest, inverse)
+        level = now - rng.standard_exponential()
+        low = -2.0 * rng.random()
+        high = low + 2.0
+        for end in range(2):
+            while True:
+                at = low if end == 0 else high
+                for i in range(k):
+                    offer[i] = point[i] + at * step[i]
+                found = _log_density(model, offer, values, moments, shift, work, rest, inverse)
+                if not found > level:
+                    break
+                if end == 0:
+                    low -= 2.0
+                else:
+                    high += 2.0
+        while True:
+            at = low + (high - low) * rng.random()
+            for i in range(k):
+                offer[i] = point[i] + at * step[i]
+            if high - low < 1e-13:
+                break
+            if _log_density(model, offer, values, moments, shift, work, rest, inverse) > level:
+                point[:] = offer
+                break
+            if at < 0.0:
+                low = at
+            else:
+                high = at
+
+
+@njit
+def _follow(matrix, record, out):
+    """Set the first half of `out` to what (1, x, y) of a record becomes under `matrix` (q + 1, q + 1)."""
+    q = len(matrix) - 1
+    for i in range(q):
+        value = matrix[i + 1, 0]
+        for j in range(i + 1):
+            value += matrix[i + 1, j + 1] * record[j]
+        out[i] = value
+
+
+@njit
+def _learn(model, learnt, point, gap):
+    """Take averages of the coordinates (k,) and of exact minus approximate sums (size,) one state further."""
+    k = len(point)
+    learnt[SEEN] += 1.0
+    gain = 1.0 / min(learnt[SEEN], FORGET)
+    mean = learnt[HEAD : HEAD + k]
+    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
+    if learnt[SEEN] == 11.0:  # the first
+        mean[:] = point
+    for i in range(k):
+        for j in range(k):
+            product = (1.0 - gain) * (point[i] - mean[i]) * (point[j] - mean[j])
+            covariance[i, j] += gain * (product - covariance[i, j])
+    for i in range(k):
+        mean[i] += gain * (point[i] - mean[i])
+    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
+    shift = learnt[HEAD + k + 2 * k * k :]
+    for j in range(len(shift)):
+        shift[j] += gain * (gap[j] - shift[j])
+
+
+@njit
+def move_jointly(model, rng, theta, records, tally, moments):
+    """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
+    q = len(model.columns)
+    k = coordinates(model)
+    learnt, values = theta.learnt, theta.values
+    root = learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k)
+    shift = learnt[HEAD + k + 2 * k * k :]
+    work = np.empty((3, q + 1, q + 1))
+    rest, inverse = np.empty(len(tally.sums)), np.empty((q - 1, q - 1))
+    point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
+    _standardized(model, values, moments, work, standard)
+    _pack(model, values, point)
+    before = _approximate(model, values, standard, shift, work, rest)
+    if learnt[LEARNING] > 0.0:
+        for j in range(len(rest)):
+            rest[j] = rest[j] + shift[j] - tally.sums[j]
+        old = point.copy()
+        gap = rest.copy()
+    else:
+        old, gap = point, rest
+    _slice(model, rng, point, root, moved, standard, shift, work, rest, inverse)
+    _unpack(model, point, moved)
+    after = _approximate(model, moved, standard, shift, work, rest)
+    # records follow by the map from the old (1, x, y) over (1, z, e) to the new
+    _map(model, values, work[0], False)
+    invert_lower(work[0], work[1])
+    _map(model, moved, work[2], False)
+    matrix = work[2] @ work[1]
+    rest[:] = model.released
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        _follow(matrix, records[i], offer)
+        fill(model, offer)
+        subtract(offer, rest)
+    level = distance(rest)
+    gain = model.rate * (tally.level[0] - level + after - before)
+    learnt[MADE] += 1.0
+    if gain >= 0.0 or rng.random() < math.exp(gain):
+        learnt[ACCEPTED] += 1.0
+        values[:] = moved
+        for i in range(len(records)):
+            _follow(matrix, records[i], offer)
+            fill(model, offer)
+            records[i][:] = offer
+        tally.sums[:] = rest
+        tally.level[0] = level
+    if learnt[LEARNING] > 0.0:
+        _learn(model, learnt, old, gap)

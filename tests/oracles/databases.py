@@ -1,0 +1,165 @@
+"""Posteriors given a noisy sum over records: from all databases, or from draws weighed by the release."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Posterior means of class and level probabilities, their squares, and the law of the class counts."""
+
+    p: Array
+    p_squared: Array
+    levels: tuple[Array, ...]
+    first_class: Array
+
+
+def classes(
+    released: Array, levels: Sequence[int], count: int, scale: float, prior: float, n: int
+) -> Classes:
+    """Enumerate every database of n records, (count * prod levels)^n of them."""
+    kinds = np.array(list(itertools.product(range(count), *(range(j) for j in levels))))
+    databases = np.array(list(itertools.product(range(len(kinds)), repeat=n)))
+    label = kinds[databases]  # (databases, n, 1 + K)
+    n_class = (label[:, :, :1] == np.arange(count)).sum(axis=1)
+    # the probability of records in their order: Polya's urn for the classes, then for each feature in each
+    log_w = gammaln(prior + n_class).sum(axis=1)
+    means: list[Array] = []
+    at = 0
+    for k, width in enumerate(levels):
+        cell = label[:, :, 0] * width + label[:, :, k + 1]
+        n_cell = (cell[:, :, None] == np.arange(count * width)).sum(axis=1)
+        log_w = log_w - np.abs(released[at : at + count * width] - n_cell).sum(axis=1) / scale
+        log_w = log_w + gammaln(prior + n_cell).sum(axis=1) - gammaln(width * prior + n_class).sum(axis=1)
+        table = n_cell.reshape(-1, count, width)
+        means.append((prior + table) / (width * prior + n_class)[:, :, None])
+        at += count * width
+    w = np.exp(log_w - log_w.max())
+    w /= w.sum()
+    total = count * prior + n
+    p = (prior + n_class) / total
+    squares = p * (prior + n_class + 1) / (total + 1)
+    return Classes(
+        w @ p,
+        w @ squares,
+        tuple(np.einsum("d,dij->ij", w, table) for table in means),
+        np.array([w[n_class[:, 0] == x].sum() for x in range(n + 1)]),
+    )
+
+
+def moments(units: Array) -> Array:
+    """Return the released sums (.., size) of records (.., n, q) in [-1, 1], the response last."""
+    q = units.shape[-1]
+    ones = np.concatenate([np.ones((*units.shape[:-1], 1)), units], axis=-1)
+    table = np.einsum("...ni,...nj->...ij", ones, ones)
+    with_response = [table[..., i, q] for i in range(q + 1)]
+    rest = [table[..., i, j] for i in range(q) for j in range(i, q) if j > 0]
+    return np.stack([*with_response, *rest], axis=-1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Prior of a regression: known values are numbers or arrays, unknown ones None."""
+
+    bounds: Array
+    scale: float
+    sd: float
+    sigma2: float | None = None
+    x_mean: Array | None = None
+    x_cov: Array | None = None
+    a: float = 3.0
+    b: float = 2.0
+    mu0: Array | None = None
+    weight: float = 1.5
+    nu: float = 5.0
+    psi: Array | None = None
+
+    @property
+    def p(self) -> int:
+        return len(self.bounds) - 1
+
+    def draw(self, rng: np.random.Generator, size: int, n: int) -> tuple[dict[str, Array], Array]:
+        """Draw parameters, `size` of each, and databases (size, n, p + 1) given them."""
+        p = self.p
+        beta = self.sd * rng.standard_normal((size, p + 1))
+        sigma2 = (
+            np.full(size, self.sigma2) if self.sigma2 is not None else self.b / rng.gamma(self.a, size=size)
+        )
+        if self.x_cov is not None:
+            root = np.broadcast_to(np.linalg.cholesky(self.x_cov), (size, p, p))
+        else:
+            assert self.psi is not None
+            # the precision is a Wishart matrix: a sum of outer products of normals, where nu is whole
+            white = (
+                rng.standard_normal((size, int(self.nu), p)) @ np.linalg.cholesky(np.linalg.inv(self.psi)).T
+            )
+            cov = np.linalg.inv(np.einsum("sni,snj->sij", white, white))
+            root = np.linalg.cholesky(0.5 * (cov + np.swapaxes(cov, 1, 2)))
+        if self.x_mean is not None:
+            mean = np.broadcast_to(self.x_mean, (size, p))
+        else:
+            noise = np.einsum("sij,sj->si", root, rng.standard_normal((size, p)))
+            mean = self.mu0 + noise / np.sqrt(self.weight)
+        x = mean[:, None] + np.einsum("sij,snj->sni", root, rng.standard_normal((size, n, p)))
+        y = beta[:, :1] + np.einsum("sni,si->sn", x, beta[:, 1:])
+        y = y + np.sqrt(sigma2)[:, None] * rng.standard_normal((size, n))
+        cov = np.einsum("sij,skj->sik", root, root)
+        theta = {"beta": beta, "sigma2": sigma2, "x_mean": np.array(mean), "x_cov": cov}
+        return theta, np.concatenate([x, y[:, :, None]], axis=2)
+
+    def units(self, records: Array) -> Array:
+        """Clamp and rescale records (.., p + 1)."""
+        low, high = self.bounds.T
+        return np.asarray(2.0 * (np.clip(records, low, high) - low) / (high - low) - 1.0)
+
+    def release(self, rng: np.random.Generator, records: Array) -> Array:
+        """Draw the noisy moments of databases (.., n, p + 1)."""
+        sums = moments(self.units(records))
+        return sums + rng.laplace(0.0, self.scale, sums.shape)
+
+
+def functions(theta: dict[str, Array]) -> dict[str, Array]:
+    """Bounded or light-tailed functions of the parameters, (draws,) each."""
+    found = {f"beta[{i}]": theta["beta"][:, i] for i in range(theta["beta"].shape[1])}
+    found |= {f"beta[{i}]^2": theta["beta"][:, i] ** 2 for i in range(theta["beta"].shape[1])}
+    if "sigma2" in theta:
+        found["log sigma2"] = np.log(theta["sigma2"])
+    if "x_mean" in theta:
+        found |= {f"x_mean[{i}]": np.tanh(theta["x_mean"][:, i]) for i in range(theta["x_mean"].shape[1])}
+    if "x_cov" in theta:
+        cov = theta["x_cov"]
+        found |= {f"log x_cov[{i}]": np.log(cov[:, i, i]) for i in range(cov.shape[1])}
+        if cov.shape[1] > 1:
+            found["x_corr"] = cov[:, 0, 1] / np.sqrt(cov[:, 0, 0] * cov[:, 1, 1])
+    return found
+
+
+def weighed(
+    line: Line, released: Array, n: int, rng: np.random.Generator, size: int, batches: int
+) -> dict[str, tuple[float, float]]:
+    """Posterior means and their standard errors, by draws from the prior weighed by the release."""
+    sums: dict[str, list[float]] = {}
+    totals: list[float] = []
+    for _ in range(batches):
+        theta, records = line.draw(rng, size, n)
+        w = np.exp(-np.abs(released - moments(line.units(records))).sum(axis=1) / line.scale)
+        totals.append(float(w.sum()))
+        for name, values in functions(theta).items():
+            sums.setdefault(name, []).append(float(w @ values))
+    whole = np.array(totals)
+    found = {}
+    for name, parts in sums.items():
+        each = np.array(parts)
+        mean = each.sum() / whole.sum()
+        error = np.sqrt(((each - mean * whole) ** 2).sum()) / whole.sum()  # of a ratio, by batches
+        found[name] = (float(mean), float(error))
+    return found
