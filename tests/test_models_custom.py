@@ -133,6 +133,15 @@ def test_a_median_chosen_by_the_exponential_mechanism(tmp_path: Path) -> None:
     )
     assert gap(found, first / total) < 4
     assert gap(found**2, second / total) < 4
+    # the spec that ships with it runs
+    dpmix.fit(
+        ROOT / "configs/custom_median.yaml",
+        output=tmp_path / "c.h5",
+        overrides=["sampler.iterations=300", "sampler.burn_in=100"],
+        quiet=True,
+        allow_code=True,
+    )
+    assert 10 < dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]["mean"]["mean"] < 13
 
 
 def test_chains_files_summaries_and_resuming(spec: dict[str, Any], tmp_path: Path) -> None:
