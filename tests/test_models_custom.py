@@ -125,7 +125,7 @@ def test_a_median_chosen_by_the_exponential_mechanism(tmp_path: Path) -> None:
 
     def likelihood(mean: float) -> float:
         masses = np.diff(norm.cdf(edges, mean, 3))
-        return float(masses @ chosen @ masses) * norm.pdf(mean, 10, 10)
+        return float(masses @ chosen @ masses) * norm.pdf(mean, 10, 3)
 
     total, first, second = (
         quad(lambda mean, k=k: mean**k * likelihood(mean), -40, 60, limit=400, epsabs=1e-12)[0]

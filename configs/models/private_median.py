@@ -17,7 +17,7 @@ class Model(NamedTuple):
     epsilon: float
     sd: float = 3.0
     prior_mean: float = 10.0
-    prior_sd: float = 10.0
+    prior_sd: float = 3.0
 
 
 CANDIDATES = 21
