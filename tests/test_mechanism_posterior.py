@@ -114,6 +114,7 @@ def test_local_sensitivity_needs_no_maximum_over_candidates(prior: tuple[float, 
     [
         (PRIORS[0], 11),
         (PRIORS[2], 8),
+        ((40.0, 1e-3), 8),
         (PRIORS[3], 6),
         (PRIORS[4], 6),
         ((1.0, 0.3, 2.0, 0.1), 4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -168,6 +169,14 @@ def test_orders_of_categories_stand_for_each_other() -> None:
     assert one[2] == pytest.approx(other[2], rel=1e-6)
     assert few.pairs == near.pairs == len(near._pairs)
 
+    def alike(x: oracle.Counts, y: oracle.Counts) -> tuple[Any, ...]:
+        orders = itertools.permutations(range(3))
+        return min(tuple(sorted((tuple(x[i] for i in o), tuple(y[i] for i in o)))) for o in orders)
+
+    listed = [tuple(row) for row in few.states[few.chosen].tolist()]
+    held = {alike(listed[a], listed[b]) for a, b in few._pairs.tolist()}
+    assert held == {alike(x, y) for x in oracle.databases(9, 3) for y in oracle.neighbours(x)}
+
 
 def test_expected_errors_are_those_of_the_methods() -> None:
     rows = np.array([65])
@@ -184,7 +193,9 @@ def test_expected_errors_are_those_of_the_methods() -> None:
 def test_calibrations_are_kept_on_disk_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = made((1.0, 1.0), 12, 0.8, 1e-8).certificate
     (path,) = cache.directory().iterdir()
-    assert json.loads(path.read_text("utf-8"))["found"] == dataclasses.asdict(first)
+    stored = json.loads(path.read_text("utf-8"))
+    assert stored["found"] == dataclasses.asdict(first)
+    assert stored["key"]["tables"] == Posteriors((1.0, 1.0), 12).digest
     monkeypatch.setattr(cache, "search", lambda *_: pytest.fail("searched again"))
     assert made((1.0, 1.0), 12, 0.8, 1e-8).certificate == first
     for other in ((13, 0.8, 1e-8), (12, 0.7, 1e-8), (12, 0.8, 1e-7)):

@@ -159,7 +159,8 @@ def _half_steps(entry: float, n: int) -> NDArray[np.float64]:
     y = 1 / (x * x)
     series = -(1 / 8 - y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / x
     found: NDArray[np.float64] = 0.5 * logs + moved + series
-    return found - found.mean()
+    found -= found.mean()
+    return found
 
 
 def checked_counts(counts: Sequence[float] | NDArray[np.generic], dimension: int, n: int) -> tuple[int, ...]:
