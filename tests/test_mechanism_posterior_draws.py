@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import json
@@ -138,6 +139,24 @@ def test_listed_posteriors_have_as_many_integers_as_their_weight(monkeypatch: py
             seen[drawing.draw(np.random.bytes)] += 1
         weights = zip(oracle.databases(sum(counts), len(counts)), made.weights(counts), strict=True)
         assert dict(seen) == {x: w for x, w in weights if w}
+
+
+def test_many_listed_posteriors_are_found_by_their_cumulative_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = law((1.0, 1.0), 9000, 1e-4, 0.4)  # a third of the largest weight far away: every block counts
+    drawing = Listed(made, (6000, 3000))
+    ends = list(itertools.accumulate(map(int, made.weights((6000, 3000)).tolist())))
+    assert drawing.total == ends[-1] and len(drawing.ends) == 3
+    rng = np.random.default_rng(8)
+    places = [int(drawing.total * u) for u in rng.random(200)]
+    places += [
+        end + step for end in (*drawing.ends, *ends[::500]) for step in (-1, 0) if end + step < ends[-1]
+    ]
+    for place in places:
+        monkeypatch.setattr(draws, "below", Scripted(place))
+        expected = bisect.bisect_right(ends, place)
+        assert drawing.draw(np.random.bytes) == (expected, 9000 - expected)
 
 
 def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(

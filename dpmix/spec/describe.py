@@ -9,6 +9,7 @@ from dpmix.spec.mechanism import (
     BinomialMechanism,
     MechanismSection,
     PerturbedHistogramMechanism,
+    PosteriorMechanism,
     SmoothedHistogramMechanism,
     WaveletMechanism,
 )
@@ -98,6 +99,11 @@ def _released(mechanism: MechanismSection) -> str:
         )
     if isinstance(mechanism, PerturbedHistogramMechanism):
         return f"{mechanism.noise} noise on the counts of {_count(mechanism.bins, 'bin')}"
+    if isinstance(mechanism, PosteriorMechanism):
+        how = (
+            "by the Hellinger distance" if mechanism.method == "hellinger" else f"by {mechanism.method} noise"
+        )
+        return f"a posterior of {len(mechanism.prior)} categories {how}"
     return f"{mechanism.kind} noise"
 
 
