@@ -97,6 +97,9 @@ def test_exponentials_of_sums_and_products_alone_are_accurate() -> None:
             if x:
                 exact = -mpmath.expm1(-mpmath.mpf(float(x)))
                 assert abs(loops.one_minus_exp_minus(float(x)) / exact - 1) < 2.0**-48
+    for function in (loops.exp_minus, loops.one_minus_exp_minus):  # compiled or not, to the last bit
+        plain = getattr(function, "py_func", function)
+        assert all(function(x) == plain(x) for x in np.exp(rng.uniform(-30, 6.5, 2000)).tolist())
     assert loops.exp_minus(701.0) == loops.one_minus_exp_minus(0.0) == 0.0
     assert loops.one_minus_exp_minus(40.0) == 1.0
 
