@@ -192,6 +192,7 @@ def test_fit_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:
         "jobs": 1,
         "force": False,
         "quiet": True,
+        "allow_code": False,
     }
 
 
