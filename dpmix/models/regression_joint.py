@@ -6,13 +6,15 @@ one step, while draws of parameters given the records can only creep; where it s
 (Yu and Meng 2011 alternate the two in the same way).
 
 Were no value clamped, the sums would follow from the second moments W of (1, z, e) alone: those of the
-rescaled (1, x~, y~) = B (1, z, e) are B W B'. The move is a chain of slice updates along random lines under
-that approximate posterior, each O(q^3) whatever n, and its end is then accepted by the ratio of the exact and
-the approximate densities, at one pass over the records (a surrogate transition: Liu 2001, section 9.4.3). It
-is exact however many values are clamped; where few are, nearly all moves are accepted.
+rescaled (1, x~, y~) = B (1, z, e) are B W B'. So they do, but for records near the bounds, which are summed
+one by one. The move is a chain of slice updates along random lines under that approximate posterior, and its
+end is then accepted by the ratio of the exact and the approximate densities, at one pass over all records (a
+surrogate transition: Liu 2001, section 9.4.3). It is exact however many values are clamped. The more records
+are near, the fewer lines there are, so that a move takes little longer than a sweep over the records.
 
-In burn-in it learns the covariance of the parameters, from which lines are drawn, and how far the exact sums
-are from the approximate ones on average, which is added to these.
+Which records are near is judged by their z and e at a fixed point, the same before and after. In burn-in the
+move learns that point, the mean of the parameters; how near is near, so that about `WANTED` of all moves are
+accepted; and the covariance of the parameters, from which lines are drawn.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ import numpy as np
 
 from dpmix._jit import njit
 from dpmix.models.factors import cholesky, invert_lower
-from dpmix.models.moments import COV, MEAN, SD, distance, fill, subtract
+from dpmix.models.moments import COV, MEAN, SD, clip, distance, fill, subtract
 
 __all__ = ["coordinates", "learnt_room", "move_jointly"]
 
-ACTIVE, LEARNING, SEEN, ACCEPTED, MADE, HEAD = 0, 1, 2, 3, 4, 5  # places of `Line.learnt`
+ACTIVE, LEARNING, SEEN, ACCEPTED, MADE, NEAR, HEAD = 0, 1, 2, 3, 4, 5, 6  # places of `Line.learnt`
+WANTED, FARTHEST = 0.8, 2.0
 FORGET = 400.0  # states over which averages are taken
 
 
@@ -52,9 +55,27 @@ def learnt_room(model):
     q = len(model.columns)
     p = q - 1
     k = coordinates(model)
-    learnt = np.zeros(HEAD + k + 2 * k * k + len(model.released))
+    learnt = np.zeros(HEAD + k + 2 * k * k)
     learnt[ACTIVE] = 1.0
     learnt[SEEN] = 10.0
+    learnt[NEAR] = 0.8
+    mean = learnt[HEAD : HEAD + k]
+    for i in range(q):
+        mean[i] = model.beta_mean[i]
+    at = q
+    if not model.known[SD]:
+        mean[at] = 0.5 * math.log(model.scale / model.shape)
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            mean[at + i] = model.centre[i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                if i == j:
+                    mean[at] = 0.5 * math.log(model.psi[i * p + i] / model.freedom)
+                at += 1
     covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
     for i in range(k):
         covariance[i, i] = 1.0 / model.beta_precision[i] if i < q else 1.0
@@ -188,11 +209,11 @@ def _subtract_moments(table, rest):
 
 
 @njit
-def _approximate(model, values, moments, shift, work, rest):
+def _approximate(model, values, moments, near, work, rest):
     """Return the sum of absolute differences of released and approximate sums.
 
-    moments (q + 1, q + 1) are those of (1, z, e), shift (size,) is added to the sums; `rest` (size,) is set
-    to the differences, and work (3, q + 1, q + 1) is scratch.
+    moments (q + 1, q + 1) are those of (1, z, e) over the records that are not in `near` (count, 2 q), whose
+    rows hold z and e, and room; `rest` (size,) is set to the differences, work (3, q + 1, q + 1) is scratch.
     """
     size = len(model.columns) + 1
     matrix, half, table = work[0], work[1], work[2]
@@ -210,9 +231,61 @@ def _approximate(model, values, moments, shift, work, rest):
                 value += half[i, k] * matrix[j, k]
             table[i, j] = value
     for j in range(len(rest)):
-        rest[j] = model.released[j] - shift[j]
+        rest[j] = model.released[j]
     _subtract_moments(table, rest)
+    q = size - 1
+    for i in range(len(near)):
+        record = near[i]
+        for j in range(q):
+            value = matrix[j + 1, 0]
+            for k in range(j + 1):
+                value += matrix[j + 1, k + 1] * record[k]
+            record[q + j] = clip(value)
+        subtract(record, rest)
     return distance(rest)
+
+
+@njit
+def _set_apart(model, learnt, values, scratch, records, moments, work):
+    """Return z and e of the records near the bounds, (count, 2 q), and take them out of the moments.
+
+    Near are those with a value beyond `learnt[NEAR]`, rescaled, at the point that was learnt.
+    """
+    q = len(model.columns)
+    at, inverse = work[0], work[1]
+    _map(model, values, work[2], False)
+    invert_lower(work[2], inverse)
+    scratch[:] = values  # for what is known
+    _unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
+    _map(model, scratch, at, True)
+    matrix = at @ inverse
+    bar = learnt[NEAR]
+    chosen = np.empty(len(records), dtype=np.bool_)
+    count = 0
+    for i in range(len(records)):
+        record = records[i]
+        chosen[i] = False
+        for j in range(q):
+            value = matrix[j + 1, 0]
+            for k in range(j + 1):
+                value += matrix[j + 1, k + 1] * record[k]
+            if abs(value) > bar:
+                chosen[i] = True
+        count += chosen[i]
+    near = np.empty((count, 2 * q))
+    count = 0
+    for i in range(len(records)):
+        if chosen[i]:
+            record = records[i]
+            moments[0, 0] -= 1.0
+            for j in range(q):
+                moments[0, j + 1] -= record[j]
+                moments[j + 1, 0] -= record[j]
+                for k in range(q):
+                    moments[j + 1, k + 1] -= record[j] * record[k]
+            _follow(inverse, record, near[count])
+            count += 1
+    return near
 
 
 @njit
@@ -235,10 +308,10 @@ def _standardized(model, values, moments, work, out):
 
 
 @njit
-def _log_density(model, point, values, moments, shift, work, rest, inverse):
+def _log_density(model, point, values, moments, near, work, rest, inverse):
     """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
     _unpack(model, point, values)
-    level = _approximate(model, values, moments, shift, work, rest)
+    level = _approximate(model, values, moments, near, work, rest)
     return _log_prior(model, values, inverse) - model.rate * level
 
 
@@ -259,17 +332,17 @@ def _draw_line(model, rng, root, step):
 
 
 @njit
-def _slice(model, rng, point, root, values, moments, shift, work, rest, inverse):
-    """Move `point` along k + 2 random lines by slice sampling (Neal 2003).
+def _slice(model, rng, lines, point, root, values, moments, near, work, rest, inverse):
+    """Move `point` along random lines by slice sampling (Neal 2003).
 
     Lines are drawn independently of the point and each in the same way, so that all steps together, like one,
     are reversible for the approximate posterior.
     """
     k = len(point)
     step, offer = np.empty(k), np.empty(k)
-    for _ in range(k + 2):
+    for _ in range(lines):
         _draw_line(model, rng, root, step)
-        now = _log_density(model, point, values, moments, shift, work, rest, inverse)
+        now = _log_density(model, point, values, moments, near, work, rest, inverse)
         level = now - rng.standard_exponential()
         low = -2.0 * rng.random()
         high = low + 2.0
@@ -278,7 +351,7 @@ def _slice(model, rng, point, root, values, moments, shift, work, rest, inverse)
                 at = low if end == 0 else high
                 for i in range(k):
                     offer[i] = point[i] + at * step[i]
-                found = _log_density(model, offer, values, moments, shift, work, rest, inverse)
+                found = _log_density(model, offer, values, moments, near, work, rest, inverse)
                 if not found > level:
                     break
                 if end == 0:
@@ -291,7 +364,7 @@ def _slice(model, rng, point, root, values, moments, shift, work, rest, inverse)
                 offer[i] = point[i] + at * step[i]
             if high - low < 1e-13:
                 break
-            if _log_density(model, offer, values, moments, shift, work, rest, inverse) > level:
+            if _log_density(model, offer, values, moments, near, work, rest, inverse) > level:
                 point[:] = offer
                 break
             if at < 0.0:
@@ -312,15 +385,13 @@ def _follow(matrix, record, out):
 
 
 @njit
-def _learn(model, learnt, point, gap):
-    """Take averages of the coordinates (k,) and of exact minus approximate sums (size,) one state further."""
+def _learn(learnt, point):
+    """Take mean and covariance of the coordinates (k,) one state further."""
     k = len(point)
     learnt[SEEN] += 1.0
     gain = 1.0 / min(learnt[SEEN], FORGET)
     mean = learnt[HEAD : HEAD + k]
     covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
-    if learnt[SEEN] == 11.0:  # the first
-        mean[:] = point
     for i in range(k):
         for j in range(k):
             product = (1.0 - gain) * (point[i] - mean[i]) * (point[j] - mean[j])
@@ -328,9 +399,6 @@ def _learn(model, learnt, point, gap):
     for i in range(k):
         mean[i] += gain * (point[i] - mean[i])
     cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
-    shift = learnt[HEAD + k + 2 * k * k :]
-    for j in range(len(shift)):
-        shift[j] += gain * (gap[j] - shift[j])
 
 
 @njit
@@ -340,23 +408,18 @@ def move_jointly(model, rng, theta, records, tally, moments):
     k = coordinates(model)
     learnt, values = theta.learnt, theta.values
     root = learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k)
-    shift = learnt[HEAD + k + 2 * k * k :]
     work = np.empty((3, q + 1, q + 1))
     rest, inverse = np.empty(len(tally.sums)), np.empty((q - 1, q - 1))
     point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
-    _standardized(model, values, moments, work, standard)
     _pack(model, values, point)
-    before = _approximate(model, values, standard, shift, work, rest)
-    if learnt[LEARNING] > 0.0:
-        for j in range(len(rest)):
-            rest[j] = rest[j] + shift[j] - tally.sums[j]
-        old = point.copy()
-        gap = rest.copy()
-    else:
-        old, gap = point, rest
-    _slice(model, rng, point, root, moved, standard, shift, work, rest, inverse)
+    near = _set_apart(model, learnt, values, moved, records, moments, work)
+    _standardized(model, values, moments, work, standard)
+    before = _approximate(model, values, standard, near, work, rest)
+    old = point.copy()
+    lines = min(k + 2, 1 + len(records) // max(len(near), 1))
+    _slice(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
     _unpack(model, point, moved)
-    after = _approximate(model, moved, standard, shift, work, rest)
+    after = _approximate(model, moved, standard, near, work, rest)
     # records follow by the map from the old (1, x, y) over (1, z, e) to the new
     _map(model, values, work[0], False)
     invert_lower(work[0], work[1])
@@ -371,7 +434,8 @@ def move_jointly(model, rng, theta, records, tally, moments):
     level = distance(rest)
     gain = model.rate * (tally.level[0] - level + after - before)
     learnt[MADE] += 1.0
-    if gain >= 0.0 or rng.random() < math.exp(gain):
+    accepted = gain >= 0.0 or rng.random() < math.exp(gain)
+    if accepted:
         learnt[ACCEPTED] += 1.0
         values[:] = moved
         for i in range(len(records)):
@@ -381,4 +445,7 @@ def move_jointly(model, rng, theta, records, tally, moments):
         tally.sums[:] = rest
         tally.level[0] = level
     if learnt[LEARNING] > 0.0:
-        _learn(model, learnt, old, gap)
+        step = 4.0 / (20.0 + learnt[SEEN])
+        learnt[NEAR] *= math.exp(step * ((1.0 if accepted else 0.0) - WANTED))
+        learnt[NEAR] = min(learnt[NEAR], FARTHEST)
+        _learn(learnt, old)
