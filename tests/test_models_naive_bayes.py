@@ -226,3 +226,10 @@ def test_geometric_counts_are_whole_numbers() -> None:
     assert build(plain, TINY["geometric"][0]).offers == 0
     with pytest.raises(DataError, match="no whole numbers, as geometric noise gives: number 2 is 0.5"):
         build(spec, released([1, 0.5, 0, 1], [2], 2, 3, noise="geometric"))
+
+
+def short_run(sampler: str) -> list[float]:
+    """Return a few draws, which do not depend on what runs the source."""
+    chain = NaiveBayes(TINY["uneven"][0], 1.0, SAMPLERS[sampler]).make_chain(np.random.default_rng(3))
+    draws = chain.run(3, skip=12)
+    return np.concatenate([draws["p"].ravel(), draws["p_feature_2"].ravel()]).tolist()

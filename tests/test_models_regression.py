@@ -7,6 +7,11 @@ joint law are compared with 1e-5, about 100 of them.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +24,7 @@ from dpmix.models.linear_regression import LinearRegression, RegressionChain, bu
 from dpmix.models.moments import fill
 from dpmix.release import Release
 from dpmix.spec import load_spec
+from tests import test_models_naive_bayes as naive_bayes
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
@@ -217,3 +223,33 @@ def test_settings_that_do_not_go_together_are_refused(more: dict[str, Any], want
     with pytest.raises(SpecError) as caught:
         build(load_spec({"model": {"kind": "linear_regression"} | more}), released(FREE, np.zeros(9), 5))
     assert str(caught.value).startswith(wanted)
+
+
+def short_run(sampler: str) -> list[float]:
+    """Return a few draws, which do not depend on what runs the source."""
+    joint, offers = SAMPLERS[sampler]
+    chain = make(FREE, np.linspace(-2.0, 4.0, 9), 6, joint, offers).make_chain(np.random.default_rng(3))
+    draws = chain.run(3, skip=12)
+    return np.concatenate([draws[name].ravel() for name in ("beta", "sigma2", "x_mean", "x_cov")]).tolist()
+
+
+def test_the_interpreter_draws_what_compiled_code_draws() -> None:
+    code = (
+        "import json; from tests.test_models_regression import SAMPLERS, short_run; "
+        "from tests.test_models_naive_bayes import short_run as counts, SAMPLERS as others; "
+        "print(json.dumps([[short_run(s) for s in SAMPLERS], [counts(s) for s in others]]))"
+    )
+    here = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=here,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines, tables = json.loads(done.stdout)
+    for sampler, found in zip(SAMPLERS, lines, strict=True):
+        np.testing.assert_allclose(found, short_run(sampler), rtol=1e-7, err_msg=sampler)
+    for sampler, found in zip(naive_bayes.SAMPLERS, tables, strict=True):
+        np.testing.assert_allclose(found, naive_bayes.short_run(sampler), rtol=1e-9, err_msg=sampler)
