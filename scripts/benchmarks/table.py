@@ -149,7 +149,6 @@ def _others(results: list[Result]) -> list[str]:
             _figure(r["in_play"]),
             _figure(r["floor"], 3),
             _figure(r["over_floor"]),
-            _figure(r["clusters"]),
         ]
         rhat = r["rhat"]["clusters"]
         row += [
