@@ -148,5 +148,9 @@ def _line(keys: Sequence[str | int], message: str) -> str:
 def _dotted(keys: Sequence[str | int]) -> str:
     text = ""
     for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            name = " ".join(key.split())[:60]  # names of columns may hold anything
+            text += f".{name}" if text else name
     return text
