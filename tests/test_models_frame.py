@@ -212,7 +212,7 @@ def test_files_open_with_the_field_s_tools(tmp_path: Path) -> None:
         for name in ("mu", "beta", "F", "seen"):
             np.testing.assert_array_equal(posterior[name].values, ours[name])
         assert float(tree["constant_data"]["precision"]) == 1.0
-    data = arviz_base.from_netcdf(path)
+    data = arviz_base.convert_to_datatree(str(path))
     assert set(data["sample_stats"].data_vars) == {"acceptance_rate", "log_likelihood"}
 
 
