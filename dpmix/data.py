@@ -17,7 +17,7 @@ from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
 from dpmix.spec.parametric import ELSEWHERE
-from dpmix.tables import load_table, load_text
+from dpmix.tables import load_mixed, load_table, load_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,7 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     listed = [section.categories_of(i) for i in range(len(columns))]
     numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
     textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
-    numbers = (
-        dict(zip(numeric, load_table(section.path, numeric, least=2)[0].T, strict=True)) if numeric else {}
-    )
-    texts = dict(zip(textual, load_text(section.path, textual, least=2), strict=True)) if textual else {}
+    numbers, texts = load_mixed(section.path, numeric, textual, least=2)
     parts = []
     for name, names, size in zip(columns, listed, sizes, strict=True):
         if names is not None:

@@ -17,7 +17,7 @@ from dpmix.spec import RunSpec
 from dpmix.store.synthetic import beside, read_account
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.records import columns_of
-from dpmix.tables import load_table, load_text
+from dpmix.tables import load_mixed
 
 __all__ = ["load_synthetic", "stated_synthetic"]
 
@@ -122,8 +122,7 @@ def _table(path: Path, columns: tuple[Column, ...]) -> tuple[np.ndarray[Any, np.
     """Return values and codes, shape (m, d), and the labels that codes stand for."""
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
-    numbers = dict(zip(numeric, load_table(path, numeric)[0].T, strict=True)) if numeric else {}
-    texts = dict(zip(textual, load_text(path, textual), strict=True)) if textual else {}
+    numbers, texts = load_mixed(path, numeric, textual)
     parts, labels = [], Labels()
     for column in columns:
         if column.bounds is not None:

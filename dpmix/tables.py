@@ -113,6 +113,32 @@ def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tu
     return found
 
 
+def load_mixed(
+    path: Path, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
+    """Read some columns of a table as numbers and others as text, by name.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    numeric, textual : sequence of str
+        Names of the columns.
+    least : int
+        The smallest number of records that is accepted.
+
+    Raises
+    ------
+    DataError
+        As `load_table` and `load_text`; when the file changes meanwhile.
+    """
+    numbers = dict(zip(numeric, load_table(path, numeric, least=least)[0].T, strict=True)) if numeric else {}
+    texts = dict(zip(textual, load_text(path, textual, least=least), strict=True)) if textual else {}
+    if len({len(column) for column in (*numbers.values(), *texts.values())}) > 1:
+        raise DataError(f"{path} changed while it was read")
+    return numbers, texts
+
+
 def _text_columns(path: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     found: list[list[str]] = [[] for _ in columns]
 

@@ -65,7 +65,7 @@ class ClampedMoments(NoisyStatistic):
                 columns=tuple(columns),
                 s=scale,
                 calibration="scale" if spec.scale is not None else spec.calibration,
-                requested={"scale": spec.scale} if spec.epsilon is None else {"epsilon": spec.epsilon},  # type: ignore[dict-item]  # one of the two is stated
+                requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
                 n=n,
                 domain=bounds,
             )

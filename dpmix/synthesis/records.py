@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from dpmix.cells import Column
 from dpmix.data import coded
-from dpmix.errors import DataError, SpecError
+from dpmix.errors import SpecError
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
 from dpmix.spec.data import ColumnsSection
-from dpmix.tables import load_table, load_text
+from dpmix.tables import load_mixed
 
 __all__ = ["Column", "Records", "columns_of", "load_records"]
 
@@ -104,10 +104,7 @@ def load_records(spec: RunSpec) -> Records:
     assert section.path is not None  # the spec requires it
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
-    numbers = (
-        dict(zip(numeric, load_table(section.path, numeric, least=2)[0].T, strict=True)) if numeric else {}
-    )
-    texts = dict(zip(textual, load_text(section.path, textual, least=2), strict=True)) if textual else {}
+    numbers, texts = load_mixed(section.path, numeric, textual, least=2)
     parts: list[Floats] = []
     labels: list[tuple[str, ...] | None] = []
     outside: list[int] = []
@@ -122,8 +119,6 @@ def load_records(spec: RunSpec) -> Records:
         parts.append(codes)
         labels.append(known)
         outside.append(0)
-    if len({len(part) for part in parts}) > 1:
-        raise DataError(f"{section.path} changed while it was read")
     return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside))
 
 
