@@ -16,6 +16,7 @@ Builder = Callable[[RunSpec, Release], ParametricModel]
 
 _MODULES: Final[dict[str, str]] = {
     "discrete": "dpmix.models.discrete",
+    "dirichlet": "dpmix.models.dirichlet",
     "custom": "dpmix.models.custom",
     "linear_regression": "dpmix.models.linear_regression",
     "naive_bayes": "dpmix.models.naive_bayes",

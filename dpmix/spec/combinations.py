@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
-from dpmix.spec.parametric import PARAMETRIC
+from dpmix.spec.parametric import PARAMETRIC, SPLIT_PRIORS
 
 __all__ = ["check_combination", "combination_problem"]
 
@@ -79,12 +79,40 @@ def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
             "model.kind",
             f"{kind} is not for a {mechanism} release; it takes {_listed(known.mechanisms)}",
         )
+    if kind == "dirichlet":
+        problem = _prior_problem(spec)
+        if problem is not None:
+            return problem
     if sampler.store:
         return "sampler.store", f"{kind} has no allocations; leave it out"
     if spec.summary.baseline is not None:
         return (
             "summary.baseline",
             f"{spec.summary.baseline} is for mixtures, and not for {kind}; leave it out",
+        )
+    return None
+
+
+def _prior_problem(spec: Any) -> Problem | None:
+    """Refuse a prior of compositions that a sampler has no use for, or the release no part for."""
+    prior, sampler, mechanism = spec.model.prior, spec.sampler.kind, spec.mechanism
+    if not isinstance(prior, str):
+        return None
+    known = SPLIT_PRIORS[sampler]
+    if not known:
+        return "model.prior", f"{prior} is not for {sampler}, which has no prior; leave it out"
+    if prior not in known:
+        others = [kind for kind, priors in SPLIT_PRIORS.items() if prior in priors]
+        return (
+            "model.prior",
+            f"{prior} is draws, not a density, and {sampler} needs a density; use {_listed(known)}, a gamma "
+            f"{{shape, rate}}, or sampler.kind: {_listed(tuple(others))}",
+        )
+    if mechanism is not None and mechanism.kind == "log_moments" and mechanism.split is None:
+        return (
+            "model.prior",
+            f"{prior} takes the first of two parts of a release, and mechanism.split is missing; give it, "
+            "or use a gamma {shape, rate}",
         )
     return None
 

@@ -46,10 +46,24 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
     "discrete": Parametric(
         ("synthetic", "smoothed_histogram", "perturbed_histogram"), ("data_augmentation",)
     ),
+    "dirichlet": Parametric(
+        ("log_moments",),
+        ("data_augmentation", "soma", "replicated", "abc", "normal_approximation", "bootstrap"),
+    ),
     "linear_regression": Parametric(("clamped_moments",), ("data_augmentation", "soma")),
     "naive_bayes": Parametric(("noisy_counts",), ("data_augmentation", "soma")),
 }
 """By the spec's `model.kind`."""
+
+SPLIT_PRIORS: Final[dict[str, tuple[str, ...]]] = {
+    "data_augmentation": ("p3", "p4"),
+    "soma": ("p3", "p4"),
+    "replicated": ("p3", "p4"),
+    "normal_approximation": ("p3", "p4"),
+    "abc": ("p2", "p3", "p4", "p5"),
+    "bootstrap": (),
+}
+"""Priors of the model dirichlet by which each sampler can take the first of two parts of a release."""
 
 MIXTURE_SAMPLER: Final = "neal8"
 """The sampler of mixtures where a spec names none."""

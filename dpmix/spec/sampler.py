@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Section, refusal
+from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Number, Section, refusal
 
 SamplerKind = Literal[
     "private_neal5",
@@ -46,6 +46,12 @@ class SamplerSpec(Section):
         None,
         description="Offers of one record to all in a sweep of soma; where left out, as many as records, "
         "or as make a million weights.",
+    )
+    pseudo_records: Annotated[Integer, Field(ge=1, le=100_000_000)] = Field(
+        5, description="Records b that stand for all in replicated, each to the power of its share of them."
+    )
+    keep: Annotated[Number, Field(gt=0, le=1)] = Field(
+        0.1, description="Share of the simulations of abc that is kept: those closest to the release."
     )
     joint: bool = Field(
         True,
