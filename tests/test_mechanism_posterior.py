@@ -11,9 +11,9 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.posterior import loops
-from dpmix.mechanisms.posterior.law import ROUNDING, Law, states, theorem_gamma, weight_bits
-from dpmix.mechanisms.posterior.tables import Posteriors, checked_counts
+from dpmix.posteriors import loops
+from dpmix.posteriors.law import ROUNDING, Law, states, theorem_gamma, weight_bits
+from dpmix.posteriors.tables import Posteriors, checked_counts
 from tests.oracles import posteriors as oracle
 from tests.specs import message
 

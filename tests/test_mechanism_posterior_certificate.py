@@ -17,9 +17,9 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior import cache
 from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
-from dpmix.mechanisms.posterior.law import Law
 from dpmix.mechanisms.posterior.search import certify, largest, search
-from dpmix.mechanisms.posterior.tables import Posteriors
+from dpmix.posteriors.law import Law
+from dpmix.posteriors.tables import Posteriors
 from tests.oracles import posteriors as oracle
 
 TWO = [

@@ -20,9 +20,9 @@ from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms import from_spec
 from dpmix.mechanisms.posterior import NoisyPosterior, PosteriorRelease, draws
 from dpmix.mechanisms.posterior.draws import Listed, Shells, exact_sums, sampler
-from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
-from dpmix.mechanisms.posterior.noisy import nearest_counts
-from dpmix.mechanisms.posterior.tables import Posteriors
+from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
+from dpmix.posteriors.noisy import nearest_counts
+from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.exact import below
 from dpmix.release_values import mechanism_problem, value_problem
 from dpmix.spec.mechanism import PosteriorMechanism

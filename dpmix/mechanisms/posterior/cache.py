@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.mechanisms.posterior.certificate import Neighbours
-from dpmix.mechanisms.posterior.law import ROUNDING, weight_bits
 from dpmix.mechanisms.posterior.search import Certified, search
+from dpmix.posteriors.law import ROUNDING, weight_bits
 
 __all__ = ["calibrated", "directory"]
 

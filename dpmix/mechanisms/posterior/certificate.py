@@ -10,9 +10,10 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.posterior import loops
-from dpmix.mechanisms.posterior.law import LISTED, Law, folded, states
-from dpmix.mechanisms.posterior.tables import Integers, Posteriors
+from dpmix.mechanisms.posterior import divergences
+from dpmix.posteriors import loops
+from dpmix.posteriors.law import LISTED, Law, folded, states
+from dpmix.posteriors.tables import Integers, Posteriors
 
 __all__ = ["MARGIN", "Few", "Neighbours", "Two", "neighbours"]
 
@@ -126,7 +127,7 @@ class Two(Neighbours):
     def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors; see `Neighbours`. Row c has the pair c, c + 1."""
         unit = self.posteriors.unit
-        deltas, errors = loops.divergences_of_two(
+        deltas, errors = divergences.divergences_of_two(
             self.table, unit, law.rates, law.top, rows, math.exp(epsilon)
         )
         return deltas, errors
@@ -200,7 +201,7 @@ class Few(Neighbours):
         """Return deltas and errors of `own`, whichever rows are asked for; see `Neighbours`."""
         rates = np.array([law.rate(counts) for counts in self.states[self.chosen]])
         totals, errors = loops.weights_of_distances(self._distances, rates, law.top, self._room)
-        found = loops.divergences_of_pairs(self._room, totals, self._pairs, math.exp(epsilon))
+        found = divergences.divergences_of_pairs(self._room, totals, self._pairs, math.exp(epsilon))
         deltas = np.zeros(len(self.chosen))
         np.maximum.at(deltas, self._pairs[:, 0], found)
         places = np.searchsorted(self.chosen, self.own)

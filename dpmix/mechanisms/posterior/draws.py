@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.posterior import loops
-from dpmix.mechanisms.posterior.law import LISTED, Law, states
+from dpmix.posteriors import loops
+from dpmix.posteriors.law import LISTED, Law, states
 from dpmix.privacy.exact import Source, below
 
 __all__ = ["Listed", "Shells", "sampler"]

@@ -14,10 +14,10 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.cache import calibrated
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.draws import sampler
-from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
 from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
 from dpmix.mechanisms.posterior.search import SMALLEST_DELTA, Certified, certify
-from dpmix.mechanisms.posterior.tables import Posteriors
+from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
+from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 

@@ -11,12 +11,13 @@ import numpy as np
 from dpmix.mechanisms.noisy_counts import noise_rho
 from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
 from dpmix.mechanisms.statistic import calibrated_scale
+from dpmix.posteriors.noisy import settled
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.exact import Source
 from dpmix.privacy.geometric import GeometricNoise
 from dpmix.privacy.noise import AdditiveNoise
 
-__all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "nearest_counts"]
+__all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +128,7 @@ class NoisyPosterior(PosteriorRelease):
         return self._settled(noise.simulate(own.astype(np.float64), rng))
 
     def _settled(self, noisy: Floats) -> tuple[Floats, dict[str, Any]]:
-        more = {"noisy_counts": noisy.tolist()}
-        if len(self.prior) == 2:
-            first = min(max(float(noisy[0]), 0.0), float(self.n))
-            return np.array([first, self.n - first]), more
-        return nearest_counts(noisy, self.n), more
+        return settled(noisy, self.n), {"noisy_counts": noisy.tolist()}
 
 
 class LaplacePosterior(NoisyPosterior):
@@ -146,18 +143,3 @@ class GeometricPosterior(NoisyPosterior):
 
     method: ClassVar[Method] = "geometric"
     noise: ClassVar[Literal["laplace", "geometric"]] = "geometric"
-
-
-def nearest_counts(noisy: Floats, n: int) -> Floats:
-    """Return the nearest point with entries of at least 0 that sum to n: all less a number, cut at 0.
-
-    Parameters
-    ----------
-    noisy : ndarray, shape (d,)
-    n : int
-    """
-    falling = np.sort(noisy)[::-1]
-    shifts = (np.cumsum(falling) - n) / np.arange(1, noisy.size + 1)
-    shift = shifts[np.nonzero(falling > shifts)[0][-1]]
-    found: Floats = np.maximum(noisy - shift, 0.0)
-    return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
-from dpmix.mechanisms.posterior.tables import checked_counts
+from dpmix.posteriors.tables import checked_counts
 from dpmix.privacy.exact import Source
 from dpmix.release import Release
 

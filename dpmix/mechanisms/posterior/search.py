@@ -10,8 +10,8 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.certificate import Neighbours
-from dpmix.mechanisms.posterior.law import Law, theorem_gamma, weight_bits
-from dpmix.mechanisms.posterior.tables import Integers
+from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
+from dpmix.posteriors.tables import Integers
 
 __all__ = ["SMALLEST_DELTA", "Certified", "certify", "search"]
 

@@ -1,4 +1,4 @@
-"""Compiled loops: weights of the exponential mechanism, smooth sensitivity, and hockey-stick divergences.
+"""Compiled loops: weights of the exponential mechanism and smooth sensitivity.
 
 The weights are what a guarantee is about, so that they must come out the same wherever they are computed:
 given tables and rate, only sums, products and square roots, which IEEE 754 fixes to the last bit, take part
@@ -17,10 +17,9 @@ from dpmix._jit import njit
 __all__ = [
     "distance",
     "distances_of_states",
-    "divergences_of_pairs",
-    "divergences_of_two",
     "exp_minus",
     "one_minus_exp_minus",
+    "row_of_two",
     "smooth_of_two",
     "smooth_squared",
     "weight",
@@ -36,6 +35,7 @@ _LN2_HIGH = 0.693147180369123816490  # 32 bits and trailing zeros: times an inte
 _LN2_LOW = 1.90821492927058770002e-10
 _FAR = 700.0
 _FLAT = 40.0  # beyond it 1 - exp(-h) rounds to 1
+_SURELY = 1 - 2.0**-30  # whatever rounding does to the order
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
 _POWERS = np.ldexp(1.0, -np.arange(1100))
 _EXP = np.array([(-1.0) ** k / math.factorial(k) for k in range(15)])
@@ -118,7 +118,8 @@ def smooth_squared(steps: Integers, unit: float, counts: Integers, gamma: float)
     out of the two bins costs m, as the others have room. g is convex: it is a second difference of log Gamma
     with step 1/2, an average of trigamma, whose second derivative is positive. So for given m the largest
     g_i + g_j is at an end: one of the bins is emptied first (bin i down to one record). An empty bin i takes
-    its record from bin j, or from another one where j is empty too. That is O(c_i + c_j) for a pair of bins.
+    its record from bin j, or from another one where j is empty too. That is O(c_i + c_j) for a pair of bins,
+    less where exp(-2 gamma m), which bounds what m records away can add, falls below the largest found.
 
     Parameters
     ----------
@@ -136,19 +137,22 @@ def smooth_squared(steps: Integers, unit: float, counts: Integers, gamma: float)
             room = max(counts[i] - 1, 0)
             most = max(room + counts[j], least)
             for m in range(least, most + 1):
+                fall = exp_minus(2 * gamma * m)
+                if fall < best * _SURELY:
+                    break
                 of_i = min(m, room)
                 of_j = min(m, counts[j])
                 i_first = steps[i, max(counts[i] - of_i, 1) - 1] + steps[j, max(counts[j] - (m - of_i), 0)]
                 u = max(counts[i] - (m - of_j), 1)
                 j_first = steps[i, u - 1] + steps[j, counts[j] - of_j]
-                at = one_minus_exp_minus(unit * max(i_first, j_first)) * exp_minus(2 * gamma * m)
+                at = one_minus_exp_minus(unit * max(i_first, j_first)) * fall
                 best = max(best, at)
     return best
 
 
 @njit
 def _reach(table: Integers, c: int, limit: int) -> tuple[int, int]:
-    """Return the first and the last r from 0 to n that is at most `limit` units from c; see `_row`."""
+    """Return the first and the last r from 0 to n that is at most `limit` units from c; see `row_of_two`."""
     n = (table.size - 1) // 2
     low, high = 0, c
     while low < high:
@@ -179,7 +183,7 @@ def _limit(unit: float, rate: float, top: float) -> int:
 
 
 @njit
-def _row(
+def row_of_two(
     table: Integers, unit: float, c: int, rate: float, top: float, out: Floats
 ) -> tuple[int, int, float, float, float]:
     """Fill weights of a database with c successes from the first to the last that varies.
@@ -225,65 +229,10 @@ def weights_of_two(table: Integers, unit: float, c: int, rate: float, top: float
         A power of two, the weight at distance 0.
     """
     found = np.empty((table.size - 1) // 2 + 1)
-    first, last, flat, _, _ = _row(table, unit, c, rate, top, found)
+    first, last, flat, _, _ = row_of_two(table, unit, c, rate, top, found)
     found[:first] = flat
     found[last + 1 :] = flat
     return found
-
-
-@njit
-def divergences_of_two(
-    table: Integers, unit: float, rates: Floats, top: float, rows: Integers, growth: float
-) -> tuple[Floats, Floats]:
-    """Return hockey-stick divergences between neighbours c, c + 1, and mean Hellinger errors.
-
-    Parameters
-    ----------
-    table, unit, top
-        As `weights_of_two`.
-    rates : ndarray, shape (n + 1,)
-        Of every database.
-    rows : ndarray of int64, shape (k,)
-        Databases c, increasing.
-    growth : float
-        e^eps.
-
-    Returns
-    -------
-    deltas, errors : ndarray, shape (k,)
-        The larger of the two directions, 0 for c = n; the error at c.
-    """
-    n = (table.size - 1) // 2
-    deltas, errors = np.zeros(rows.size), np.zeros(rows.size)
-    here, there = np.empty(n + 1), np.empty(n + 1)
-    before = -2
-    first = last = 0
-    flat = total = error = 0.0
-    for place in range(rows.size):
-        c = rows[place]
-        if c != before + 1:
-            first, last, flat, total, error = _row(table, unit, c, rates[c], top, here)
-        errors[place] = error
-        if c == n:
-            break
-        first_2, last_2, flat_2, total_2, error_2 = _row(table, unit, c + 1, rates[c + 1], top, there)
-        start, stop = min(first, first_2), max(last, last_2)
-        here[start:first] = flat
-        here[last + 1 : stop + 1] = flat
-        there[start:first_2] = flat_2
-        there[last_2 + 1 : stop + 1] = flat_2
-        p, q = flat / total, flat_2 / total_2
-        others = n - (stop - start)
-        ahead, back = others * max(p - growth * q, 0.0), others * max(q - growth * p, 0.0)
-        for r in range(start, stop + 1):
-            p, q = here[r] / total, there[r] / total_2
-            ahead += max(p - growth * q, 0.0)
-            back += max(q - growth * p, 0.0)
-        deltas[place] = max(ahead, back)
-        here, there = there, here
-        first, last, flat, total, error = first_2, last_2, flat_2, total_2, error_2
-        before = c
-    return deltas, errors
 
 
 @njit
@@ -335,28 +284,3 @@ def weights_of_distances(distances: Floats, rates: Floats, top: float, out: Floa
         totals[x] = total + lost
         errors[x] = error / totals[x]
     return totals, errors
-
-
-@njit
-def divergences_of_pairs(weights: Floats, totals: Floats, pairs: Integers, growth: float) -> Floats:
-    """Return the larger hockey-stick divergence of the two directions of each pair of databases.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (k, k)
-        Of every posterior (column) under every database (row).
-    totals : ndarray, shape (k,)
-    pairs : ndarray of int64, shape (p, 2)
-    growth : float
-        e^eps.
-    """
-    found = np.empty(pairs.shape[0])
-    for place in range(pairs.shape[0]):
-        x, y = pairs[place, 0], pairs[place, 1]
-        ahead = back = 0.0
-        for r in range(weights.shape[1]):
-            p, q = weights[x, r] / totals[x], weights[y, r] / totals[y]
-            ahead += max(p - growth * q, 0.0)
-            back += max(q - growth * p, 0.0)
-        found[place] = max(ahead, back)
-    return found

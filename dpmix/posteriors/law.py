@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.posterior import loops
-from dpmix.mechanisms.posterior.tables import Integers, Posteriors
+from dpmix.posteriors import loops
+from dpmix.posteriors.tables import Integers, Posteriors
 
 __all__ = ["LISTED", "Law", "theorem_gamma", "weight_bits"]
 
