@@ -31,7 +31,6 @@ _NEVER_COMPILED = frozenset(
         "data.py",
         "errors.py",
         "exits.py",
-        "mechanisms",
         "pages.py",
         "privacy",
         "progress.py",
@@ -47,8 +46,14 @@ _NEVER_COMPILED = frozenset(
         "tables.py",
     ]
 )
-# packages whose compiled code nothing outside of them calls: a change there leaves all else compiled
-_ON_THEIR_OWN = ("models", "synthesis")
+# packages whose compiled code no other package calls but those that name them: a change there leaves all else
+# compiled
+_ON_THEIR_OWN = {
+    "mechanisms": ("mechanisms", "posteriors"),
+    "models": ("models", "posteriors"),
+    "posteriors": ("posteriors",),
+    "synthesis": ("synthesis",),
+}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -61,7 +66,7 @@ def _source_digest(own: str) -> str:
     """
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    others = _NEVER_COMPILED.union(_ON_THEIR_OWN).difference([own])
+    others = _NEVER_COMPILED.union(_ON_THEIR_OWN).difference(_ON_THEIR_OWN.get(own, ()))
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root)
         if name.parts[0] not in others:
