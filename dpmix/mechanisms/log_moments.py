@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -316,28 +317,6 @@ def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
         return 0
     surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
     return surely[-1] if surely else 0
-
-
-def exact_width(threshold: float, parts: int) -> float:
-    """Return how far one record can move the sum of log max(x, a) in L1 norm (methods, section 8).
-
-    Parameters
-    ----------
-    threshold : float
-        a, between 0 and 1.
-    parts : int
-        Number of parts d of a composition, at least 2.
-    """
-
-    def side(count: int) -> float:
-        return max(0.0, -count * math.log(count * threshold))
-
-    return max(side(s) + side(t) for s in range(1, parts) for t in range(1, parts - s + 1))
-
-
-def paper_width(threshold: float, parts: int) -> float:
-    """Return d |log a|, valid and larger (Guo, Barrientos and Pena, section 3.1)."""
-    return parts * abs(math.log(threshold))
 
 
 def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:

@@ -1,0 +1,37 @@
+"""Compositions with a Dirichlet distribution given noisy means of their censored logarithms.
+
+Every method gives draws of alpha in the same form (`dpmix.models.dirichlet.frame`):
+
+    augmentation    data augmentation over a latent database, exact (data_augmentation, soma)
+    replicated      the same over a few pseudo-records that stand for all, an approximation (replicated)
+    bootstrap       refits to simulated databases (bootstrap)
+    abc             simulated databases that come close to the release (abc)
+    normal          a normal approximation of the statistic's law (normal_approximation)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final, cast
+
+from dpmix.models.base import ParametricModel
+from dpmix.release import Release
+from dpmix.spec.run import RunSpec
+
+__all__ = ["build"]
+
+_MODULES: Final[dict[str, str]] = {
+    "data_augmentation": "augmentation",
+    "soma": "augmentation",
+    "replicated": "replicated",
+    "bootstrap": "bootstrap",
+    "abc": "abc",
+    "normal_approximation": "normal",
+}
+"""Module of each sampler; its function `build` makes the model of a spec given a release."""
+
+
+def build(spec: RunSpec, release: Release) -> ParametricModel:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    module = import_module(f"{__name__}.{_MODULES[spec.sampler.algorithm]}")
+    return cast(ParametricModel, module.build(spec, release))
