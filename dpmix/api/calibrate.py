@@ -12,6 +12,7 @@ from dpmix.data import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.mechanism import LogMomentsMechanism, MechanismSection
 
 
 def calibrate(
@@ -103,11 +104,20 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         raise SpecError("mechanism: missing; say which noise to add, such as {kind: laplace, epsilon: 1.0}")
     if columns is None:
         named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
-        columns = len(named[0]) if named else len(spec.mechanism.domain or ((),))
+        columns = len(named[0]) if named else _columns(spec.mechanism)
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         n = spec.data.n or len(load_data(spec).values)
     names, categories = public_of(spec)
     return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
+
+
+def _columns(section: MechanismSection) -> int:
+    """Return the number of columns that a mechanism is stated for, where none are named."""
+    if isinstance(section, LogMomentsMechanism):
+        if section.components is None:
+            raise SpecError("mechanism.components: missing; say how many shares a composition has")
+        return section.components
+    return len(section.domain or ((),))
 
 
 def public_of(spec: RunSpec) -> tuple[tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:

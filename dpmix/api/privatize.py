@@ -88,6 +88,9 @@ def privatize(
     if target is not None:
         write_release(target, release, force=force)
     _tell(in_words(mechanism, data.columns), quiet)
+    chosen = release.mechanism.get("threshold")
+    if len(release.mechanism.get("thresholds", ())) > 1:
+        _tell(f"the threshold chosen is {chosen:g}", quiet)
     for name, count in zip(data.columns, clamped, strict=True):
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")

@@ -10,9 +10,10 @@ from typing import Any
 
 from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms import STATISTICS, stated
+from dpmix.mechanisms import STATISTICS, log_moments, stated
 from dpmix.release import Release
 from dpmix.spec import RunSpec
+from dpmix.spec.mechanism import LogMomentsMechanism
 from dpmix.spec.model import CustomModel
 from dpmix.store.release import read_release
 from dpmix.store.synthetic import beside
@@ -109,7 +110,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
         return
     _check_settings(mechanism, found)
     requested = found.mechanism.get("requested") or {}
-    for key in ("epsilon", "delta", "rho", "scale", "weight"):
+    for key in ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight"):
         value = getattr(mechanism, key, None)
         if value is not None and key in requested and not _agree(value, requested[key]):
             raise SpecError(
@@ -132,7 +133,11 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
             "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
             f"release's; {advice}"
         )
-    meant, _ = stated(mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n)
+    if isinstance(mechanism, LogMomentsMechanism):
+        meant = log_moments.meant(mechanism, found.mechanism)
+        _check_log_moments(meant, found.mechanism)
+    else:
+        meant, _ = stated(mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n)
     for name, value, actual in _noises(meant, found.mechanism):
         if not _agree(value, actual):
             raise SpecError(
@@ -149,6 +154,21 @@ def _check_settings(mechanism: Any, found: Release) -> None:
             raise SpecError(
                 f"mechanism.{key}: {value}, but the release was made with {actual}; take it out of the spec, "
                 "or give the release it describes"
+            )
+
+
+def _check_log_moments(meant: dict[str, Any], made: dict[str, Any]) -> None:
+    """Refuse settings of compositions that are not those of the release."""
+    thresholds = made.get("thresholds") or [made["threshold"]]
+    for key, name, actual in (
+        ("components", "components", made["components"]),
+        ("thresholds", "threshold" if len(meant["thresholds"]) == 1 else "thresholds", thresholds),
+        ("parts", "split", made["parts"]),
+    ):
+        if meant[key] is not None and meant[key] != actual:
+            raise SpecError(
+                f"mechanism.{name}: means {meant[key]}, but the release was made with {actual}; take it out "
+                "of the spec, or give the release it describes"
             )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
+from dpmix.mechanisms.log_moments_settings import epsilons_of, meant, sizes_of, stated, thresholds_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.geometric import GeometricNoise
@@ -21,7 +22,7 @@ from dpmix.privacy.noise import AdditiveNoise, calibrated
 from dpmix.release import Release
 from dpmix.spec.mechanism import LogMomentsMechanism
 
-__all__ = ["SUM_TOLERANCE", "LogMoments", "chosen_threshold", "exact_width", "paper_width", "stated"]
+__all__ = ["SUM_TOLERANCE", "LogMoments", "chosen_threshold", "exact_width", "meant", "paper_width", "stated"]
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,6 @@ SUM_TOLERANCE = 1e-6
 
 _BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
 _UP = 1 + 8 * 2.0**-52
-_SHARE_OF_CHOICE = 0.1  # of epsilon, for choosing the threshold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +85,15 @@ class LogMoments(Mechanism):
             When the guarantee cannot be met.
         """
         if len(columns) < 2:
-            raise SpecError("data.columns: names one part; a composition has two or more")
+            raise SpecError(
+                "data.columns: names one share; a composition has two or more: name all of its columns"
+            )
         if spec.components is not None and spec.components != len(columns):
             raise SpecError(f"mechanism.components: {spec.components}, but data.columns names {len(columns)}")
         thresholds = thresholds_of(spec)
         first, second = epsilons_of(spec)
+        if len(thresholds) == 1 and second:
+            raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
         return cls(
             columns=tuple(columns),
             thresholds=thresholds,
@@ -165,22 +169,18 @@ class LogMoments(Mechanism):
         }
 
     def figures(self) -> dict[str, Any]:
-        """Return what `dpmix calibrate` prints beside the guarantee, by threshold where there are several."""
+        """Return what `dpmix calibrate` prints beside the guarantee, by threshold and part where several."""
         d = len(self.columns)
+        several = len(self.sizes) > 1
         scales = [[self.noise(part, a).scale for part in range(len(self.sizes))] for a in self.thresholds]
-        exact = [exact_width(a, d) / min(self.sizes) for a in self.thresholds]
-        paper = [paper_width(a, d) / min(self.sizes) for a in self.thresholds]
+        exact = [[exact_width(a, d) / size for size in self.sizes] for a in self.thresholds]
+        paper = [[paper_width(a, d) / size for size in self.sizes] for a in self.thresholds]
+        widths = {"scale": scales, "sensitivity": exact, "sensitivity_paper": paper}
+        by_part = {name: w if several else [part[0] for part in w] for name, w in widths.items()}
         found: dict[str, Any] = {"n": self.n, "parts": list(self.sizes), "epsilon1": self.epsilon1}
         if len(self.thresholds) == 1:
-            flat = scales[0] if len(self.sizes) > 1 else scales[0][0]
-            return found | {"scale": flat, "sensitivity": exact[0], "sensitivity_paper": paper[0]}
-        return found | {
-            "epsilon2": self.epsilon2,
-            "thresholds": list(self.thresholds),
-            "scale": scales if len(self.sizes) > 1 else [scale[0] for scale in scales],
-            "sensitivity": exact,
-            "sensitivity_paper": paper,
-        }
+            return found | {name: w[0] for name, w in by_part.items()}
+        return found | {"epsilon2": self.epsilon2, "thresholds": list(self.thresholds)} | by_part
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
@@ -270,17 +270,22 @@ def checked(values: Floats, columns: Sequence[str]) -> Floats:
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         raise DataError(
-            f"column {columns[column]!r} has a share in record {row + 1} that is negative or no number "
-            f"(and {int(bad.sum()) - 1} more); a composition has shares from 0 to 1"
+            f"column {columns[column]!r} has a share in record {row + 1} that is negative or no number"
+            f"{_more(bad)}; a composition has shares from 0 to 1"
         )
     sums = values.sum(axis=1)
     off = np.abs(sums - 1) > SUM_TOLERANCE
     if off.any():
         raise DataError(
-            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {SUM_TOLERANCE:g} (and "
-            f"{int(off.sum()) - 1} more); divide each record by its sum first"
+            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {SUM_TOLERANCE:g}"
+            f"{_more(off)}; name all parts of a composition, and divide each record by its sum first"
         )
     return np.asarray(values / sums[:, None])
+
+
+def _more(bad: NDArray[np.bool_]) -> str:
+    more = int(bad.sum()) - 1
+    return f" (and {more} more)" if more else ""
 
 
 def mean_logs(shares: Floats, threshold: float) -> Floats:
@@ -312,95 +317,8 @@ def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
         Of the noise, whose parameter is exp(-epsilon/2).
     """
     parameter = math.exp(-epsilon / 2)
-    g = max(0, math.ceil(math.log(0.025 * (1 + parameter)) / math.log(parameter)))
+    g = max(0, math.ceil(-2 * math.log(0.025 * (1 + parameter)) / epsilon))
     if scores[0] + g >= 0.99 * n:
         return 0
     surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
     return surely[-1] if surely else 0
-
-
-def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:
-    """Return the candidate thresholds of a spec.
-
-    Raises
-    ------
-    SpecError
-        When they do not decrease.
-    """
-    if spec.thresholds is None:
-        assert spec.threshold is not None  # the spec has one of the two
-        return (spec.threshold,)
-    if any(not a > b for a, b in zip(spec.thresholds, spec.thresholds[1:], strict=False)):
-        raise SpecError("mechanism.thresholds: must decrease, from the largest candidate to the smallest")
-    return spec.thresholds
-
-
-def epsilons_of(spec: LogMomentsMechanism) -> tuple[float, float]:
-    """Return epsilon1 and epsilon2 of a spec; of a total a tenth goes to the choice among thresholds.
-
-    Raises
-    ------
-    SpecError
-        When one of them is missing, or is given where there is no choice.
-    """
-    several = spec.thresholds is not None and len(spec.thresholds) > 1
-    if spec.epsilon is not None:
-        share = _SHARE_OF_CHOICE if several else 0.0
-        first = spec.epsilon * (1 - share)
-        return first, spec.epsilon - first
-    assert spec.epsilon1 is not None  # the spec states one of the two
-    if several and spec.epsilon2 is None:
-        raise SpecError("mechanism.epsilon2: missing beside epsilon1; choosing among thresholds costs it")
-    if not several and spec.epsilon2 is not None:
-        raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
-    return spec.epsilon1, spec.epsilon2 or 0.0
-
-
-def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
-    """Return the number of records of each part.
-
-    Raises
-    ------
-    SpecError
-        When a part would be empty.
-    """
-    if spec.split is None:
-        return (n,)
-    first = round(spec.split * n)
-    if not 0 < first < n:
-        raise SpecError(f"mechanism.split: {spec.split:g} of {n} records leaves a part empty")
-    return first, n - first
-
-
-def stated(spec: LogMomentsMechanism, n: int | None) -> tuple[dict[str, Any], Guarantee]:
-    """Return what is known of a release made elsewhere, and its guarantee by formula.
-
-    Raises
-    ------
-    SpecError
-        When the threshold that was used, the number of parts or of records is missing.
-    """
-    thresholds = thresholds_of(spec)
-    if len(thresholds) > 1:
-        raise SpecError(
-            "mechanism.threshold: missing; say which of the thresholds the release was censored at"
-        )
-    if spec.components is None:
-        raise SpecError("mechanism.components: missing; say how many parts a composition has")
-    records = spec.n if n is None else n
-    if records is None:
-        raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
-    first, _ = epsilons_of(spec)
-    sizes = sizes_of(spec, records)
-    make = paper_width if spec.calibration == "paper" else exact_width
-    exact = exact_width(thresholds[0], spec.components)
-    wide = make(thresholds[0], spec.components)
-    own = {
-        "components": spec.components,
-        "threshold": thresholds[0],
-        "thresholds": list(thresholds),
-        "parts": list(sizes),
-        "scale": [wide / size / first for size in sizes],
-    }
-    epsilon = first * exact / wide
-    return own, Guarantee(epsilon, 0.0, laplace_rho(epsilon), "global")

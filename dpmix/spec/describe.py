@@ -7,6 +7,7 @@ from typing import Any
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import (
     BinomialMechanism,
+    LogMomentsMechanism,
     MechanismSection,
     PerturbedHistogramMechanism,
     PosteriorMechanism,
@@ -61,7 +62,7 @@ def _data(data: DataSpec) -> str:
 def _mechanism(mechanism: MechanismSection) -> str:
     if mechanism.kind == "none":
         return "none, values are not protected"
-    keys = ("epsilon", "delta", "rho", "scale", "weight")
+    keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
@@ -112,6 +113,14 @@ def _discrete(model: DiscreteModel) -> str:
     stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
+    if isinstance(mechanism, LogMomentsMechanism):
+        at = (
+            f"{mechanism.threshold:g}"
+            if mechanism.thresholds is None
+            else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
+        )
+        parts = " of two parts" if mechanism.split is not None else ""
+        return f"laplace noise on the mean logarithms{parts}, censored at {at},"
 
 def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import AfterValidator, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
     Domain,
@@ -14,7 +14,9 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     chosen_by,
+    number_or_list,
     refusal,
+    wrong,
 )
 
 Epsilon = Annotated[Positive | None, Field(description="Privacy loss epsilon of the whole release.")]
@@ -254,6 +256,15 @@ class ClampedMomentsMechanism(MechanismSection):
     )
 
 
+def _two(value: tuple[int, ...]) -> tuple[int, ...]:
+    if len(value) != 2:
+        raise wrong("must be the share of the first part, or the sizes [n1, n2] of two, not {got}", value)
+    return value
+
+
+Sizes = Annotated[tuple[Records, ...], Listed, AfterValidator(_two)]
+
+
 class LogMomentsMechanism(MechanismSection):
     """Noisy means of the logarithms of censored compositions."""
 
@@ -268,8 +279,14 @@ class LogMomentsMechanism(MechanismSection):
     thresholds: (
         Annotated[tuple[Annotated[Number, Field(gt=0, lt=1)], ...], Listed, Field(min_length=1)] | None
     ) = Field(None, description="Candidate thresholds, of which one is chosen privately.")
-    split: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
-        None, description="Share of the records in the first of two parts."
+    split: (
+        Annotated[
+            Annotated[Number, Field(gt=0, lt=1), Tag("share")] | Annotated[Sizes, Tag("sizes")],
+            number_or_list("share", "sizes"),
+        ]
+        | None
+    ) = Field(
+        None, description="Share of the records in the first of two parts, or the sizes [n1, n2] of both."
     )
     components: Annotated[Integer, Field(ge=2, le=1000)] | None = Field(
         None, description="Number of parts of a composition, for a release without its file."
@@ -285,6 +302,17 @@ class LogMomentsMechanism(MechanismSection):
     def _check(self) -> LogMomentsMechanism:
         if (self.threshold is None) == (self.thresholds is None):
             raise refusal("threshold", "give exactly one of threshold and thresholds")
+        several = self.thresholds or ()
+        if any(not a > b for a, b in zip(several, several[1:], strict=False)):
+            raise refusal("thresholds", "must decrease, from the largest candidate to the smallest")
+        if len(several) > 1 and self.epsilon1 is not None and self.epsilon2 is None:
+            raise refusal("epsilon2", "missing beside epsilon1; choosing among thresholds costs it")
+        if any(pair != (0.0, 1.0) for pair in self.domain or ()):
+            raise refusal("domain", "must be [0, 1] of every share of a composition; leave it out")
+        if isinstance(self.split, tuple) and self.n is not None and sum(self.split) != self.n:
+            raise refusal(
+                "split", f"{list(self.split)} has {sum(self.split)} records, but mechanism.n is {self.n}"
+            )
         return self
 
 

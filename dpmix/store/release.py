@@ -105,6 +105,8 @@ def read_release(path: str | Path) -> Release:
     problem = value_problem(mechanism, values, labels)
     if problem is not None:
         raise _bad(path, "values", problem)
+    if release.kind == "log_moments" and sum(mechanism["parts"]) != release.n:
+        raise _bad(path, "mechanism", f"states parts {mechanism['parts']}, but n is {release.n}")
     warning = value_warning(mechanism, values, release.n)
     if warning is not None:
         print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
