@@ -15,6 +15,7 @@ from dpmix.release import Release
 from dpmix.release_values import trust_of, value_problem, value_warning
 from dpmix.simulate import SIMULATIONS, generators
 from dpmix.spec import RunSpec
+from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
 from dpmix.spec.parametric import ELSEWHERE
 from dpmix.tables import load_mixed, load_table, load_text
@@ -71,17 +72,23 @@ def load_data(spec: RunSpec) -> Data:
     if section.categories is not None:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
-        assert section.n is not None  # the spec requires it
-        if section.n < 2:
-            raise SpecError("data.n: at least 2 records are needed")
-        columns = section.columns or ("value",)
-        if len(columns) != 1:
-            raise SpecError(f"data.columns: {section.simulate} has one column")
-        draws, noise = generators(section.seed)
-        return Data(SIMULATIONS[section.simulate](section.n, draws), tuple(columns), noise)
+        return _simulated(section)
     assert section.path is not None  # the spec requires it
     values, names = load_table(section.path, section.columns, least=2)
     return Data(values, names)
+
+
+def _simulated(section: DataSpec) -> Data:
+    """Return simulated records, and the generator of their noise."""
+    assert section.simulate is not None and section.n is not None  # the spec requires it
+    if section.n < 2:
+        raise SpecError("data.n: at least 2 records are needed")
+    columns = section.columns or ("value",)
+    draws, noise = generators(section.seed)
+    values = SIMULATIONS[section.simulate](section.n, draws)
+    if len(columns) != values.shape[1]:
+        raise SpecError(f"data.columns: {section.simulate} has one column")
+    return Data(values, columns, noise)
 
 
 def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
@@ -93,11 +100,16 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     assert section is not None  # the caller has looked
     if section.domain is not None:
         raise SpecError("data.domain: is not for levels and classes; list data.categories, or leave it out")
-    columns = section.columns
-    if section.simulate is not None or columns is None:
-        key = "simulate" if section.simulate is not None else "columns"
-        raise SpecError(f"data.{key}: noisy_counts needs columns of levels, the class the last of them")
-    assert section.path is not None  # the spec requires it
+    simulated = None
+    if section.simulate is not None:
+        if section.simulate != "naive_bayes":
+            raise SpecError(f"data.simulate: {section.simulate} has no levels and classes; take naive_bayes")
+        if section.categories is not None:
+            raise SpecError("data.categories: naive_bayes has whole numbers from 1 on; leave them out")
+        simulated = _simulated(section)
+    columns = section.columns if simulated is None else simulated.columns
+    if columns is None:
+        raise SpecError("data.columns: noisy_counts needs columns of levels, the class the last of them")
     sizes = (*mechanism.levels, mechanism.classes)
     if len(sizes) != len(columns):
         raise SpecError(
@@ -107,7 +119,12 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     listed = [section.categories_of(i) for i in range(len(columns))]
     numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
     textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
-    numbers, texts = load_mixed(section.path, numeric, textual, least=2)
+    texts: dict[str, tuple[str, ...]] = {}
+    if simulated is not None:
+        numbers = dict(zip(columns, simulated.values.T, strict=True))
+    else:
+        assert section.path is not None  # the spec requires it
+        numbers, texts = load_mixed(section.path, numeric, textual, least=2)
     parts = []
     for name, names, size in zip(columns, listed, sizes, strict=True):
         if names is not None:
@@ -121,7 +138,7 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
                 f"levels: whole numbers from 1 to {size}, or list data.categories"
             )
         parts.append(column - 1)
-    return Data(np.column_stack(parts), tuple(columns))
+    return Data(np.column_stack(parts), tuple(columns), None if simulated is None else simulated.rng)
 
 
 def _load_categories(spec: RunSpec) -> Data:

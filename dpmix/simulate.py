@@ -14,6 +14,17 @@ WAITING_TIMES_DOMAIN = (4.49, 7.6)
 WAITING_TIMES = ((4.85, 0.2), (5.9, 0.5))  # mean and standard deviation of the components
 WAITING_TIMES_WEIGHTS = (0.6, 0.4)
 DYADIC_SUCCESS = 0.1
+FIVE_CLASSES = (0.097, 0.148, 0.145, 0.446, 0.163)  # divided by their sum, 0.999
+FIVE_CLASSES_LEVELS = (  # of each feature, by class
+    ((0.49, 0.37, 0.14), (0.03, 0.84, 0.13), (0.46, 0.11, 0.43), (0.65, 0.26, 0.09), (0.19, 0.46, 0.35)),
+    ((0.47, 0.39, 0.14), (0.62, 0.34, 0.04), (0.53, 0.11, 0.36), (0.13, 0.82, 0.05), (0.37, 0.29, 0.34)),
+    ((0.09, 0.48, 0.43), (0.47, 0.24, 0.29), (0.27, 0.36, 0.37), (0.35, 0.27, 0.38), (0.17, 0.27, 0.56)),
+    ((0.30, 0.46, 0.24), (0.55, 0.25, 0.20), (0.21, 0.72, 0.07), (0.07, 0.68, 0.25), (0.20, 0.20, 0.60)),
+    ((0.32, 0.50, 0.18), (0.28, 0.29, 0.43), (0.48, 0.46, 0.06), (0.29, 0.51, 0.20), (0.45, 0.06, 0.49)),
+)
+REGRESSION_X = (0.9, -1.17)  # means of the predictors, of variance 1 each
+REGRESSION_BETA = (-1.79, -2.89, -0.66)  # intercept first
+REGRESSION_VARIANCE = 2.0
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -130,6 +141,63 @@ def beta_grid_law() -> tuple[Floats, Floats]:
     return grid, weights / weights.sum()
 
 
+def naive_bayes(n: int, rng: np.random.Generator) -> Floats:
+    """Draw five features of three levels each, independent within each of five classes, and the class.
+
+    Source: Ju, Awan, Gong and Rao (2022), section 4. Probabilities of the classes are those of its Table 1;
+    those of the levels, which it does not print, were drawn once from Dirichlet(2, 2, 2), and rounded.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 6)
+        Whole numbers from 1 on; the class stands last.
+    """
+    uniform = rng.random((n, len(FIVE_CLASSES_LEVELS) + 1))
+    shares, levels = five_classes_law()
+    label = (np.cumsum(shares)[:-1] <= uniform[:, -1:]).sum(axis=1)
+    below = np.cumsum(levels, axis=2)[:, label, :-1]  # (feature, record, level)
+    features = (below <= uniform[:, :-1].T[:, :, None]).sum(axis=2).T
+    return np.column_stack([features, label]) + 1.0
+
+
+def five_classes_law() -> tuple[Floats, Floats]:
+    """Return probabilities of classes (5,) and of levels by feature and class (5, 5, 3) of `naive_bayes`."""
+    shares = np.array(FIVE_CLASSES)
+    return shares / shares.sum(), np.array(FIVE_CLASSES_LEVELS)
+
+
+def linear_regression(n: int, rng: np.random.Generator) -> Floats:
+    """Draw two normal predictors of variance 1, and a response that is linear in them with normal errors.
+
+    Setting: Ju, Awan, Gong and Rao (2022), section 5. Its parameters stand in a supplement; these
+    are of the example in the R package dapper, for the same method.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 3)
+        The response stands last.
+    """
+    normal = rng.standard_normal((n, len(REGRESSION_X) + 1))
+    x = np.array(REGRESSION_X) + normal[:, :-1]
+    errors = REGRESSION_VARIANCE**0.5 * normal[:, -1]
+    y = REGRESSION_BETA[0] + x @ np.array(REGRESSION_BETA[1:]) + errors
+    return np.column_stack([x, y])
+
+
 def _three_gaussians(n: int, rng: np.random.Generator) -> Drawn:
     parts = [(mean, 1.0) for mean in THREE_GAUSSIANS_MEANS]
     return _truncated(parts, None, THREE_GAUSSIANS_DOMAIN, n, rng)
@@ -179,6 +247,8 @@ SIMULATIONS: dict[str, Callable[[int, np.random.Generator], Floats]] = {
     "waiting_times": waiting_times,
     "dyadic_geometric": dyadic_geometric,
     "beta_grid": beta_grid,
+    "naive_bayes": naive_bayes,
+    "linear_regression": linear_regression,
 }
 
 

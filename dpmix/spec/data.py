@@ -130,6 +130,13 @@ class ColumnsSection(Section):
             check_pairs("domain", self.domain, self.columns)
 
 
+SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {
+    "naive_bayes": ("x1", "x2", "x3", "x4", "x5", "y"),
+    "linear_regression": ("x1", "x2", "y"),
+}
+"""Names of the columns of simulated data sets that have several."""
+
+
 class DataSpec(ColumnsSection):
     """The confidential data and what is public about them."""
 
@@ -137,7 +144,16 @@ class DataSpec(ColumnsSection):
         None, description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec."
     )
     simulate: (
-        Literal["three_gaussians", "three_betas", "waiting_times", "dyadic_geometric", "beta_grid"] | None
+        Literal[
+            "three_gaussians",
+            "three_betas",
+            "waiting_times",
+            "dyadic_geometric",
+            "beta_grid",
+            "naive_bayes",
+            "linear_regression",
+        ]
+        | None
     ) = Field(
         None,
         description="Name of a simulated data set that stands in for path; all results are marked simulated.",
@@ -164,7 +180,17 @@ class DataSpec(ColumnsSection):
                 raise refusal("columns", f"missing; name the columns of {self.path.name} to take")
         elif self.n is None:
             raise refusal("n", "missing; say how many records to simulate")
+        elif self.simulate in SIMULATED_COLUMNS:
+            self._settle_simulated(self.simulate, SIMULATED_COLUMNS[self.simulate])
         return self
+
+    def _settle_simulated(self, name: str, own: tuple[str, ...]) -> None:
+        if self.columns is None:
+            self.settle(columns=own)
+        elif len(self.columns) != len(own):
+            raise refusal("columns", f"{name} has {len(own)} columns; name them all, or leave this out")
+        if self.pairs is not None:
+            check_pairs("domain", self.pairs, self.columns)
 
 
 class ReleaseSpec(ColumnsSection):

@@ -316,9 +316,10 @@ class LinearRegressionModel(Section):
         for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
             if matrix is not None:
                 _check_covariance(key, matrix)
-        if self.sigma2 is not None and "sigma2_prior" in self.model_fields_set:
+        # a spec that was written with its defaults reads back
+        if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
             raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
-        if self.x_mean is not None and self.x_cov is not None and "x_prior" in self.model_fields_set:
+        if self.x_mean is not None and self.x_cov is not None and self.x_prior != PredictorPrior():
             raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
         return self
 

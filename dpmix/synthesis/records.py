@@ -93,7 +93,7 @@ def load_records(spec: RunSpec) -> Records:
             raise SpecError("data.n: at least 2 records are needed")
         name = (section.columns or ("value",))[0]
         if len(section.columns or (name,)) != 1 or section.categories is not None:
-            raise SpecError(f"data.columns: {section.simulate} has one column, of numbers")
+            raise SpecError(f"data.simulate: {section.simulate} must have one column, of numbers")
         if section.domain is None:
             raise SpecError("data.domain: missing; give the public bounds (none are read off the data)")
         draws, noise = generators(section.seed)
