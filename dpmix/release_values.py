@@ -37,6 +37,7 @@ _WHOLE = {
 }
 _NOISES = ("laplace", "gaussian", "geometric")
 _MOST_LEVELS = 24
+_MOST_BITS = 1000  # of weights that are doubles
 
 
 def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
@@ -137,6 +138,12 @@ def _posterior_problem(mechanism: Mapping[str, Any]) -> str | None:
             value = mechanism.get(key)
             if not _is_number(value) or not value > 0:  # type: ignore[operator]  # a number
                 return f"does not state its {key}, a positive number"
+        requested, bits = mechanism.get("requested"), mechanism.get("bits")
+        epsilon = requested.get("epsilon") if isinstance(requested, Mapping) else None
+        if not _is_number(epsilon) or not epsilon > 0:  # type: ignore[operator]  # a number
+            return "does not state the epsilon that was requested, a positive number"
+        if not _is_whole(bits, 1) or not bits <= _MOST_BITS:  # type: ignore[operator]  # a whole number
+            return f"does not state its bits, a whole number from 1 to {_MOST_BITS}"
         return None
     if mechanism.get("method") not in ("laplace", "geometric"):
         return "does not state its method, hellinger, laplace or geometric"

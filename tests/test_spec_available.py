@@ -27,7 +27,6 @@ def test_what_is_unavailable_is_checked_and_then_refused_by_name() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        {"kind": "multinomial", "prior": [1, 1]},
         {"kind": "dirichlet", "prior": {"shape": 1, "rate": 0.1}},
         {"kind": "dirichlet", "prior": "p3"},
     ],
@@ -46,6 +45,7 @@ def test_every_row_of_the_table_of_what_is_missing_names_a_kind() -> None:
         "discrete",
         "naive_bayes",
         "linear_regression",
+        "multinomial",
         "custom",
     }
     assert available("model.kernel") == ("normal", "beta", "multivariate_normal")

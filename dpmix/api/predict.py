@@ -159,6 +159,10 @@ def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list
     if isinstance(stated, list) and len(stated) == width:  # of a synthetic release
         described = [dict(part) for part in stated]
         return described, tuple(_labels(chains, part, width) for part in described)
+    if source.get("kind") == "posterior" and width == 1:
+        part: dict[str, Any] = {"name": names[0] or "category"}
+        labels = _labels(chains, part, width)
+        return [{**part, "categories": list(labels or ())}], (labels,)
     names = names if all(names) else chains.columns
     if len(names) != width:  # the coefficients of one column
         names = (str(source.get("column", "value")),)

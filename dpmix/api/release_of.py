@@ -109,6 +109,9 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     if found.kind == "none":
         return
     _check_settings(mechanism, found)
+    if found.kind == "posterior":
+        _check_posterior(mechanism, found)
+        return
     requested = found.mechanism.get("requested") or {}
     for key in ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight"):
         value = getattr(mechanism, key, None)
@@ -169,6 +172,33 @@ def _check_log_moments(meant: dict[str, Any], made: dict[str, Any]) -> None:
             raise SpecError(
                 f"mechanism.{name}: means {meant[key]}, but the release was made with {actual}; take it out "
                 "of the spec, or give the release it describes"
+            )
+
+
+def _check_posterior(mechanism: Any, found: Release) -> None:
+    """Refuse a spec that states another release of a posterior than the one that was made."""
+    advice = "take it out of the spec, or give the release it describes"
+    made = found.mechanism
+    if list(mechanism.prior) != [float(entry) for entry in made["prior"]]:
+        stated, actual = (
+            ", ".join(f"{entry:g}" for entry in own) for own in (mechanism.prior, made["prior"])
+        )
+        raise SpecError(f"mechanism.prior: {stated}, but the release was made with {actual}; {advice}")
+    settings = {"method": mechanism.method, "calibration": None, "sensitivity": mechanism.sensitivity}
+    if mechanism.method == "hellinger":
+        settings["calibration"] = mechanism.calibration
+    for key, value in settings.items():
+        kept = made.get(key)
+        kept = kept[0] if isinstance(kept, list) and kept else kept
+        if value is not None and kept is not None and value != kept:
+            raise SpecError(f"mechanism.{key}: {value}, but the release was made with {kept}; {advice}")
+    requested = made.get("requested") or {}
+    for key in ("epsilon", "delta"):
+        value = getattr(mechanism, key)
+        if value is not None and key in requested and not _agree(value, requested[key]):
+            raise SpecError(
+                f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
+                f"{advice}"
             )
 
 

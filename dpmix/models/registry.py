@@ -19,6 +19,7 @@ _MODULES: Final[dict[str, str]] = {
     "dirichlet": "dpmix.models.dirichlet",
     "custom": "dpmix.models.custom",
     "linear_regression": "dpmix.models.linear_regression",
+    "multinomial": "dpmix.models.multinomial",
     "naive_bayes": "dpmix.models.naive_bayes",
 }
 """Module of each kind; its function `build` makes the model of a spec given a release."""

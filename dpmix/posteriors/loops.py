@@ -19,6 +19,7 @@ __all__ = [
     "distances_of_states",
     "exp_minus",
     "one_minus_exp_minus",
+    "reach",
     "row_of_two",
     "smooth_of_two",
     "smooth_squared",
@@ -151,7 +152,7 @@ def smooth_squared(steps: Integers, unit: float, counts: Integers, gamma: float)
 
 
 @njit
-def _reach(table: Integers, c: int, limit: int) -> tuple[int, int]:
+def reach(table: Integers, c: int, limit: int) -> tuple[int, int]:
     """Return the first and the last r from 0 to n that is at most `limit` units from c; see `row_of_two`."""
     n = (table.size - 1) // 2
     low, high = 0, c
@@ -193,7 +194,7 @@ def row_of_two(
     tables could change it by some 1e-10, and `_limit` leaves more room than that.
     """
     n = (table.size - 1) // 2
-    first, last = _reach(table, c, _limit(unit, rate, top))
+    first, last = reach(table, c, _limit(unit, rate, top))
     flat = np.floor(exp_minus(rate) * top)
     others = n + 1 - (last - first + 1)
     total = flat * others

@@ -16,7 +16,6 @@ from dpmix.spec.sampler import SamplerKind
 from dpmix.spec.synthesis import BaseSpec, SynthesisSpec
 
 NOT_YET: Final[tuple[tuple[str, str], ...]] = (
-    ("model.kind", "multinomial"),
     ("model.kind", "dirichlet"),
     ("sampler.kind", "bootstrap"),
     ("sampler.kind", "replicated"),

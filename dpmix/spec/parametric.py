@@ -51,6 +51,7 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
         ("data_augmentation", "soma", "replicated", "abc", "normal_approximation", "bootstrap"),
     ),
     "linear_regression": Parametric(("clamped_moments",), ("data_augmentation", "soma")),
+    "multinomial": Parametric(("posterior",), ("data_augmentation",)),
     "naive_bayes": Parametric(("noisy_counts",), ("data_augmentation", "soma")),
 }
 """By the spec's `model.kind`."""

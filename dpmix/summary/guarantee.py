@@ -125,7 +125,21 @@ def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
             f"Laplace noise{scale} was added to the mean logarithms of the compositions of {n} records{at}, "
             "which were released for all of them together."
         )
+    if kind == "posterior":
+        return _posterior(mechanism, n)
     return f"The mechanism {kind}{scale} was applied to {n} records."
+
+
+def _posterior(mechanism: Mapping[str, Any], n: int) -> str:
+    """Say how a posterior was released."""
+    categories = f" in {len(mechanism['prior'])} categories" if "prior" in mechanism else ""
+    what = f"The posterior given the counts of {n} records{categories}"
+    if mechanism.get("method") == "hellinger":
+        found = {"certified": ", with a certificate", "theorem": ", calibrated by the theorem"}
+        how = found.get(str(mechanism.get("calibration")), "")
+        return f"{what} was released by an exponential mechanism on the Hellinger distance{how}."
+    noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise")), "noise")
+    return f"{what} was released with {noise}{_scale(mechanism)} on the counts."
 
 
 def _drawn(mechanism: Mapping[str, Any], n: int) -> str:
