@@ -110,7 +110,7 @@ def dirichlet_mle(means, alpha):
 
 @njit
 def dirichlet_mles(means, alphas):
-    """Set each row of alphas (m, d) to the estimate from that row of means (m, d), NaN where there is none."""
+    """Set each row of alphas (m, d) to the estimate from that row of means, NaN where there is none."""
     for i in range(len(means)):
         if not dirichlet_mle(means[i], alphas[i]):
             alphas[i, :] = math.nan
