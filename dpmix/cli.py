@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmix.cli_ledger import app as ledger_app
 from dpmix.errors import DataError, UsageError
 from dpmix.exits import run
 
@@ -53,10 +54,19 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check spec and files, say what would be done, do nothing.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
+    ),
+]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
 ]
+
+
+app.add_typer(ledger_app, name="ledger")
 
 
 def _output(what: str) -> Any:
@@ -72,6 +82,7 @@ def _root(version: Version = False, debug: Debug = False) -> None:
 def privatize(
     spec: Spec,
     output: Annotated[Path, _output("Release file to write (HDF5).")],
+    ledger: Ledger = None,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -80,16 +91,16 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
-    checked = _load(spec, set_)
+    checked = _load(spec, set_, ledger)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
     _check_files([spec, source], [output], force)
     if dry_run:
-        from dpmix.api.privatize import plan
+        from dpmix.api.privatize import steps
 
-        return _plan(checked, ("data", "mechanism"), f"apply {plan(checked)}", f"write {output}")
+        return _plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
     import dpmix
 
     dpmix.privatize(checked, output, force=force, quiet=quiet)
@@ -232,6 +243,7 @@ def synthesize(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
     ] = None,
+    ledger: Ledger = None,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -240,7 +252,11 @@ def synthesize(
     version: Version = False,
 ) -> None:
     """Release synthetic records: curator from the data, analyst with --chains from a fit."""
-    checked = _load(spec, set_)
+    checked = _load(spec, set_, ledger)
+    if ledger is not None and (compare or chains):
+        raise UsageError(
+            f"--ledger: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
+        )
     if compare and chains:
         raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
     for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
@@ -268,10 +284,9 @@ def synthesize(
         names = ", ".join(str(path) for path in chains)
         return _emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
     if dry_run:
-        from dpmix.api.synthesize import in_words, planned
+        from dpmix.api.synthesize import steps
 
-        words = in_words(planned(checked))
-        return _plan(checked, ("data", "synthesis"), f"release {words}", f"write {output}")
+        return _plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
     dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
     _say(f"wrote {output}", quiet)
 
@@ -341,10 +356,10 @@ def init(
         _say(f"wrote {output / name}", False)
 
 
-def _load(path: Path, overrides: Sequence[str] | None) -> Any:
-    from dpmix.spec.load import load_spec
+def _load(path: Path, overrides: Sequence[str] | None, ledger: Path | None = None) -> Any:
+    from dpmix.spec.load import load_spec, naming_ledger
 
-    return load_spec(path, tuple(overrides or ()))
+    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger)))
 
 
 def _check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:

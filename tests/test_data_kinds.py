@@ -49,8 +49,8 @@ def test_every_kind_is_released_and_read_back(
     assert (found.mechanism, found.epsilon, found.rho) == (made.mechanism, made.epsilon, made.rho)
     assert (found.values.shape, found.n, found.private) == (SHAPES[kind], 300, True)
     assert 4.0 * (1 - 1e-8) < float(found.epsilon or 0) <= 4.0
-    again = dpmix.privatize(spec_of(confidential, **FOUR[kind]), quiet=True)
-    assert not np.array_equal(again.values, made.values)
+    others = (dpmix.privatize(spec_of(confidential, **FOUR[kind]), quiet=True).values for _ in range(20))
+    assert not all(np.array_equal(values, made.values) for values in others)  # small integers: one may be
     raw = (tmp_path / "r.h5").read_bytes()
     for word in ("top_secret", "payroll", "other_column", "clamp", "outside"):
         assert word.encode() not in raw

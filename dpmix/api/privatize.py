@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.api.calibrate import delta_warning, mechanism_of
+from dpmix.api.ledger import spending_of
 from dpmix.data import load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms import Mechanism, needs_n
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.load import naming_ledger
 from dpmix.store.atomic import check_output
 from dpmix.store.release import write_release
 
@@ -30,6 +32,7 @@ def privatize(
     seed: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     quiet: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Release:
     """Apply the mechanism of a spec to its confidential data.
 
@@ -52,6 +55,8 @@ def privatize(
         Called with (numbers done, numbers in all); without it a bar is shown for large data on a terminal.
     quiet : bool
         Say nothing but warnings on standard error.
+    ledger : path, optional
+        File to enter the release in before its noise is drawn, in place of ``privacy.ledger``.
 
     Returns
     -------
@@ -66,20 +71,23 @@ def privatize(
         When the data are not a clean table of numbers with at least two records, or `output` cannot be
         written.
     PrivacyError
-        When the guarantee cannot be met, or a seed is given for real data.
+        When the guarantee cannot be met, a seed is given for real data, or the ledger's budget is exceeded.
     UsageError
         When `output` exists and `force` is not given, or is the confidential file itself.
     """
-    checked = load_spec(spec, overrides)
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
     if seed is not None:
         checked = _seeded(checked, seed)
     section = checked.mechanism
     if section is None or not needs_n(section):
         mechanism_of(checked)  # what cannot be met is said before the data are read
     target = None if output is None else _target(checked, Path(output), force)
+    spending = spending_of(checked, (target,))
     data = load_data(checked)
     mechanism = mechanism_of(checked, len(data.columns), len(data.values))
     total = data.values.size
+    if spending is not None:
+        spending.reserve(mechanism.describe(), data.columns, mechanism.guarantee)
     with _bar(total, progress, quiet) as report:
         if data.rng is not None:
             release, clamped = mechanism.simulate(data.values, data.columns, data.rng)
@@ -99,11 +107,13 @@ def privatize(
     warning = delta_warning(release.delta, release.n)
     if warning:
         _tell(warning)
+    if spending is not None:
+        _tell(spending.finish(target), quiet)
     return release
 
 
 def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()) -> str:
-    """Say what `privatize` would do, without drawing noise.
+    """Say which noise `privatize` would add and what that guarantees, without drawing any.
 
     Data are not read, but for their number where the guarantee depends on it and the spec does not say it.
 
@@ -113,8 +123,25 @@ def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: 
         As `privatize`.
     """
     checked = load_spec(spec, overrides)
-    mechanism = mechanism_of(checked)
-    names = checked.data.columns if checked.data is not None and checked.data.columns is not None else None
+    return _planned(checked, mechanism_of(checked))
+
+
+def steps(spec: RunSpec) -> list[str]:
+    """Say what `privatize` would do, as `plan`, and what it would enter in the spec's ledger.
+
+    Raises
+    ------
+    SpecError, DataError, PrivacyError
+        As `privatize`, also where the budget would be exceeded.
+    """
+    spending = spending_of(spec)
+    mechanism = mechanism_of(spec)
+    found = [f"apply {_planned(spec, mechanism)}"]
+    return found if spending is None else [*found, spending.plan(mechanism.guarantee)]
+
+
+def _planned(spec: RunSpec, mechanism: Mechanism) -> str:
+    names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
     return in_words(mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
 
 

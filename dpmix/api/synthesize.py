@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from dpmix.api.calibrate import delta_warning
+from dpmix.api.ledger import spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.load import naming_ledger
 from dpmix.spec.synthesis import SynthesisSection
-from dpmix.store.synthetic import check_synthetic_output, write_synthetic
+from dpmix.store.synthetic import beside, check_synthetic_output, write_synthetic
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
@@ -25,7 +27,7 @@ from dpmix.synthesis.instance import Instance, categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
 from dpmix.synthesis.records import Records, columns_of, load_records
 
-__all__ = ["planned", "synthesize"]
+__all__ = ["planned", "steps", "synthesize"]
 
 
 def synthesize(
@@ -36,6 +38,7 @@ def synthesize(
     overrides: Sequence[str] = (),
     force: bool = False,
     quiet: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
@@ -59,6 +62,9 @@ def synthesize(
         Whether to overwrite.
     quiet : bool
         Say nothing but warnings on standard error.
+    ledger : path, optional
+        File to enter the release in before it is drawn, in place of ``privacy.ledger``; records from `chains`
+        cost nothing, and are not entered.
 
     Returns
     -------
@@ -72,11 +78,16 @@ def synthesize(
     DataError
         When the data are not clean, or `output` cannot be written.
     PrivacyError
-        When the guarantee cannot be met.
+        When the guarantee cannot be met, or the ledger's budget is exceeded.
     UsageError
-        When `output` exists and `force` is not given, or is the confidential file itself.
+        When `output` exists and `force` is not given, or is the confidential file itself; when there are
+        `chains` and a `ledger`.
     """
-    checked = load_spec(spec, overrides)
+    if chains is not None and ledger is not None:
+        raise UsageError(
+            "--ledger: records drawn from chains cost nothing, so that there is nothing to enter"
+        )
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
     if chains is not None:
         from dpmix.api.predict import predict
 
@@ -91,12 +102,16 @@ def synthesize(
             and final == checked.data.path.resolve()
         ):
             raise UsageError(f"{output} is the confidential file itself; give another name")
+    spending = spending_of(checked, () if target is None else (target, beside(target)))
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
         generator_of(section, _columns(checked), n)
     records = load_records(checked)
     _check_n(n, records.n)
     generator = generator_of(section, records.columns, records.n)
+    if spending is not None:
+        names = [column.name for column in records.columns]
+        spending.reserve(generator.describe(), names, generator.guarantee)
     release = generator.release(records)
     if target is not None:
         write_synthetic(target, release, force=force)
@@ -109,7 +124,23 @@ def synthesize(
         _tell("the data are simulated and their synthesis is seeded: this release is not private", quiet)
     for text in cautions(generator):
         _tell(text)
+    if spending is not None:
+        _tell(spending.finish(target), quiet)
     return release
+
+
+def steps(spec: RunSpec) -> list[str]:
+    """Say what `synthesize` would do, without drawing or entering anything.
+
+    Raises
+    ------
+    SpecError, DataError, PrivacyError
+        As `synthesize`.
+    """
+    spending = spending_of(spec)
+    generator = planned(spec)
+    found = [f"release {in_words(generator)}"]
+    return found if spending is None else [*found, spending.plan(generator.guarantee)]
 
 
 def planned(spec: RunSpec) -> Generator:

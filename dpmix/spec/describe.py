@@ -21,6 +21,7 @@ from dpmix.spec.model import (
     MultivariateNormalMixture,
     NormalMixture,
 )
+from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
 
@@ -43,6 +44,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = _discrete(spec.model)
     elif spec.model is not None:
         lines["model"] = _parametric(spec.model)
+    if spec.privacy is not None:
+        lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
         sampler = spec.sampler
         lines["sampler"] = (
@@ -57,6 +60,16 @@ def _data(data: DataSpec) -> str:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
     return f"{', '.join(data.columns or ('all columns',))} of {data.path}"
+
+
+def _privacy(privacy: PrivacySpec) -> str:
+    place = "no ledger named" if privacy.ledger is None else f"ledger {privacy.ledger}"
+    budget = privacy.budget
+    if budget is None:
+        return f"data set {privacy.dataset} in {place}"
+    given = {key: getattr(budget, key) for key in ("epsilon", "delta", "rho")}
+    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    return f"data set {privacy.dataset} in {place}, budget {stated}"
 
 
 def _mechanism(mechanism: MechanismSection) -> str:
@@ -100,6 +113,14 @@ def _released(mechanism: MechanismSection) -> str:
         )
     if isinstance(mechanism, PerturbedHistogramMechanism):
         return f"{mechanism.noise} noise on the counts of {_count(mechanism.bins, 'bin')}"
+    if isinstance(mechanism, LogMomentsMechanism):
+        at = (
+            f"{mechanism.threshold:g}"
+            if mechanism.thresholds is None
+            else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
+        )
+        parts = " of two parts" if mechanism.split is not None else ""
+        return f"laplace noise on the mean logarithms{parts}, censored at {at},"
     if isinstance(mechanism, PosteriorMechanism):
         how = (
             "by the Hellinger distance" if mechanism.method == "hellinger" else f"by {mechanism.method} noise"
@@ -113,14 +134,6 @@ def _discrete(model: DiscreteModel) -> str:
     stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
-    if isinstance(mechanism, LogMomentsMechanism):
-        at = (
-            f"{mechanism.threshold:g}"
-            if mechanism.thresholds is None
-            else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
-        )
-        parts = " of two parts" if mechanism.split is not None else ""
-        return f"laplace noise on the mean logarithms{parts}, censored at {at},"
 
 def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"

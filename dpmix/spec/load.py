@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,6 +85,11 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
     if refused:
         raise SpecError("\n".join(refused))
     return spec
+
+
+def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
+    """Return the override of a spec that names this ledger; a relative path counts from where we are."""
+    return () if ledger is None else (f"privacy.ledger={json.dumps(os.path.abspath(ledger))}",)
 
 
 def _read(path: Path) -> Any:

@@ -13,6 +13,7 @@ from dpmix.spec.fields import Section, absent_is_empty, refusal
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import ModelSpec
 from dpmix.spec.parametric import default_sampler
+from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.summary import SummarySpec
 from dpmix.spec.synthesis import SynthesisSpec
@@ -39,6 +40,9 @@ class RunSpec(Section):
         default_factory=lambda: SummarySpec.model_validate({}), description="What is reported."
     )
     synthesis: SynthesisSpec | None = Field(None, description="Release of synthetic records.")
+    privacy: PrivacySpec | None = Field(
+        None, description="The ledger of the data's releases and their budget: curator's side."
+    )
 
     _source_dir: Path = PrivateAttr(default_factory=Path)
 
@@ -131,11 +135,12 @@ class RunSpec(Section):
     def for_analyst(self) -> RunSpec:
         """Return the spec as it may go into outputs of the analyst's side.
 
-        What says where values came from goes: ``data`` (but for the marks of simulated data), ``release`` and
-        ``synthesis``. Not even the path of a confidential file is to be seen in chains or summaries.
+        What says where values came from goes: ``data`` (but for the marks of simulated data), ``release``,
+        ``synthesis`` and ``privacy``. Not even the path of a confidential file is to be seen in chains or
+        summaries.
         """
         contents = self.to_dict()
-        for section in ("release", "synthesis"):
+        for section in ("release", "synthesis", "privacy"):
             contents.pop(section, None)
         if self.data is None or self.data.simulate is None:
             contents.pop("data", None)

@@ -1,0 +1,297 @@
+"""What the releases of one data set cost together, and whether a budget covers them.
+
+All guarantees are for the replacement of one record of the same data set, chosen one after the other, each
+perhaps in view of those before (methods, section 1). Local and global releases compose alike: a guarantee
+for each record on its own is one for the replacement of a record. Two compositions are known:
+
+- basic: epsilons and deltas add;
+- zCDP: rhos add (Bun and Steinke 2016, Lemma 2.3), and their sum is converted once at the delta that is left.
+
+Any split of the releases between the two is valid, and the two results add; the least epsilon over some
+splits is what is stated, so that it is a bound that holds, not always the smallest one.
+
+A number is the decimal that it is written as (its shortest one, for a double): sums are exact, and three
+times 0.1 meets 0.3. What is converted by formula is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpmix.errors import PrivacyError
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.conversions import response_rho, rho_to_epsilon
+
+__all__ = ["Budget", "Total", "covers", "epsilon_at", "in_words", "remaining", "total", "zcdp"]
+
+_SPLITS = 12
+_ROUNDING = 1 + 2.0**-40
+"""By how much a formula in floating point may be off, and more."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What all releases of a data set may cost together: (epsilon, delta), or rho.
+
+    Parameters
+    ----------
+    epsilon, delta : float or None
+        Both or none.
+    rho : float or None
+        Where those are None.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        PrivacyError
+            When they are no budget.
+        """
+        if (self.epsilon is None) == (self.rho is None) or (self.epsilon is None) != (self.delta is None):
+            raise PrivacyError("a budget is epsilon and delta, or rho")
+        for name in ("epsilon", "rho"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise PrivacyError(f"the {name} of a budget must be positive and finite, not {value:g}")
+        if self.delta is not None and not 0 <= self.delta < 1:
+            raise PrivacyError(f"the delta of a budget must be 0 at least and below 1, not {self.delta:g}")
+
+    def in_words(self) -> str:
+        """Write it as in "epsilon = 1, delta = 0"."""
+        if self.rho is not None:
+            return f"rho = {self.rho:g}"
+        return f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class Total:
+    """Sums over releases, rounded up; None where some release has no such guarantee.
+
+    Parameters
+    ----------
+    releases : int
+        Their number.
+    epsilon, delta : float or None
+        By basic composition.
+    rho : float or None
+        By composition of zCDP.
+    """
+
+    releases: int
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+
+
+def total(spent: Sequence[Guarantee]) -> Total:
+    """Add up guarantees of the same data set; nothing costs nothing.
+
+    Raises
+    ------
+    PrivacyError
+        For a guarantee that is none, or not for the replacement of one record.
+    """
+    for each in spent:
+        check(each)
+    pairs = [(_exact(g.epsilon), _exact(g.delta or 0.0)) for g in spent if g.epsilon is not None]
+    rhos = [r for g in spent if (r := zcdp(g)) is not None]
+    basic = len(pairs) == len(spent)
+    return Total(
+        len(spent),
+        _up(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
+        _up(sum((d for _, d in pairs), Fraction(0))) if basic else None,
+        _up(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
+    )
+
+
+def check(guarantee: Guarantee) -> None:
+    """Check that a guarantee can be added to others.
+
+    Raises
+    ------
+    PrivacyError
+        When it is for another notion of neighbours, or there is none.
+    """
+    if guarantee.adjacency != "replacement":
+        raise PrivacyError(
+            f"a guarantee for {guarantee.adjacency} does not add up with those for the replacement of one "
+            "record, the only ones known here"
+        )
+    numbers = [v for v in (guarantee.epsilon, guarantee.delta, guarantee.rho) if v is not None]
+    if not all(math.isfinite(v) and v >= 0 for v in numbers) or (guarantee.delta or 0.0) > 1:
+        raise PrivacyError("there is no finite guarantee, so that no budget can account for it")
+    if guarantee.epsilon is None and guarantee.rho is None:
+        raise PrivacyError("there is no guarantee, so that no budget can account for it")
+
+
+def zcdp(guarantee: Guarantee) -> Fraction | None:
+    """Return the rho of a guarantee: its own, or what pure epsilon implies where that is less; else None."""
+    found = [] if guarantee.rho is None else [_exact(guarantee.rho)]
+    if guarantee.epsilon is not None and not guarantee.delta:
+        pure = guarantee.epsilon
+        found.append(_exact(response_rho(pure) * _ROUNDING) if pure > 0 else Fraction(0))
+    return min(found, default=None)
+
+
+def epsilon_at(spent: Sequence[Guarantee], delta: float) -> Fraction | None:
+    """Return the smallest epsilon found for which all releases together are (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    spent : sequence of Guarantee
+        Of the same data set, in order.
+    delta : float
+        0 at least, below 1.
+
+    Returns
+    -------
+    Fraction or None
+        None where no epsilon is known at this delta.
+    """
+    if not spent:
+        return Fraction(0)
+    return _least(_splits(spent[:-1]), spent[-1], _exact(delta))
+
+
+def covers(budget: Budget, spent: Sequence[Guarantee]) -> bool:
+    """Whether the releases together stay within a budget."""
+    if budget.rho is not None:
+        rhos = [zcdp(g) for g in spent]
+        known = [r for r in rhos if r is not None]
+        return len(known) == len(rhos) and sum(known, Fraction(0)) <= _exact(budget.rho)
+    assert budget.delta is not None  # one of the two kinds
+    found = epsilon_at(spent, budget.delta)
+    return found is not None and found <= _exact(budget.epsilon)
+
+
+def remaining(budget: Budget, spent: Sequence[Guarantee]) -> dict[str, float]:
+    """Return what one more release may cost, each on its own: the numbers of releases that `covers` accepts.
+
+    Returns
+    -------
+    dict
+        ``epsilon`` of a release under pure epsilon; ``rho`` of one that states rho alone, where the budget is
+        of rho or has a delta; ``delta`` of one that is (0, delta)-DP, where the budget is of epsilon.
+    """
+    if budget.rho is not None:
+        rho = total(spent).rho
+        left = Fraction(0) if rho is None else max(_exact(budget.rho) - _exact(rho), Fraction(0))
+        return {"rho": _down(left), "epsilon": _largest_pure(left)}
+    assert budget.epsilon is not None and budget.delta is not None
+    splits, most, delta = _splits(spent), _exact(budget.epsilon), _exact(budget.delta)
+
+    def holds(more: Guarantee) -> bool:
+        found = _least(splits, more, delta)
+        return found is not None and found <= most
+
+    if not budget.delta:
+        least = epsilon_at(spent, 0.0)
+        return {"epsilon": 0.0 if least is None else _down(max(most - least, Fraction(0))), "delta": 0.0}
+    return {
+        "epsilon": _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon),
+        "delta": _largest(lambda v: holds(Guarantee(0.0, v, None)), budget.delta),
+        "rho": _largest(lambda v: holds(Guarantee(None, None, v)), budget.epsilon),
+    }
+
+
+def in_words(spent: Total) -> str:
+    """Write sums as in "(epsilon = 1, delta = 0)-DP and 0.4-zCDP"."""
+    parts = []
+    if spent.epsilon is not None:
+        parts.append(f"(epsilon = {spent.epsilon:.6g}, delta = {spent.delta:.6g})-DP")
+    if spent.rho is not None:
+        parts.append(f"{spent.rho:.6g}-zCDP")
+    return " and ".join(parts) or "no single notion of all of them"
+
+
+Split = tuple[Fraction, Fraction, Fraction]
+"""Sum of the rhos that are converted together; sums of the epsilons and deltas of the other releases."""
+
+
+def _splits(spent: Sequence[Guarantee]) -> list[Split]:
+    """Return some ways of converting the rhos of some releases, and adding the epsilons of the others."""
+    pairs = [(g, zcdp(g)) for g in spent]
+    # those without an epsilon can be converted only, those without a rho be added only
+    rho = sum((r for g, r in pairs if g.epsilon is None and r is not None), Fraction(0))
+    added = [g for g, r in pairs if r is None]
+    free = [(r, g) for g, r in pairs if g.epsilon is not None and r is not None]
+    free.sort(key=lambda pair: pair[0] / _exact(pair[1].epsilon) if pair[1].epsilon else Fraction(0))
+    epsilon = sum((_exact(g.epsilon) for g in added), Fraction(0))
+    delta = sum((_exact(g.delta) for g in added), Fraction(0))
+    epsilon += sum((_exact(g.epsilon) for _, g in free), Fraction(0))
+    delta += sum((_exact(g.delta) for _, g in free), Fraction(0))
+    stops = {round(i * len(free) / _SPLITS) for i in range(_SPLITS + 1)}
+    found = []
+    for count in range(len(free) + 1):
+        if count in stops:
+            found.append((rho, epsilon, delta))
+        if count < len(free):
+            cost, g = free[count]
+            rho, epsilon, delta = rho + cost, epsilon - _exact(g.epsilon), delta - _exact(g.delta)
+    return found
+
+
+def _least(splits: Sequence[Split], last: Guarantee, delta: Fraction) -> Fraction | None:
+    """Return the least epsilon over splits of earlier releases, with the last one converted or added."""
+    cost = zcdp(last)
+    found = []
+    for rho, epsilon, spent in splits:
+        if last.epsilon is not None:
+            found.append(_at(rho, epsilon + _exact(last.epsilon), delta - spent - _exact(last.delta)))
+        if cost is not None:
+            found.append(_at(rho + cost, epsilon, delta - spent))
+    return min((e for e in found if e is not None), default=None)
+
+
+def _at(rho: Fraction, epsilon: Fraction, left: Fraction) -> Fraction | None:
+    """Return epsilon with that of the rho at the delta that is left; None where that is not enough."""
+    if left < 0:
+        return None
+    if rho == 0:
+        return epsilon
+    room = _down(left)
+    return epsilon + Fraction(rho_to_epsilon(_up(rho), room) * _ROUNDING) if room > 0 else None
+
+
+def _largest_pure(rho: Fraction) -> float:
+    """Return the largest epsilon whose `zcdp` is at most rho, but for the last few units."""
+    return _largest(
+        lambda v: (zcdp(Guarantee(v, 0.0, None)) or Fraction(0)) <= rho, 2 * (float(rho) + float(rho) ** 0.5)
+    )
+
+
+def _largest(holds: Callable[[float], bool], most: float) -> float:
+    """Return the largest number up to `most` for which a monotone condition holds, to 14 digits; else 0."""
+    if not holds(0.0) or most <= 0:
+        return 0.0
+    if holds(most):
+        return most
+    low, high = 0.0, most
+    for _ in range(48):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _exact(value: float | None) -> Fraction:
+    """Return the decimal that a double is written as; None is nothing."""
+    return Fraction(0) if value is None else Fraction(repr(float(value)))
+
+
+def _up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if _exact(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _down(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if _exact(nearest) <= value else math.nextafter(nearest, 0.0)

@@ -1,0 +1,58 @@
+"""The section ``privacy``: what the releases of a data set may cost together, and where that is recorded."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from dpmix.spec.fields import FilePath, Number, Positive, Section, Text, refusal, wrong
+
+LONGEST_NAME = 200
+
+
+def _name(value: str) -> str:
+    if len(value) > LONGEST_NAME or not value.isprintable() or value != value.strip():
+        raise wrong(
+            f"must be a name of at most {LONGEST_NAME} printable characters, without blanks around it, "
+            "not {got}",
+            value,
+        )
+    return value
+
+
+class BudgetSpec(Section):
+    """What all releases of a data set together may cost: epsilon and delta, or rho."""
+
+    epsilon: Positive | None = Field(None, description="Largest epsilon of all releases together.")
+    delta: Annotated[Number, Field(ge=0, lt=1)] | None = Field(
+        None, description="The delta that goes with epsilon; 0 where it is left out."
+    )
+    rho: Positive | None = Field(None, description="Largest rho (zCDP) of all releases together.")
+
+    @model_validator(mode="after")
+    def _check(self) -> BudgetSpec:
+        if self.rho is not None:
+            for key in ("epsilon", "delta"):
+                if getattr(self, key) is not None:
+                    raise refusal(key, "give either epsilon and delta, or rho, not both")
+        elif self.epsilon is None:
+            raise refusal("epsilon", "missing; say {epsilon: 1.0, delta: 0.0} or {rho: 0.5}")
+        elif self.delta is None:
+            self.settle(delta=0.0)
+        return self
+
+
+class PrivacySpec(Section):
+    """The ledger that releases of the data are entered in, and their budget."""
+
+    ledger: FilePath | None = Field(
+        None, description="File that every release is entered in, relative to the folder of the spec."
+    )
+    dataset: Annotated[Text, AfterValidator(_name)] = Field(
+        "data",
+        description="Name of the confidential data in the ledger: one for all about the same records.",
+    )
+    budget: BudgetSpec | None = Field(
+        None, description="What all releases of the data set together may cost; kept in the ledger."
+    )
