@@ -31,8 +31,6 @@ def _run(*arguments: object) -> str:
 FIRST = (
     "faithful_laplace",
     "faithful_wavelet",
-    "faithful_columns",
-    "galaxies_gaussian",
     "three_gaussians",
     "visits_pitman_yor",
 )
