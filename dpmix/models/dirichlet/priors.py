@@ -1,4 +1,10 @@
-"""Priors of the parameters of a Dirichlet distribution."""
+"""Priors of the parameters of a Dirichlet distribution, stated or taken from the first part of a release.
+
+p1: independent gammas, stated. From refits of the bootstrap to the first part (Guo, Barrientos and Pena,
+section 3.3.1): p3, independent gammas fitted to them by maximum likelihood, and p4, the same joined by a
+Gaussian copula with the correlation of their normal scores. p2, the refits themselves, and p5, the posterior
+given the first part, are draws without a density, for `dpmix.models.dirichlet.abc`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
-__all__ = ["AlphaPrior", "gamma_prior"]
+from dpmix.errors import DataError
+from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
+from dpmix.models.dirichlet.frame import parts_of, settings_of
+from dpmix.models.dirichlet.mle import gamma_mle
+from dpmix.models.dirichlet.seeds import release_generator
+from dpmix.release import Release
+from dpmix.spec.model import GammaPrior
+from dpmix.spec.run import RunSpec
+
+__all__ = ["AlphaPrior", "elicited", "gamma_prior", "prior_of"]
 
 Floats = NDArray[np.float64]
+
+_FEWEST, _MOST = 1000, 4000  # refits that a prior is fitted to
+_RECORDS = 20_000_000  # that these may simulate, beyond the fewest
+_TRIES = 100  # times as many refits are tried
+_RIDGE = 1e-6
 
 
 class AlphaPrior(NamedTuple):
@@ -38,3 +60,42 @@ def gamma_prior(shape: float, rate: float, parts: int) -> AlphaPrior:
     return AlphaPrior(
         np.full(parts, float(shape)), np.full(parts, float(rate)), np.zeros((parts, parts)), np.eye(parts)
     )
+
+
+def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
+    """Fit gamma margins to draws of alpha (m, d), and a Gaussian copula where they are `joined` (p4)."""
+    m, d = alphas.shape
+    fits = np.array([gamma_mle(column) for column in alphas.T])
+    correlation = np.eye(d)
+    if joined:
+        scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
+        correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
+    precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
+    return AlphaPrior(fits[:, 0].copy(), fits[:, 1].copy(), precision, np.linalg.cholesky(correlation))
+
+
+def prior_of(spec: RunSpec, release: Release) -> AlphaPrior:
+    """Return the prior of a spec that has a density: gamma, p3 or p4; p3 and p4 from the first of two parts.
+
+    Refits are drawn by a generator that the release alone seeds: all chains have the same prior.
+
+    Raises
+    ------
+    DataError
+        When hardly any refit has an estimate.
+    """
+    prior = settings_of(spec).prior
+    parts = parts_of(release)
+    if isinstance(prior, GammaPrior):
+        return gamma_prior(prior.shape, prior.rate, len(parts[0].released))
+    assert prior in ("p3", "p4") and len(parts) == 2  # the spec and `used_parts` look
+    refits = make_refits(parts[:1])
+    alphas = np.empty((max(_FEWEST, min(_MOST, _RECORDS // refits.size)), len(refits.means)))
+    drawn, tries = draw_refits(refits, release_generator(release, "prior"), alphas, _TRIES * len(alphas))
+    if drawn < len(alphas):
+        raise DataError(
+            f"model.prior: {prior} is fitted to refits of simulated databases, and of {tries} only {drawn} "
+            f"had a maximum likelihood estimate at the threshold {parts[0].threshold:g}; use a gamma "
+            "{shape, rate}, or release with a smaller threshold"
+        )
+    return elicited(alphas, prior == "p4")
