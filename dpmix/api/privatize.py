@@ -103,7 +103,10 @@ def privatize(
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
     if data.simulated:
-        _tell("the data are simulated and their noise is seeded: this release is not private", quiet)
+        entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
+        _tell(
+            f"the data are simulated and their noise is seeded: this release is not private{entered}", quiet
+        )
     warning = delta_warning(release.delta, release.n)
     if warning:
         _tell(warning)

@@ -121,7 +121,11 @@ def synthesize(
             outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
             _tell(f"warning: {outside}, and clamped")
     if release.simulated:
-        _tell("the data are simulated and their synthesis is seeded: this release is not private", quiet)
+        entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
+        _tell(
+            f"the data are simulated and their synthesis is seeded: this release is not private{entered}",
+            quiet,
+        )
     for text in cautions(generator):
         _tell(text)
     if spending is not None:

@@ -28,6 +28,8 @@ from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 __all__ = ["Budget", "Total", "covers", "epsilon_at", "in_words", "remaining", "total", "zcdp"]
 
 _SPLITS = 12
+_TINY = 1e-300
+"""The least rho that a pure epsilon is taken to cost: below it a formula in doubles may underflow."""
 _ROUNDING = 1 + 2.0**-40
 """By how much a formula in floating point may be off, and more."""
 
@@ -138,7 +140,7 @@ def zcdp(guarantee: Guarantee) -> Fraction | None:
     found = [] if guarantee.rho is None else [_exact(guarantee.rho)]
     if guarantee.epsilon is not None and not guarantee.delta:
         pure = guarantee.epsilon
-        found.append(_exact(response_rho(pure) * _ROUNDING) if pure > 0 else Fraction(0))
+        found.append(_exact(max(response_rho(pure) * _ROUNDING, _TINY)) if pure > 0 else Fraction(0))
     return min(found, default=None)
 
 
@@ -229,7 +231,7 @@ def _splits(spent: Sequence[Guarantee]) -> list[Split]:
     delta = sum((_exact(g.delta) for g in added), Fraction(0))
     epsilon += sum((_exact(g.epsilon) for _, g in free), Fraction(0))
     delta += sum((_exact(g.delta) for _, g in free), Fraction(0))
-    stops = {round(i * len(free) / _SPLITS) for i in range(_SPLITS + 1)}
+    stops = _stops(len(free))
     found = []
     for count in range(len(free) + 1):
         if count in stops:
@@ -238,6 +240,13 @@ def _splits(spent: Sequence[Guarantee]) -> list[Split]:
             cost, g = free[count]
             rho, epsilon, delta = rho + cost, epsilon - _exact(g.epsilon), delta - _exact(g.delta)
     return found
+
+
+def _stops(size: int) -> set[int]:
+    """Return how many of `size` releases to convert: some even shares, and all or none but a few."""
+    few = {0, *(2**i for i in range(size.bit_length()))}
+    even = {round(i * size / _SPLITS) for i in range(_SPLITS + 1)}
+    return even | few | {size - i for i in few}
 
 
 def _least(splits: Sequence[Split], last: Guarantee, delta: Fraction) -> Fraction | None:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from dpmix.errors import DataError, PrivacyError
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.budget import Budget, check, covers, epsilon_at, in_words, remaining, total
+from dpmix.privacy.budget import Budget, check, covers, epsilon_at, in_words, remaining, total, zcdp
 
 __all__ = ["FORMAT", "START", "VERSION", "Account", "Book"]
 
@@ -70,10 +70,21 @@ class Account:
         if self.budget is not None and not covers(self.budget, after.spent):
             raise PrivacyError(
                 f"privacy.budget: {self.dataset} has a budget of {self.budget.in_words()}, of which "
-                f"{self.left_in_words()}; a release under {in_words(total([more]))} exceeds it, and nothing "
-                "was drawn or spent"
+                f"{self.left_in_words()}; a release under {in_words(total([more]))} "
+                f"{self._why_not(self.budget, more)}, and nothing was drawn or spent"
             )
         return after
+
+    def _why_not(self, budget: Budget, more: Guarantee) -> str:
+        """Say why a budget does not cover a release."""
+        if budget.rho is not None:
+            if zcdp(more) is None:
+                return "has no zCDP, which a budget of rho counts"
+            if total(self.spent).rho is None:
+                return "comes after one without zCDP, which a budget of rho counts"
+        elif not budget.delta and (more.delta or more.epsilon is None):
+            return "needs a budget with a delta"
+        return "exceeds it"
 
     def left_in_words(self) -> str:
         """Say what remains of the budget, such as "epsilon = 0.4 remains"."""
