@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import itertools
 import json
@@ -57,6 +58,13 @@ def made(
     prior: Any, n: int, epsilon: float, delta: float, calibration: Calibration = "certified"
 ) -> HellingerPosterior:
     return HellingerPosterior(prior=prior, n=n, epsilon=epsilon, delta=delta, calibration=calibration)
+
+
+def kept() -> Path:
+    """Return the folder of calibrations."""
+    found = cache.directory()
+    assert found is not None
+    return found
 
 
 def all_weights(law: Law) -> dict[oracle.Counts, list[int]]:
@@ -192,7 +200,7 @@ def test_expected_errors_are_those_of_the_methods() -> None:
 
 def test_calibrations_are_kept_on_disk_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = made((1.0, 1.0), 12, 0.8, 1e-8).certificate
-    (path,) = cache.directory().iterdir()
+    (path,) = kept().iterdir()
     stored = json.loads(path.read_text("utf-8"))
     assert stored["found"] == dataclasses.asdict(first)
     assert stored["key"]["tables"] == Posteriors((1.0, 1.0), 12).digest
@@ -205,20 +213,24 @@ def test_calibrations_are_kept_on_disk_and_found_again(monkeypatch: pytest.Monke
         made((1.0, 1.0 + 1e-15), 12, 0.8, 1e-8).describe()
 
 
-@pytest.mark.parametrize("damage", ["cut", "key", "tables", "delta", "number", "type"])
+@pytest.mark.parametrize("damage", ["scale", "epsilon", "cut", "key", "tables", "number", "type", "list"])
 def test_what_is_wrong_on_disk_is_not_believed(damage: str) -> None:
     family = neighbours(Posteriors((1.0, 1.0), 12))
     assert family is not None
     first = cache.calibrated(family, 0.8, 1e-8)
-    (path,) = cache.directory().iterdir()
+    folder = kept()
+    (path,) = folder.iterdir()
     stored = json.loads(path.read_text("utf-8"))
-    stored["found"]["exponent_scale"] = 3.0
+    if damage != "epsilon":
+        stored["found"]["exponent_scale"] = 3.0  # not private
     if damage == "key":
         stored["key"]["n"] = 11
     elif damage == "tables":
         stored["key"]["tables"] = "0" * 64
-    elif damage == "delta":
-        stored["found"]["delta"] = 1e-3
+    elif damage == "epsilon":
+        stored["found"]["epsilon"] = 0.1  # a claim that the law does not meet
+    elif damage == "list":
+        stored["found"] = []
     elif damage == "number":
         stored["found"]["gamma"] = -1.0
     elif damage == "type":
@@ -226,7 +238,7 @@ def test_what_is_wrong_on_disk_is_not_believed(damage: str) -> None:
     text = json.dumps(stored)
     path.write_text(text[:-20] if damage == "cut" else text, "utf-8")
     assert cache.calibrated(family, 0.8, 1e-8) == first
-    assert [p.name for p in cache.directory().iterdir()] == [path.name]
+    assert [p.name for p in folder.iterdir()] == [path.name]
     assert json.loads(path.read_text("utf-8"))["found"] == dataclasses.asdict(first)
 
 
@@ -234,6 +246,28 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch
     (tmp_path / "file").write_text("no folder", "utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert made((1.0, 1.0), 5, 0.8, 1e-8).certificate is not None
+
+
+def test_calibrations_are_kept_under_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kept() == tmp_path / "cache" / "dpmix" / "posterior"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert kept() == tmp_path / ".cache" / "dpmix" / "posterior"
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # a user without a home
+    assert cache.directory() is None
+    assert made((1.0, 1.0), 5, 0.8, 1e-8).certificate is not None
+    monkeypatch.setenv("DPMIX_CACHE_DIR", str(tmp_path / "own"))
+    assert kept() == tmp_path / "own" / "posterior"
+
+
+def test_several_processes_may_calibrate_at_once() -> None:
+    family = neighbours(Posteriors((1.0, 1.0), 12))
+    assert family is not None
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: cache.calibrated(family, 0.8, 1e-8), range(8)))
+    assert len(set(found)) == 1
+    (path,) = kept().iterdir()
+    assert json.loads(path.read_text("utf-8"))["found"] == dataclasses.asdict(found[0])
 
 
 def test_what_cannot_be_certified_is_refused() -> None:

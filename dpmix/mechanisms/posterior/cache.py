@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import secrets
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.mechanisms.posterior.certificate import Neighbours
-from dpmix.mechanisms.posterior.search import Certified, search
+from dpmix.mechanisms.posterior.search import Certified, search, verified
 from dpmix.posteriors.law import ROUNDING, weight_bits
 
 __all__ = ["calibrated", "directory"]
@@ -22,22 +21,27 @@ __all__ = ["calibrated", "directory"]
 _FORMAT = 1
 
 
-def directory() -> Path:
-    """Return the folder of calibrations: ``posterior`` in DPMIX_CACHE_DIR, or in the user's cache."""
+def directory() -> Path | None:
+    """Return the folder of calibrations: ``posterior`` in DPMIX_CACHE_DIR, or in the user's cache.
+
+    None where there is neither: relative paths are ignored, as XDG has it, and a user may have no home.
+    """
     own = os.environ.get("DPMIX_CACHE_DIR")
     if own:
         return Path(own) / "posterior"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "dpmix" / "posterior"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if not base.is_absolute():
+        base = Path(os.path.expanduser("~")) / ".cache"
+    return base / "dpmix" / "posterior" if base.is_absolute() else None
 
 
 def calibrated(family: Neighbours, epsilon: float, delta: float) -> Certified:
     """Return the certified calibration from disk, or search for it and keep it there.
 
-    What is on disk counts only where its key is the same to the last digit: number of records, prior,
-    epsilon, delta, the precision of weights and the digest of the tables that weights are computed from, so
-    that a certificate is always of the weights that are drawn from. Where there is no cache to be read or
-    written the search is repeated.
+    The disk only says where to look: the pair (gamma, scale) that is read there, under a key of number of
+    records, prior, epsilon, delta, precision of weights and tables, is certified again over all neighbouring
+    databases. So a certificate is always of the weights that are drawn from, whoever wrote the file and by
+    whatever version. Where there is no cache to be read or written, or it is wrong, the search is repeated.
 
     Raises
     ------
@@ -56,29 +60,30 @@ def calibrated(family: Neighbours, epsilon: float, delta: float) -> Certified:
         "tables": of.digest,
     }
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
-    path = directory() / f"{name}.json"
-    found = _read(path, key, epsilon, delta)
+    folder = directory()
+    if folder is None:
+        return search(family, epsilon, delta)
+    path = folder / f"{name}.json"
+    stored = _read(path, key)
+    found = None if stored is None else verified(family, *stored, epsilon, delta)
     if found is None:
         found = search(family, epsilon, delta)
         _write(path, key, found)
     return found
 
 
-def _read(path: Path, key: Mapping[str, Any], epsilon: float, delta: float) -> Certified | None:
-    """Return what a file holds under this key, None where it holds anything else."""
+def _read(path: Path, key: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """Return gamma, scale and actual epsilon of a file under this key, None where it holds anything else."""
     try:
         stored = json.loads(path.read_text("utf-8"))
         if stored["key"] != key:
             return None
-        values = {name: stored["found"][name] for name in stored["found"]}
-        found = Certified(**values)
+        gamma, scale, actual = (stored["found"][name] for name in ("gamma", "exponent_scale", "epsilon"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    numbers = (found.gamma, found.exponent_scale, found.epsilon, found.delta, found.error)
-    sound = all(isinstance(value, float) and math.isfinite(value) and value >= 0 for value in numbers)
-    if not sound or found.gamma == 0 or found.exponent_scale == 0 or not isinstance(found.pairs, int):
+    if not all(isinstance(value, float) for value in (gamma, scale, actual)):
         return None
-    return found if found.epsilon <= epsilon and found.delta <= delta else None
+    return gamma, scale, actual
 
 
 def _write(path: Path, key: Mapping[str, Any], found: Certified) -> None:

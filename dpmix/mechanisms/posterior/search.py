@@ -13,11 +13,12 @@ from dpmix.mechanisms.posterior.certificate import Neighbours
 from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.tables import Integers
 
-__all__ = ["SMALLEST_DELTA", "Certified", "certify", "search"]
+__all__ = ["SMALLEST_DELTA", "Certified", "certify", "search", "verified"]
 
 SMALLEST_DELTA = 1e-12
 _GAMMAS = np.ldexp(1.0, np.arange(-2, 8))  # in units of the theorem's
 _SCALES = (2.0**-8, 2.0**4)
+_LARGEST_GAMMA = 1e3
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -108,6 +109,34 @@ def search(family: Neighbours, epsilon: float, delta: float) -> Certified:
     raise PrivacyError(
         f"no calibration of method hellinger meets epsilon = {epsilon:g} and delta = {delta:g}"
     )
+
+
+def verified(
+    family: Neighbours, gamma: float, scale: float, actual: float, epsilon: float, delta: float
+) -> Certified | None:
+    """Return the certificate of what a search is said to have found, None where it does not hold.
+
+    Parameters
+    ----------
+    family : Neighbours
+        All pairs of databases.
+    gamma, scale : float
+        Of the law.
+    actual : float
+        What is said to be its epsilon at `delta`.
+    epsilon, delta : float
+        That it must meet.
+    """
+    sound = 0 < gamma < _LARGEST_GAMMA and _SCALES[0] <= scale <= _SCALES[1] and 0 <= actual <= epsilon
+    if not sound:
+        return None
+    law = Law(
+        family.posteriors, gamma, scale * epsilon / 2, weight_bits(epsilon, delta, family.posteriors.size)
+    )
+    found, _, error = family.certified(law, epsilon)
+    if found > delta or family.certified(law, actual)[0] > delta:
+        return None
+    return Certified(gamma, scale, actual, found, error, family.pairs)
 
 
 def certify(family: Neighbours, law: Law, epsilon: float, delta: float) -> Certified:
