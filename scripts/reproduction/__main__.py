@@ -1,4 +1,4 @@
-"""Make the figures of a paper from its specs: scripts/reproduce p1, and scripts/reproduce p2."""
+"""Make the figures of a paper from its specs: scripts/reproduce p1, p2 or p3."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reproduction.pool import compute
 __all__ = ["CELLS", "FIGURES", "cells_of", "main"]
 
 ROOT = Path(__file__).resolve().parents[2]
+_OF = {"sweeps": ("p1",), "replicates": ("p1",), "runs": ("p2", "p3"), "data": ("p2",)}
 
 
 def _positive(text: str) -> int:
@@ -40,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         "--sweeps", type=_positive, metavar="N", help="p1: sweeps of a chain, half of them burn-in"
     )
     parser.add_argument("--replicates", type=_positive, metavar="N", help="p1: data sets of Figures 2 and 10")
-    parser.add_argument("--runs", type=_positive, metavar="N", help="p2: runs of each kind and point")
+    parser.add_argument("--runs", type=_positive, metavar="N", help="p2, p3: runs of each kind and point")
     parser.add_argument(
         "--data",
         type=Path,
@@ -60,9 +61,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         if name not in known:
             parser.error(f"argument --only: {text} is none of {', '.join(known)}")
     options.figures = sorted(set(chosen), key=known.index)
-    for other, key in (("p2", "sweeps"), ("p2", "replicates"), ("p1", "runs"), ("p1", "data")):
-        if options.paper == other and getattr(options, key) is not None:
-            parser.error(f"argument --{key}: is not for {other}")
+    for key, papers_of in _OF.items():
+        if options.paper not in papers_of and getattr(options, key) is not None:
+            parser.error(f"argument --{key}: is not for {options.paper}")
     return options
 
 
@@ -74,7 +75,8 @@ def _size(options: argparse.Namespace) -> Any:
         return replace(size, sweeps=sweeps, replicates=options.replicates or size.replicates)
     if options.runs:
         runs = max(2, options.runs)  # one has no spread
-        size = replace(size, distances=runs, runs=runs, replicates=runs)
+        more = {"distances": runs, "replicates": runs} if options.paper == "p2" else {}
+        size = replace(size, runs=runs, **more)
     return size
 
 

@@ -18,9 +18,12 @@ from reproduction import (
     p2downstream,
     p2findings,
     p2utility,
+    p3figures,
+    p3findings,
     waiting,
 )
 from reproduction import p2cells as second
+from reproduction import p3cells as third
 from reproduction.cells import FULL, QUICK
 
 __all__ = ["CELLS", "FIGURES", "NOTES", "PAPERS", "Paper", "cells_of"]
@@ -33,6 +36,7 @@ NOTES = {
     "p1": "simulated data and noise; nothing here is private",
     "p2": "fig1 and table2: simulated data and noise, not private; table1 and table1_visits: public records, "
     "and what is measured of releases depends on them",
+    "p3": "counts that are made up, and releases drawn with seeds; nothing here is private",
 }
 
 
@@ -119,6 +123,17 @@ PAPERS = {
         draw={**p2convergence.DRAW, **p2utility.DRAW, **p2downstream.DRAW},
         findings=lambda results, size, folder, done: p2findings.text(results, size, done),
         prepare=_prepare_second,
+        beside=lambda folder, size: None,
+    ),
+    "p3": Paper(
+        about="Bun, Farina, Gaboardi and Liu, on released posteriors",
+        figures=("fig1", "fig2", "fig3", "larger"),
+        quick=third.QUICK,
+        full=third.FULL,
+        cells=lambda folder: p3figures.CELLS,
+        draw=p3figures.DRAW,
+        findings=lambda results, size, folder, done: p3findings.text(results, size, done),
+        prepare=lambda figures, folder, data: {},
         beside=lambda folder, size: None,
     ),
 }
