@@ -303,6 +303,32 @@ def calibrate(
 
 
 @app.command()
+def audit(
+    spec: Spec,
+    runs: Annotated[
+        int, typer.Option("--runs", min=200, metavar="N", help="Releases of each of two databases.")
+    ] = 10_000,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="That the lower bound holds.")
+    ] = 0.999,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    set_: Set = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Curator: bound from below what a mechanism gives away, by many releases of made-up neighbours."""
+    checked = _load(spec, set_)
+    from dpmix.api.audit import DisprovedError
+    from dpmix.api.audit import audit as run_audit
+
+    found = run_audit(checked, runs=runs, confidence=confidence, quiet=quiet)
+    _emit(json.dumps(found.to_json()) if as_json else found.to_text())
+    if not found.consistent:
+        raise DisprovedError(found)
+
+
+@app.command()
 def validate(
     spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
 ) -> None:

@@ -1,0 +1,255 @@
+"""`dpmix.audit`: an empirical lower bound on what a mechanism or synthesizer gives away, beside its claim."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dpmix.api.calibrate import mechanism_of
+from dpmix.api.synthesize import planned
+from dpmix.auditing import Subject, repeats_after_fork, subject_of_generator, subject_of_mechanism, try_out
+from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.conversions import rho_to_epsilon
+from dpmix.privacy.gaussian import gaussian_epsilon
+from dpmix.spec import RunSpec, load_spec
+
+__all__ = ["Audit", "DisprovedError", "audit"]
+
+RUNS = 10_000
+CONFIDENCE = 0.999
+_LEAST = 200
+_DELTA = 1e-3  # at which a guarantee of rho alone is audited
+_RECORDS = 20
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the releases of neighbouring databases show.
+
+    Parameters
+    ----------
+    kind : str
+        Of the mechanism or synthesizer.
+    claim : Guarantee
+        What it says of itself.
+    epsilon, delta : float
+        The claim as (epsilon, delta), in which terms it is audited.
+    bound : float
+        Epsilon at that delta is at least this, with the confidence.
+    confidence : float
+    runs : int
+        Releases of each of two databases.
+    records : int
+        Of each database.
+    neighbours, event : str
+        How the databases differ, and by what their releases were told apart.
+    counts : (int, int)
+        How often the event happened among `held` releases of either.
+    held : int
+        Releases that nothing was learnt from.
+    repeats : bool or None
+        Whether forked processes draw the same noise; None where it could not be tried.
+    """
+
+    kind: str
+    claim: Guarantee
+    epsilon: float
+    delta: float
+    bound: float
+    confidence: float
+    runs: int
+    records: int
+    neighbours: str
+    event: str
+    counts: tuple[int, int]
+    held: int
+    repeats: bool | None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether nothing found contradicts the claim."""
+        return self.bound <= self.epsilon and not self.repeats
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything for JSON."""
+        return {
+            "kind": self.kind,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.claim.rho,
+            "epsilon_lower_bound": self.bound,
+            "confidence": self.confidence,
+            "runs": self.runs,
+            "records": self.records,
+            "neighbours": self.neighbours,
+            "event": self.event,
+            "counts": list(self.counts),
+            "held_out": self.held,
+            "repeats_after_fork": self.repeats,
+            "consistent": self.consistent,
+        }
+
+    def to_text(self) -> str:
+        """Return the same for reading."""
+        stated = f"epsilon = {self.epsilon:.6g}" + (f", delta = {self.delta:.3g}" if self.delta else "")
+        databases = f"two databases of {_plural(self.records, 'record')}"
+        lines = [
+            f"{self.kind}: {self.runs:,} releases of each of {databases}",
+            f"  claimed      {stated}",
+            f"  observed     epsilon at least {self.bound:.4g} (confidence {self.confidence:g})",
+            f"  neighbours   {self.neighbours}",
+        ]
+        if self.held:
+            often = " and ".join(f"{count:,}" for count in self.counts)
+            lines.append(f"  event        {self.event}: {often} times in {self.held:,} held-out releases")
+        else:
+            lines.append("  event        none that told the releases apart")
+        told = {None: "could not be tried", True: "THE SAME in both", False: "differs, as it must"}
+        lines.append(f"  after fork   noise {told[self.repeats]}")
+        verdict = "nothing contradicts the claim" if self.consistent else "THE CLAIM IS DISPROVED"
+        return "\n".join([*lines, f"  verdict      {verdict}"])
+
+
+class DisprovedError(PrivacyError):
+    """The claim of a mechanism was disproved.
+
+    Attributes
+    ----------
+    found : Audit
+    """
+
+    def __init__(self, found: Audit) -> None:
+        self.found = found
+        reason = (
+            "forked processes draw the same noise"
+            if found.repeats
+            else f"epsilon is at least {found.bound:.4g}, not {found.epsilon:.4g}"
+        )
+        super().__init__(f"{found.kind}: the claim is disproved: {reason}")
+
+
+def audit(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    overrides: Sequence[str] = (),
+    *,
+    runs: int = RUNS,
+    confidence: float = CONFIDENCE,
+    progress: Callable[[int, int], None] | None = None,
+    quiet: bool = False,
+) -> Audit:
+    """Bound from below what the mechanism of a spec, or its synthesis, gives away.
+
+    Neighbouring databases are made of public bounds and categories; no confidential value is read, and of a
+    data file at most the number of records. Nothing is released, so that nothing is spent.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With a section ``mechanism`` or ``synthesis``; with both, the mechanism is audited.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    runs : int
+        Releases of each of two databases, at least 200.
+    confidence : float
+        That the bound holds, strictly between 0 and 1.
+    progress : callable, optional
+        Called with (releases drawn, releases in all).
+    quiet : bool
+        Show no progress.
+
+    Raises
+    ------
+    SpecError
+        When the spec lacks what is needed.
+    UsageError
+        When `runs` or `confidence` are out of range.
+    PrivacyError
+        When the guarantee cannot be met, or there is none.
+    """
+    if runs < _LEAST:
+        raise UsageError(f"--runs: {runs} are too few; give at least {_LEAST}")
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence: {confidence:g} must lie strictly between 0 and 1")
+    checked = load_spec(spec, overrides)
+    subject, records = _subject(checked)
+    epsilon, delta = _stated(subject.kind, subject.claim)
+    repeats = repeats_after_fork(subject)
+    with _bar(2 * runs, progress, quiet) as report:
+        trial = try_out(subject, runs, delta, confidence, report)
+    return Audit(
+        kind=subject.kind,
+        claim=subject.claim,
+        epsilon=epsilon,
+        delta=delta,
+        bound=trial.bound,
+        confidence=confidence,
+        runs=runs,
+        records=records,
+        neighbours=trial.pair.words,
+        event="" if trial.event is None else str(trial.event),
+        counts=trial.counts,
+        held=trial.runs,
+        repeats=repeats,
+    )
+
+
+def _subject(spec: RunSpec) -> tuple[Subject, int]:
+    if spec.mechanism is None:
+        if spec.synthesis is None:
+            raise SpecError("mechanism: missing; audit needs this section, or synthesis")
+        generator = planned(spec)
+        return subject_of_generator(generator), generator.n
+    mechanism = mechanism_of(spec)
+    names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
+    if names is None:
+        names = tuple(f"column {i + 1}" for i in range(max(1, len(mechanism.domain))))
+    local = mechanism.guarantee.trust == "local"
+    n = 1 if local else int(getattr(mechanism, "n", _RECORDS))
+    return subject_of_mechanism(mechanism, names, n), n
+
+
+def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:
+    """Return a guarantee as (epsilon, delta)."""
+    if claim.epsilon is not None and math.isfinite(claim.epsilon):
+        return claim.epsilon, claim.delta or 0.0
+    if claim.rho is None:
+        raise PrivacyError("mechanism: has no guarantee to audit")
+    if kind == "gaussian":
+        return gaussian_epsilon(math.sqrt(2 * claim.rho), _DELTA), _DELTA
+    return rho_to_epsilon(claim.rho, _DELTA), _DELTA
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+@contextmanager
+def _bar(
+    total: int, progress: Callable[[int, int], None] | None, quiet: bool
+) -> Iterator[Callable[[int], None]]:
+    import sys
+
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done = min(total, done + count)
+        if show is not None:
+            show(done, total)
+
+    show = progress
+    if progress is not None or quiet or not sys.stderr.isatty():
+        yield advance
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("releasing", total=total)
+        show = lambda at, _: bar.update(task, completed=at)  # noqa: E731
+        yield advance

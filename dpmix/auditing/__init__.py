@@ -1,0 +1,22 @@
+"""Empirical lower bounds on the privacy loss of a mechanism or synthesizer.
+
+Releases of two neighbouring databases are drawn many times over; an event that tells them apart is learnt
+from some of the draws, and its probabilities are bounded from the others. What comes out bounds epsilon from
+below: above the claim, it disproves it; below, it proves nothing.
+"""
+
+from dpmix.auditing.bound import Event, lower_bound
+from dpmix.auditing.inputs import Pair, Subject, subject_of_generator, subject_of_mechanism
+from dpmix.auditing.trial import Trial, repeats_after_fork, try_out
+
+__all__ = [
+    "Event",
+    "Pair",
+    "Subject",
+    "Trial",
+    "lower_bound",
+    "repeats_after_fork",
+    "subject_of_generator",
+    "subject_of_mechanism",
+    "try_out",
+]

@@ -1,0 +1,154 @@
+"""One audit: learn an event from some releases, bound its probabilities from others."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.auditing.bound import Event, learn_event, lower_bound
+from dpmix.auditing.inputs import Pair, Subject
+from dpmix.auditing.scores import fitted_scores
+
+__all__ = ["Trial", "repeats_after_fork", "try_out"]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int], None]
+
+_SEQUENCE = 16
+_HINT = 0.9  # confidence of what is looked for, not stated
+_PATIENCE = 120.0  # seconds
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What an audit found.
+
+    Parameters
+    ----------
+    bound : float
+        Lower bound on epsilon at `delta`, with the confidence asked for.
+    delta : float
+    pair : Pair
+        The neighbouring databases that were told apart best.
+    event : Event or None
+        By which; None where no event tells anything.
+    counts : (int, int)
+        How often it happened under the database where it is likelier, and under the other.
+    runs : int
+        Releases of each of the two in which it was counted.
+    """
+
+    bound: float
+    delta: float
+    pair: Pair
+    event: Event | None
+    counts: tuple[int, int]
+    runs: int
+
+
+def try_out(
+    subject: Subject, runs: int, delta: float, confidence: float, progress: Progress | None = None
+) -> Trial:
+    """Bound epsilon from below.
+
+    An eighth of the runs chooses among the pairs of databases, three eighths teach the event, and the other
+    half, which nothing was chosen by, gives the bound.
+
+    Parameters
+    ----------
+    subject : Subject
+    runs : int
+        Releases of each of two databases in all, at least 80.
+    delta : float
+        At which epsilon is bounded.
+    confidence : float
+        That the bound holds.
+    progress : callable, optional
+        Called with the number of releases drawn since the last call; 2 `runs` of them in all, about.
+    """
+
+    def draw(database: Floats, count: int) -> Floats:
+        parts, left = [], count
+        while left > 0:
+            size = min(left, subject.batch)
+            parts.append(subject.draw(database, size))
+            left -= size
+            if progress is not None:
+                progress(size)
+        return np.concatenate(parts)
+
+    held = runs // 2
+    first = max(20, runs // 8 // len(subject.pairs))
+    best: tuple[float, Pair, Floats, Floats] | None = None
+    for pair in subject.pairs:
+        one, other = draw(pair.one, first), draw(pair.other, first)
+        half = first // 2
+        scores = fitted_scores(one[:half], other[:half])
+        learnt = learn_event(scores, one[half:], other[half:], delta, _HINT)
+        gain = 0.0 if learnt is None else learnt[0]
+        if best is None or gain > best[0]:  # of equals the first, which is thought the worst
+            best = gain, pair, one, other
+    assert best is not None  # every subject has a pair
+    _, pair, one, other = best
+    more = max(20, runs - held - first * len(subject.pairs))
+    one = np.concatenate([one, draw(pair.one, more)])
+    other = np.concatenate([other, draw(pair.other, more)])
+    half = len(one) // 2
+    scores = fitted_scores(one[:half], other[:half])
+    learnt = learn_event(scores, one[half:], other[half:], delta, confidence)
+    if learnt is None or learnt[0] <= 0.0:
+        learnt = learn_event(scores, one[half:], other[half:], delta, _HINT)
+    if learnt is None or learnt[0] <= 0.0:
+        return Trial(0.0, delta, pair, None, (0, 0), 0)
+    event = learnt[1]
+    likely, other_one = (pair.one, pair.other) if event.first else (pair.other, pair.one)
+    counts = event.count(draw(likely, held)), event.count(draw(other_one, held))
+    bound = lower_bound(counts[0], held, counts[1], held, delta, confidence)
+    return Trial(bound, delta, pair, event, counts, held)
+
+
+def repeats_after_fork(subject: Subject) -> bool | None:
+    """Whether two processes forked from this one release the same sequence: noise that is used twice.
+
+    Returns
+    -------
+    bool or None
+        None where it cannot be told: releases are all alike in one process too, or none can be forked.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return None
+    database = subject.pairs[0].one
+    here = subject.draw(database, _SEQUENCE)  # whatever is set up at first use is set up before the fork
+    if len(np.unique(here, axis=0)) == 1:
+        return None
+    context = multiprocessing.get_context("fork")
+    found: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: these children draw, and end
+        for _ in range(2):
+            receiver, sender = context.Pipe(duplex=False)
+            child = context.Process(target=_draw_into, args=(sender, subject, database), daemon=True)
+            child.start()
+            sender.close()
+            try:
+                found.append(receiver.recv() if receiver.poll(_PATIENCE) else None)
+            except EOFError:
+                found.append(None)
+            if found[-1] is None:
+                child.kill()
+            child.join()
+            receiver.close()
+    if any(part is None for part in found):
+        return None
+    return bool(np.array_equal(found[0], found[1]))
+
+
+def _draw_into(sender: Any, subject: Subject, database: Floats) -> None:
+    sender.send(subject.draw(database, _SEQUENCE))
+    sender.close()
