@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 __all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "STYLES"]
-__all__ += ["captioned", "drawing", "drawing_at", "image", "page", "picture", "svg"]
+__all__ += ["captioned", "drawing", "drawing_at", "drawings", "image", "page", "picture", "svg"]
 
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#E2E2E2", "#222222"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -106,6 +106,15 @@ def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, figure.add_subplot()
+
+
+@contextmanager
+def drawings(size: tuple[float, float], columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give a figure of `size` inches in the pages' style, and several axes side by side."""
+    with rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, [figure.add_subplot(1, columns, place + 1) for place in range(columns)]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import maps, plots
+from dpmix.report import compositions, maps, plots
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, RHAT
@@ -29,6 +29,7 @@ def render(summary: Summary) -> str:
         _head(summary),
         _density(summary),
         _distribution(summary),
+        compositions.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),
@@ -50,7 +51,8 @@ def _head(summary: Summary) -> str:
         )
     return (
         "<h1>What the release says about the data</h1>\n"
-        f'<p class="lead">{escape(summary.provenance.guarantee)}</p>\n{box}\n{_tiles(summary)}'
+        f'<p class="lead">{escape(summary.provenance.guarantee)}</p>\n{compositions.lead(summary)}{box}\n'
+        f"{_tiles(summary)}"
     )
 
 
@@ -99,9 +101,14 @@ def _density(summary: Summary) -> str:
     several = "" not in summary.densities
     parts = []
     for name, density in summary.densities.items():
-        about = f" ({name}, its Hellinger distance from the prior {density.hellinger_from_prior:.2f})"
+        distance = density.hellinger_from_prior
+        apart = "" if distance is None else f", its Hellinger distance from the prior {distance:.2f}"
+        about = f" ({name}{apart})"
         caption = _density_caption(summary, name, about if several else "")
-        alt = "Posterior mean density with its band, and the prior density" + (f": {name}" if several else "")
+        prior = "" if density.prior is None else ", and the prior density"
+        alt = (
+            f"{summary.source.capitalize()} mean density with its band{prior}{f': {name}' if several else ''}"
+        )
         parts.append(captioned(plots.density_figure(summary, column=name), alt, caption))
     if summary.joint is not None:
         caption = (
@@ -115,9 +122,9 @@ def _density(summary: Summary) -> str:
 def _density_caption(summary: Summary, column: str, about: str) -> str:
     density, steps = summary.densities[column], shown(summary, column)
     caption = (
-        f"Density of a record{about}. The band holds {100 * summary.level:g}% of the posterior at each point "
-        f"by itself, from {summary.band_draws:,} draws of the random density; it does not hold the whole "
-        "curve with that probability."
+        f"Density of a record{about}. The band holds {100 * summary.level:g}% of the {summary.source} at "
+        f"each point by itself, from {summary.band_draws:,} draws of the random density; it does not hold "
+        "the whole curve with that probability."
     )
     if steps is not None:
         caption += f" {steps.sentence}"
@@ -143,11 +150,14 @@ def _distribution(summary: Summary) -> str:
             f"the posterior at each {'point' if found.is_numeric else 'category'} by itself, from "
             f"{summary.band_draws:,} draws of the random distribution."
         )
+        if summary.composition is not None:
+            caption = compositions.shares_caption(summary)
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
         parts.append(captioned(drawn, f"Posterior of the {what}{about}", caption))
-    return "<h2>Distribution of a record</h2>\n" + "\n".join(parts) if parts else ""
+    title = "Distribution of a record" if summary.composition is None else "Expected shares"
+    return f"<h2>{title}</h2>\n" + "\n".join(parts) if parts else ""
 
 
 def _clusters(summary: Summary) -> str:
@@ -215,6 +225,11 @@ def _meaning(summary: Summary) -> str:
         return (
             "None of these depends on how clusters are numbered. <b>mean</b> and <b>sd</b> are those of a "
             "record under the random density, <b>density[y]</b> is that density at y. "
+        )
+    if summary.composition is not None:
+        return (
+            "<b>alpha</b> are the parameters of the Dirichlet distribution of a record, <b>E[x]</b> the "
+            "expected shares, alpha over its sum. "
         )
     if summary.distributions:
         return (

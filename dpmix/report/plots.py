@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
 from dpmix.pages import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
+from dpmix.report.labels import plain
 from dpmix.report.released import shown
 from dpmix.store.atomic import write_bytes
 from dpmix.summary.families.base import Floats
@@ -22,7 +23,6 @@ from dpmix.summary.result import Summary
 
 _STRETCHES = 150
 _RANK_BINS = 20
-_LETTERS = 32
 MOST_BARS = 30
 
 
@@ -63,7 +63,8 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
     name = next(iter(summary.densities)) if column is None else column
     density = summary.densities[name]
     with drawing((7.2, 3.7)) as (figure, axes):
-        top = max(density.upper.max(), density.prior.max())
+        curves = [density.upper] if density.prior is None else [density.upper, density.prior]
+        top = max(float(curve.max()) for curve in curves)
         histogram: list[StepPatch] = []
         steps = shown(summary, name)
         if steps is not None:
@@ -73,8 +74,12 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
         band = axes.fill_between(
             density.grid, density.lower, density.upper, color=BLUE, alpha=0.25, lw=0, label=label
         )
-        (prior,) = axes.plot(density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
-        (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label="posterior mean")
+        prior: list[Line2D] = []
+        if density.prior is not None:
+            prior = axes.plot(
+                density.grid, density.prior, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior"
+            )
+        (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label=f"{summary.source} mean")
         baseline: list[Line2D] = []
         if density.baseline is not None:
             top = max(top, density.baseline.max())
@@ -82,10 +87,11 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
                 density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
             )
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
-        axes.set_xlabel(f"{name}, in the data's units" if name else "value, in the data's units")
+        units = "in the data's units" if summary.composition is None else "as a share"
+        axes.set_xlabel(f"{plain(name)}, {units}" if name else f"value, {units}")
         axes.set_ylabel("density")
         figure.legend(
-            handles=[mean, band, prior, *baseline, *histogram],
+            handles=[mean, band, *prior, *baseline, *histogram],
             loc="outside upper left",
             ncols=3 if baseline else 4,
             handlelength=1.8,
@@ -115,19 +121,18 @@ def distribution_figure(summary: Summary, column: str) -> Figure:
     chosen = np.sort(np.argsort(-found.mean, kind="stable")[:MOST_BARS])
     with drawing((7.2, 1.0 + 0.24 * chosen.size)) as (figure, axes):
         rows = np.arange(chosen.size)
-        bars = axes.barh(rows, found.mean[chosen], height=0.7, color=BLUE, alpha=0.45, label="posterior mean")
+        bars = axes.barh(
+            rows, found.mean[chosen], height=0.7, color=BLUE, alpha=0.45, label=f"{summary.source} mean"
+        )
         lines = axes.hlines(rows, found.lower[chosen], found.upper[chosen], color=INK, lw=1.4, label=label)
-        axes.set_yticks(rows, [_plain_text(found.at[place]) for place in chosen])
+        axes.set_yticks(rows, [plain(found.at[place]) for place in chosen])
         axes.set(xlim=(0.0, None), ylim=(chosen.size - 0.4, -0.6))
-        axes.set_xlabel(f"probability of each category{f' of {column}' if column else ''}")
+        of_category = f"probability of each category{f' of {column}' if column else ''}"
+        axes.set_xlabel(
+            of_category if summary.composition is None else "expected share E[x] of each component"
+        )
         figure.legend(handles=[bars, lines], loc="outside upper left", ncols=2)
     return figure
-
-
-def _plain_text(name: str) -> str:
-    """Shorten a category, and keep matplotlib from reading mathematics in it."""
-    short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
-    return short.replace("$", r"\$")
 
 
 def clusters_figure(summary: Summary) -> Figure:

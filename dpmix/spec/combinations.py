@@ -42,6 +42,8 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
         return problem
     if spec.model is None:
         return _without_model(mechanism, spec.sampler)
+    if spec.summary.truth is not None and spec.model.kind != "dirichlet":
+        return "summary.truth", f"is for the model dirichlet, and not for {spec.model.kind}; leave it out"
     if spec.model.kind != "mixture":
         return _parametric_problem(mechanism, spec)
     if spec.sampler.kind not in MIXTURE_SAMPLERS:

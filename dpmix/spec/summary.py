@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
-from dpmix.spec.fields import Integer, Number, Section, refusal, wrong
+from dpmix.spec.fields import Integer, Listed, Number, Positive, Section, refusal, wrong
 
 LARGEST_GRID = 10_000
 
@@ -60,6 +60,12 @@ class SummarySpec(Section):
     coclustering: StrictBool = Field(
         False,
         description="Whether to write out, for all pairs of records, the probability to share a cluster.",
+    )
+
+    truth: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] | None = Field(
+        None,
+        description="The alpha that simulated compositions were drawn with, for errors and coverage of the "
+        "model dirichlet.",
     )
 
     @model_validator(mode="after")

@@ -25,7 +25,9 @@ def write_summary(
     a group for each), `/joint` (with several columns: `columns` and the scalar `hellinger_from_prior`; with
     two the density `mean` over the grids `first` and `second`), `/distribution` of a model that has one
     (`mean`, `lower` and `upper` over `grid` or `category`, likewise a group for each of several columns),
-    `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
+    `/composition` of compositions (`censoring` and, where it was given, `truth`: figures over `component` and
+    scalars; `ellipsoid`: a group each for `alpha`, `mean` and `record`, with `centre`, `covariance`, `radius`
+    and `level`), `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
     (`estimate` over `obs`, scalars, a group `credible_ball`; `other` likewise for the other loss;
     `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/warnings` (`text` over
     `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN, and
@@ -84,6 +86,8 @@ def write_summary(
         )
     if content["clustering"] is not None:
         groups["clustering"] = _clustering(content["clustering"])
+    if "composition" in content:
+        groups["composition"] = _composition(content["composition"])
     if "joint" in content:
         groups["joint"] = _joint(content["joint"])
     if content["warnings"]:
@@ -93,11 +97,13 @@ def write_summary(
 
 def _density(density: Mapping[str, Any]) -> Node:
     names = ("grid", "mean", "lower", "upper", "prior")
-    curves = {name: Variable(("grid",), np.asarray(density[name])) for name in names}
+    curves = {
+        name: Variable(("grid",), np.asarray(density[name])) for name in names if density[name] is not None
+    }
     if "baseline" in density:
         curves["baseline"] = Variable(("grid",), np.asarray(density["baseline"]))
         curves["baseline_bandwidth"] = Variable((), np.asarray(density["baseline_bandwidth"]))
-    curves["hellinger_from_prior"] = Variable((), np.asarray(density["hellinger_from_prior"]))
+    curves["hellinger_from_prior"] = Variable((), _column([density["hellinger_from_prior"]])[0])
     return Node(variables=curves)
 
 
@@ -107,6 +113,26 @@ def _distribution(found: Mapping[str, Any]) -> Node:
     names = ("mean", "lower", "upper")
     curves = {name: Variable((dim,), np.asarray(found[name])) for name in names}
     return Node(variables={dim: Variable((dim,), place), **curves})
+
+
+def _composition(found: Mapping[str, Any]) -> Node:
+    names = Variable(("component",), np.asarray(found["components"]))
+    across = Variable(("component2",), np.asarray(found["components"]))
+
+    def figures(part: Mapping[str, Any]) -> Node:
+        kept = {"component": names}
+        for name, value in part.items():
+            number = _column([value])[0] if np.ndim(value) == 0 else np.asarray(value)
+            dims = ("component", "component2")[: np.ndim(number)]
+            kept |= {name: Variable(dims, np.asarray(number, dtype=np.float64))}
+            if len(dims) == 2:
+                kept["component2"] = across
+        return Node(variables=kept)
+
+    ellipsoids = {name: figures(part) for name, part in found["ellipsoid"].items()}
+    groups = {name: figures(found[name]) for name in ("censoring", "truth") if name in found}
+    attrs = {name: found[name] for name in ("method", "interpretation")}
+    return Node(attrs, groups={**groups, "ellipsoid": Node(groups=ellipsoids)})
 
 
 def _columns(of_columns: Mapping[str, Any], node: Callable[[Mapping[str, Any]], Node]) -> dict[str, Node]:

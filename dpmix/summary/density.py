@@ -35,9 +35,9 @@ class Density:
         Posterior mean, which is the posterior predictive density.
     lower, upper : float64 arrays (points,)
         Equal-tailed pointwise band of the random density.
-    prior : float64 array (points,)
-        Prior predictive density.
-    hellinger_from_prior : float
+    prior : float64 array (points,) or None
+        Prior predictive density, where the prior is not made of the release.
+    hellinger_from_prior : float or None
         Hellinger distance between `mean` and `prior` over the whole line.
     baseline : float64 array (points,), optional
         Deconvolution kernel density estimate (`dpmix.summary.deconvolution`), where it was asked for.
@@ -49,8 +49,8 @@ class Density:
     mean: Floats
     lower: Floats
     upper: Floats
-    prior: Floats
-    hellinger_from_prior: float
+    prior: Floats | None
+    hellinger_from_prior: float | None
     baseline: Floats | None = None
     baseline_bandwidth: float | None = None
 
@@ -135,6 +135,7 @@ def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> 
     series = {name: values for work in works for name, values in work.series.items()}
     if pairs is None or not isinstance(source, NormalInverseWishart):
         only = densities[""].hellinger_from_prior
+        assert only is not None  # a mixture's prior is proper
         return DensityPosterior(densities, only, bias, series, wanted.size * count)
     distance, bias = joint_distance(batches, source, generator(chains, 0, -1))
     joint = None

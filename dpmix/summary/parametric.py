@@ -7,11 +7,15 @@ import numpy as np
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
+from dpmix.summary import compositions
 from dpmix.summary.account import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.composition_remarks import composition_remarks
+from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
+from dpmix.summary.shares import Composition
 
 MOST_SHARES = 64
 """Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
@@ -27,12 +31,14 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     chains : NamedChains
         What `dpmix.store.chains_reader.read_chains` gives for a parametric model.
     options : SummarySpec
-        Its level; the rest is about mixtures.
+        Its level; for compositions the grid and the truth too.
 
     Raises
     ------
     DataError
         When the chains hold draws that are not finite.
+    SpecError
+        When the options are of another number of components than the compositions have.
     """
     series: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
@@ -51,10 +57,17 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
-    remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(None, 0.0, chains)
+    composition: Composition | None = None
+    densities: dict[str, Density] = {}
+    distance: float | None = None
+    if chains.attrs.get("model") == compositions.KIND:
+        composition, densities, distance = compositions.composition_of(chains, options)
+    remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
+    if composition is not None:
+        remarks += composition_remarks(composition, chains)
     return Summary(
         parameters=parameters,
-        densities={},
+        densities=densities,
         hellinger=None,
         n_clusters=None,
         clustering=None,
@@ -71,6 +84,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         provenance=provenance_of(chains),
         distributions=distributions,
+        composition=composition,
     )
 
 

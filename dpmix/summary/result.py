@@ -14,6 +14,7 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
+from dpmix.summary.shares import Composition
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class Summary:
     distributions : mapping of str to Distribution
         The random distribution of a record, by column, of a model that has one; under "" where there is only
         one column.
+    composition : Composition or None
+        What is reported of compositions alone.
     clustering : Clustering or None
         Partition of the records; None where no allocations were saved, as for every global release.
     acceptance : Acceptance
@@ -155,6 +158,7 @@ class Summary:
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
+    composition: Composition | None = None
 
     @property
     def density(self) -> Density:
@@ -166,6 +170,11 @@ class Summary:
             Of a model without densities.
         """
         return next(iter(self.densities.values()))
+
+    @property
+    def source(self) -> str:
+        """What the draws are of: "posterior", or "bootstrap"."""
+        return "bootstrap" if self.composition is not None and self.composition.is_bootstrap else "posterior"
 
     @property
     def warnings(self) -> list[str]:
@@ -190,12 +199,14 @@ class Summary:
         """Return what `to_json` does, with arrays as they are."""
         densities: dict[str, Any] = {name: _density(d) for name, d in self.densities.items()}
         distributions = {name: d.contents() for name, d in self.distributions.items()}
-        several, counts = bool(densities) and "" not in densities, self.n_clusters
+        counts = self.n_clusters
+        several = bool(densities) and "" not in densities and self.composition is None
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
             "density": _only(densities) or None,
             **({"joint": self._joint()} if several else {}),
             **({"distribution": _only(distributions)} if distributions else {}),
+            **({} if self.composition is None else {"composition": self.composition.contents()}),
             "n_clusters": None
             if counts is None
             else {"support": counts.support, "probability": counts.probability},

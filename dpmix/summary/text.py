@@ -17,6 +17,7 @@ _HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tai
 def headline(summary: Summary) -> str:
     """Return clusters, density, diagnostics, guarantee and warnings, in at most 96 columns."""
     lines = [*_clusters(summary), *_partition(summary), *_density(summary), *_distribution(summary)]
+    lines += _composition(summary)
     if summary.acceptance.mean is not None:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
@@ -37,6 +38,11 @@ def figure(value: float | None, form: str = ".4g") -> str:
 def rate(value: float | None) -> str:
     """Write a rate: three digits, or all of a large number."""
     return figure(value, ",.0f" if value is not None and value >= 100 else ".3g")
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, one that is next to nothing as such."""
+    return "<0.01%" if 0.0 < share < 1e-4 else f"{100 * share:.2g}%"
 
 
 def _clusters(summary: Summary) -> list[str]:
@@ -63,7 +69,8 @@ def _distribution(summary: Summary) -> list[str]:
             more = len(found.at) - len(first)
             rest = f", and {more} more" if more else ""
             about = f" of {name}" if name else ""
-            text = f"Categories{about}, with {100 * summary.level:g}% intervals: {listed}{rest}"
+            what = f"Categories{about}" if summary.composition is None else "Expected shares E[x]"
+            text = f"{what}, with {100 * summary.level:g}% {_intervals(summary)}: {listed}{rest}"
             lines += _wrapped(text, indent="  ")
     return lines
 
@@ -72,14 +79,52 @@ def _density(summary: Summary) -> list[str]:
     lines = []
     for name, density in summary.densities.items():
         peak = int(np.argmax(density.mean))
+        distance = density.hellinger_from_prior
+        apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
         lines.append(
             f"Density{f' of {name}' if name else ''}: highest at {density.grid[peak]:.4g} "
             f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
-            f"{density.upper[peak]:.3g}); Hellinger distance from the prior "
-            f"{density.hellinger_from_prior:.2f}"
+            f"{density.upper[peak]:.3g}){apart}"
         )
-    if summary.densities and "" not in summary.densities:
+    if summary.hellinger is not None and "" not in summary.densities:
         lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
+    return lines
+
+
+def _intervals(summary: Summary) -> str:
+    return "confidence intervals" if summary.source == "bootstrap" else "intervals"
+
+
+def _composition(summary: Summary) -> list[str]:
+    """Say what stands behind the figures of compositions, how many entries are censored, and the truth."""
+    found = summary.composition
+    if found is None:
+        return []
+    lines = []
+    if found.is_bootstrap:
+        lines += _wrapped(
+            "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are "
+            "confidence regions, and no prior is used.",
+            indent="  ",
+        )
+    censoring = found.censoring
+    first = np.argsort(-censoring.share, kind="stable")[:_CATEGORIES]
+    listed = ", ".join(f"{found.components[j]} {percent(censoring.share[j])}" for j in first)
+    lines += _wrapped(
+        f"Censored below {censoring.threshold:g}, under the fit: {percent(censoring.share.mean())} of all "
+        f"entries ({listed})",
+        indent="  ",
+    )
+    if found.truth is not None:
+        truth, level = found.truth, f"{100 * summary.level:g}%"
+        held = [("alpha", truth.covers_alpha), ("E[x]", truth.covers_mean)]
+        ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
+        lines += _wrapped(
+            f"Truth: the {level} ellipsoid {ellipsoids}; that of a record holds "
+            f"{100 * truth.record_coverage:.1f}% of records; mean squared error of alpha "
+            f"{truth.squared_error_alpha:.3g}, of E[x] {truth.squared_error_mean:.3g}",
+            indent="  ",
+        )
     return lines
 
 

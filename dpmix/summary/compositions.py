@@ -1,0 +1,262 @@
+"""What is reported of compositions beside their scalars: densities of the shares, ellipsoids, censoring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.special import betainc, betaln, digamma
+
+from dpmix.errors import DataError, SpecError
+from dpmix.spec.summary import SummarySpec
+from dpmix.store.chains_reader import ChainSet, NamedChains
+from dpmix.store.stored import Stored
+from dpmix.summary.density import BAND_DRAWS, Density, generator
+from dpmix.summary.families.base import Floats
+from dpmix.summary.grids import DEFAULT_POINTS, spread
+from dpmix.summary.hellinger import hellinger
+from dpmix.summary.shares import Censoring, Composition, Ellipsoid, Truth
+
+__all__ = ["KIND", "composition_of", "parameter_of"]
+
+KIND = "dirichlet"
+"""The model of compositions, as the spec's `model.kind`."""
+MOST_DENSITIES = 32
+"""Shares up to which the density of each is reported; of more, those of the largest mean."""
+_DISTANCE_DRAWS = 2_000
+_PRIOR_DRAWS = 4_000
+_CENSORED_DRAWS = 1_000
+_NODES = np.linspace(-30.0, 30.0, 1_201)  # in log(x / (1 - x))
+_COVERAGE_DRAWS = 200_000
+_PRIOR, _TRUTH = -4, -5  # streams of the generators derived from the chains' seed
+_AT_ONCE = 1 << 22
+
+
+def parameter_of(chains: NamedChains, name: str) -> Stored:
+    """Return a parameter of the chains by name.
+
+    Raises
+    ------
+    DataError
+        When they hold none of that name.
+    """
+    for parameter in chains.parameters:
+        if parameter.name == name:
+            return parameter
+    raise DataError(f"the chains of a model {KIND} hold no {name}")
+
+
+def composition_of(
+    chains: NamedChains, options: SummarySpec
+) -> tuple[Composition, dict[str, Density], float | None]:
+    """Summarize what is peculiar to compositions.
+
+    Returns
+    -------
+    Composition
+        Ellipsoids, and what censoring does.
+    dict of str to Density
+        Predictive density of each share: Beta(alpha_j, A - alpha_j), A the sum of alpha, averaged over draws.
+    float or None
+        The largest of their distances from the prior's; None where the prior is made of the release.
+
+    Raises
+    ------
+    SpecError
+        When `summary.truth` or `summary.grid` is of another number of components.
+    DataError
+        When the chains do not hold what every method for compositions writes.
+    """
+    parameter = parameter_of(chains, "alpha")
+    names = tuple(str(name) for name in parameter.coords[parameter.dims[0]])
+    alpha = chains.read(parameter).reshape(-1, len(names))
+    means = alpha / alpha.sum(axis=1, keepdims=True)
+    records = np.stack([chains.read(p).ravel() for p in _records(chains, names)], axis=1)
+    ellipsoids = {
+        "alpha": Ellipsoid.of(alpha, options.level),
+        "mean": Ellipsoid.of(means, options.level, shares=True),
+        "record": Ellipsoid.of(records, options.level, shares=True),
+    }
+    found = Composition(
+        components=names,
+        sampler=str((chains.spec.get("sampler") or {}).get("kind")),
+        ellipsoids=ellipsoids,
+        censoring=_censoring(chains, alpha, options.level),
+        truth=_truth(chains, options, alpha, ellipsoids),
+    )
+    chosen = np.sort(np.argsort(-means.mean(axis=0), kind="stable")[:MOST_DENSITIES])
+    densities = _densities(chains, names, alpha, chosen.tolist(), options)
+    distances = [d.hellinger_from_prior for d in densities.values() if d.hellinger_from_prior is not None]
+    return found, densities, max(distances) if distances else None
+
+
+def _records(chains: NamedChains, names: Sequence[str]) -> list[Stored]:
+    """Return the parameters that hold a record drawn from the predictive, a share each."""
+    held = {p.column: p for p in chains.parameters if p.role == "draw" and p.title == "predictive"}
+    if set(held) != set(names):
+        raise DataError(f"the chains of a model {KIND} hold no predictive record of every share")
+    return [held[name] for name in names]
+
+
+def _densities(
+    chains: NamedChains,
+    names: Sequence[str],
+    alpha: Floats,
+    chosen: Sequence[int],
+    options: SummarySpec,
+) -> dict[str, Density]:
+    drawn = alpha[spread(len(alpha), BAND_DRAWS)]
+    few = alpha[spread(len(alpha), _DISTANCE_DRAWS)]
+    total, few_total = drawn.sum(axis=1), few.sum(axis=1)
+    tails = [0.5 * (1.0 - options.level), 0.5 * (1.0 + options.level)]
+    prior = _prior_draws(chains, len(names))
+    found = {}
+    for j in chosen:
+        grid = _grid(options, j, len(names))
+        mean, ends = np.empty(grid.size), np.empty((2, grid.size))
+        step = max(1, _AT_ONCE // len(drawn))
+        for start in range(0, grid.size, step):
+            part = slice(start, start + step)
+            at = _beta(grid[part], drawn[:, j], total - drawn[:, j])
+            mean[part], ends[:, part] = at.mean(axis=0), np.quantile(at, tails, axis=0)
+        prior_mean, distance = None, None
+        if prior is not None:
+            rest = prior.sum(axis=1) - prior[:, j]
+            prior_mean = _beta(grid, prior[:, j], rest).mean(axis=0)
+            distance = _distance((few[:, j], few_total - few[:, j]), (prior[:, j], rest))
+        found[names[j]] = Density(grid, mean, ends[0], ends[1], prior_mean, distance)
+    return found
+
+
+def _grid(options: SummarySpec, number: int, count: int) -> Floats:
+    """Return the grid of a share; points at 0 and 1, where densities may be infinite, are moved inside."""
+    asked = options.grids()
+    if len(asked) not in (0, 1, count):
+        raise SpecError(
+            f"summary.grid: has {len(asked)} grids, and the compositions have {count} components: give one "
+            "[lo, hi, points] for each, or one for all"
+        )
+    lo, hi, points = (0.0, 1.0, DEFAULT_POINTS) if not asked else asked[number if len(asked) > 1 else 0]
+    grid = np.linspace(lo, hi, points)
+    half = 0.5 * min(grid[1] - grid[0], 1.0)
+    grid[np.abs(grid) <= 1e-9], grid[np.abs(grid - 1.0) <= 1e-9] = half, 1.0 - half
+    return grid
+
+
+def _beta(grid: Floats, a: Floats, b: Floats) -> Floats:
+    """Return densities of Beta(a, b), shape (draws, points); zero outside (0, 1)."""
+    inside = (grid > 0.0) & (grid < 1.0)
+    x = np.where(inside, grid, 0.5)
+    logs = np.outer(a - 1.0, np.log(x)) + np.outer(b - 1.0, np.log1p(-x)) - betaln(a, b)[:, None]
+    return np.asarray(np.exp(logs) * inside)
+
+
+def _distance(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> float:
+    """Return the Hellinger distance of two averages of beta densities, over log(x / (1 - x))."""
+    below, above = -np.logaddexp(0.0, -_NODES), -np.logaddexp(0.0, _NODES)
+    curves = [
+        np.exp(np.outer(a, below) + np.outer(b, above) - betaln(a, b)[:, None]).mean(axis=0)
+        for a, b in (first, second)
+    ]
+    return hellinger(_NODES, *curves)
+
+
+def _prior_draws(chains: ChainSet, d: int) -> Floats | None:
+    """Draw alpha from the prior; None where it is made of the release, or the method has none."""
+    spec = chains.spec
+    prior = (spec.get("model") or {}).get("prior")
+    if (spec.get("sampler") or {}).get("kind") == "bootstrap" or not isinstance(prior, Mapping):
+        return None
+    rng = generator(chains, 0, _PRIOR)
+    drawn = rng.gamma(float(prior["shape"]), 1.0 / float(prior["rate"]), (_PRIOR_DRAWS, d))
+    return np.maximum(drawn, 1e-12)
+
+
+def _censoring(chains: ChainSet, alpha: Floats, level: float) -> Censoring:
+    """Say how many entries are censored under the fit, and what that and the noise do to the means."""
+    mechanism = chains.mechanism
+    threshold = float(mechanism["threshold"])
+    some = alpha[spread(len(alpha), _CENSORED_DRAWS)]
+    rest = some.sum(axis=1, keepdims=True) - some
+    shares = betainc(some, rest, threshold)
+    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
+    mean, variance = censored_moments(some, threshold)
+    bias = np.maximum(mean - (digamma(some) - digamma(some.sum(axis=1, keepdims=True))), 0.0)
+    sizes, scales = mechanism["parts"], mechanism["scale"]
+    size, scale = max(zip(sizes, scales, strict=True))
+    lower, upper = np.quantile(shares, tails, axis=0)
+    scores, thresholds = mechanism.get("scores"), mechanism.get("thresholds") or []
+    whole = None
+    if scores is not None and threshold in thresholds:
+        noisy = sum(scores[: thresholds.index(threshold) + 1]) / sum(sizes)
+        whole = float(min(1.0, max(0.0, noisy)))
+    return Censoring(
+        threshold=threshold,
+        share=shares.mean(axis=0),
+        lower=lower,
+        upper=upper,
+        bias=bias.mean(axis=0),
+        noise_sd=np.sqrt(2.0) * float(scale),
+        sampling_sd=np.sqrt(variance.mean(axis=0) / float(size)),
+        uncensored_records=whole,
+    )
+
+
+def censored_moments(alpha: Floats, threshold: float) -> tuple[Floats, Floats]:
+    """Return mean and variance of log max(x_j, a) for x ~ Dirichlet(alpha), by quadrature.
+
+    With G(t) = Pr(log x_j > t): the mean is log a + integral of G over (log a, 0), and the second moment of
+    log max(x_j, a) - log a is 2 times that of (t - log a) G(t).
+
+    Parameters
+    ----------
+    alpha : ndarray, shape (draws, d)
+    threshold : float
+        a, between 0 and 1.
+
+    Returns
+    -------
+    mean, variance : ndarrays, shape (draws, d)
+    """
+    low = np.log(threshold)
+    # panels that halve towards 0, where few shares are
+    edges = low * np.concatenate([1.0 - np.arange(20) / 20.0, 0.05 * 0.5 ** np.arange(1, 12), [0.0]])
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    half = 0.5 * np.diff(edges)
+    t = (edges[:-1, None] + half[:, None] * (nodes + 1.0)).ravel()
+    w = (half[:, None] * weights).ravel()
+    a, b = alpha, alpha.sum(axis=1, keepdims=True) - alpha
+    first, second = np.zeros_like(alpha), np.zeros_like(alpha)
+    for point, weight in zip(t, w, strict=True):
+        # Pr(x > e^t) by the other tail, which keeps its digits
+        above = betainc(b, a, -np.expm1(point))
+        first += weight * above
+        second += weight * 2.0 * (point - low) * above
+    return low + first, np.maximum(second - first**2, 0.0)
+
+
+def _truth(
+    chains: ChainSet, options: SummarySpec, alpha: Floats, ellipsoids: Mapping[str, Ellipsoid]
+) -> Truth | None:
+    """Compare with the alpha of a simulation."""
+    if options.truth is None:
+        return None
+    truth = np.asarray(options.truth, dtype=np.float64)
+    d = alpha.shape[1]
+    if truth.size != d:
+        raise SpecError(f"summary.truth: has {truth.size} entries, but the compositions have {d} components")
+    mean = truth / truth.sum()
+    shares = alpha / alpha.sum(axis=1, keepdims=True)
+    rng = generator(chains, 0, _TRUTH)
+    inside = [
+        ellipsoids["record"].holds(rng.dirichlet(truth, _AT_ONCE // (8 * d) + 1))
+        for _ in range(max(1, _COVERAGE_DRAWS // (_AT_ONCE // (8 * d) + 1)))
+    ]
+    return Truth(
+        alpha=truth,
+        squared_error_alpha=float(((alpha - truth) ** 2).sum(axis=1).mean()),
+        squared_error_mean=float(((shares - mean) ** 2).sum(axis=1).mean()),
+        covers_alpha=bool(ellipsoids["alpha"].holds(truth[None])[0]),
+        covers_mean=bool(ellipsoids["mean"].holds(mean[None])[0]),
+        record_coverage=float(np.concatenate(inside).mean()),
+    )
