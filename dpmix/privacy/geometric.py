@@ -46,13 +46,9 @@ class GeometricNoise:
                 f"the scale of geometric noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
             )
 
-    @functools.cached_property
+    @property
     def _measurement(self) -> Any:
-        import opendp.prelude as dp  # half a second, and only real releases need it
-
-        dp.enable_features("contrib")
-        domain = dp.vector_domain(dp.atom_domain(T=int), size=self.size)
-        return dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=self.scale)
+        return _measurement(self.scale, self.size)
 
     @functools.cached_property
     def epsilon(self) -> float:
@@ -79,3 +75,13 @@ class GeometricNoise:
         success = -math.expm1(-1 / self.scale)
         both = rng.geometric(success, (2, values.size))
         return np.asarray(values + (both[0] - both[1]), dtype=np.float64)
+
+
+@functools.lru_cache(maxsize=64)
+def _measurement(scale: float, size: int) -> Any:
+    """Return the noise library's object, which takes a millisecond to make."""
+    import opendp.prelude as dp  # half a second, and only real releases need it
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=int), size=size)
+    return dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=scale)

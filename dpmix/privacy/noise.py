@@ -79,15 +79,9 @@ class AdditiveNoise:
         """The k of the grid 2^k that noise and values live on; a function of public quantities alone."""
         return math.frexp(min(self.scale, self.sensitivity))[1] - 1 - BITS
 
-    @functools.cached_property
+    @property
     def _measurement(self) -> Any:
-        import opendp.prelude as dp  # half a second, and only real releases need it
-
-        dp.enable_features("contrib")
-        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=self.block)
-        if self.kind == "laplace":
-            return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=self.scale, k=self.granularity)
-        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=self.scale, k=self.granularity)
+        return _measurement(self.kind, self.scale, self.granularity, self.block)
 
     def event(self) -> LaplaceEvent | GaussianEvent:
         """Return what replacing one record costs, by the privacy map of the object that adds the noise.
@@ -136,6 +130,18 @@ class AdditiveNoise:
         """Return the values with floating-point noise from a seeded generator: simulations only."""
         draw = rng.laplace if self.kind == "laplace" else rng.normal
         return np.asarray(values + draw(0.0, self.scale, values.shape), dtype=np.float64)
+
+
+@functools.lru_cache(maxsize=64)
+def _measurement(kind: Kind, scale: float, granularity: int, block: int) -> Any:
+    """Return the noise library's object, which takes a millisecond to make."""
+    import opendp.prelude as dp  # half a second, and only real releases need it
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=block)
+    if kind == "laplace":
+        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=granularity)
+    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=granularity)
 
 
 def calibrated(
