@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,16 +11,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import ConvergenceError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.simulate import true_labels
 from dpmix.spec.load import load_spec
 from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.chains_reader import Chains, NamedChains, read_chains
+from dpmix.store.h5 import Attribute
+from dpmix.store.posterior_summary import write_posterior_summary
+from dpmix.store.release import is_release, read_release
 from dpmix.store.summary import write_summary
 from dpmix.summary.compute import summarize_chains
 from dpmix.summary.guarantee import is_simulated
 from dpmix.summary.parametric import summarize_parametric
+from dpmix.summary.posterior_result import PosteriorSummary
 from dpmix.summary.result import Summary
 
 PathLike = str | os.PathLike[str]
@@ -48,15 +54,16 @@ def summarize(
     report: PathLike | None = None,
     require_convergence: bool = False,
     force: bool = False,
-) -> Summary:
-    """Merge chains files of one spec, and summarize their posterior.
+) -> Summary | PosteriorSummary:
+    """Merge chains files of one spec, and summarize their posterior; or summarize a released posterior.
 
     The same files always give the same summary, whatever their order.
 
     Parameters
     ----------
     chain_paths : path or sequence of path
-        Files of `dpmix fit`; several when chains were run by separate processes.
+        Files of `dpmix fit`; several when chains were run by separate processes. Or one release file of
+        kind `posterior`, which is a posterior already.
     output : path, optional
         Summary file to write (HDF5).
     overrides : sequence of str
@@ -70,7 +77,7 @@ def summarize(
 
     Returns
     -------
-    Summary
+    Summary or PosteriorSummary
         With `to_json()` and `to_text()`.
 
     Raises
@@ -97,6 +104,8 @@ def summarize(
         _check_target(target, paths, force=force)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise UsageError(f"the summary and the report cannot both be {targets[0]}")
+    if len(paths) == 1 and is_release(Path(paths[0])):
+        return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
     chains = read_chains([os.fspath(path) for path in paths])
     options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
     summary = (
@@ -127,6 +136,36 @@ def summarize(
         write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
     if require_convergence and summary.failures:
         raise NotConverged(summary)
+    return summary
+
+
+def _summarize_release(
+    path: Path, overrides: Sequence[str], output: PathLike | None, report: PathLike | None, *, force: bool
+) -> PosteriorSummary:
+    """Summarize a release file of kind posterior; see `summarize`."""
+    release = read_release(path)
+    if release.kind != "posterior":
+        raise DataError(
+            f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
+            "is; give what `dpmix fit` wrote"
+        )
+    from dpmix.summary.posterior import summarize_posterior  # late: compiled code
+
+    options = load_spec({"summary": {}}, overrides).summary
+    summary = summarize_posterior(release, float(options.level))
+    if output is not None:
+        attrs: dict[str, Attribute] = {
+            "guarantee": summary.guarantee,
+            "mechanism": json.dumps(release.mechanism, allow_nan=False),
+        }
+        numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
+        attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}
+        attrs |= {name: getattr(release, name) for name in ("private", "simulated")}
+        write_posterior_summary(Path(output), summary.to_json(), attrs, force=force)
+    if report is not None:
+        from dpmix.report.posterior import render_posterior  # late: matplotlib takes its time
+
+        write_bytes(Path(report), render_posterior(summary).encode("utf-8"), force=force)
     return summary
 
 

@@ -81,7 +81,6 @@ class Multinomial(ParametricModel):
         self.constants = {"n": release.n}
         self.attrs = {"prior": json.dumps(self.prior.tolist())}
         self.has_log_likelihood = self.listed is not None or self.known.law is None
-        self.noise = str(release.mechanism.get("noise", "laplace"))
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> MultinomialChain:
         """Return a chain at its start."""
@@ -132,7 +131,7 @@ class NoisyChain(MultinomialChain):
     def __init__(self, model: Multinomial, rng: Generator) -> None:
         known = model.known
         assert known.noisy is not None  # of the methods with noise
-        self._likelihood = NoisyCounts(known.noisy, NOISES[model.noise], known.scale)
+        self._likelihood = NoisyCounts(known.noisy, NOISES[known.noise], known.scale)
         self._prior = cell_prior(float(model.prior.sum()), model.prior)
         weights = rng.standard_gamma(model.prior + np.maximum(known.noisy, 0.0))
         counts = rng.multinomial(known.n, weights / weights.sum()).astype(np.int64)

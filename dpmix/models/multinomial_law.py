@@ -67,8 +67,8 @@ class Known:
         Of method hellinger.
     noisy : ndarray (1,) or (d,) or None
         Noisy counts of the other methods.
-    scale : float
-        Of their noise.
+    scale, noise : float, str
+        Of their noise, ``"laplace"`` or ``"geometric"``.
     """
 
     def __init__(self, release: Release) -> None:
@@ -79,6 +79,7 @@ class Known:
         self.law = law_of(mechanism) if mechanism["method"] == "hellinger" else None
         self.noisy: Floats | None = None
         self.scale = 0.0
+        self.noise = str(mechanism.get("noise", "laplace"))
         if self.law is not None:
             self.released = np.rint(self.released)
             return

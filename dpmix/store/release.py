@@ -115,6 +115,19 @@ def read_release(path: str | Path) -> Release:
     return release
 
 
+def is_release(path: str | Path) -> bool:
+    """Whether a file is a release file, going by its groups.
+
+    Raises
+    ------
+    DataError
+        When it is no HDF5 file that can be read.
+    """
+    with h5.reading(path) as root:
+        groups = root.names()[1]
+    return "release" in groups and "posterior" not in groups
+
+
 def _labels(
     path: str | Path, node: Node, mechanism: Mapping[str, Any], columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
