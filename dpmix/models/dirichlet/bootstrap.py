@@ -138,19 +138,21 @@ class Bootstrap(Composition):
 
 
 class BootstrapChain(ParametricChain):
-    """Independent draws of the estimate; `acceptance_rate` is 1 over the refits that each took."""
+    """Independent draws of the estimate; `acceptance_rate` is the share of refits so far that have one."""
 
     model: Bootstrap
 
     def __init__(self, model: Bootstrap, rng: Generator) -> None:
         self._refits = make_refits(model.parts)
         self._alpha = np.empty((1, model.components))
-        super().__init__(model, rng, {})
+        self._made = np.zeros(2)  # refits with an estimate, and all
+        super().__init__(model, rng, {"made": self._made})
 
     def sweep(self, count: int) -> None:
         """Do nothing: draws are independent."""
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw an estimate, and a record given it."""
-        self.moves += draw_refits(self._refits, self.rng, self._alpha, 1_000_000)
+        self._made += draw_refits(self._refits, self.rng, self._alpha, 1_000_000)
+        self.moves[:] = self._made
         self.model.write(row, out, self._alpha[0], self.rng)
