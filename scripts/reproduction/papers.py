@@ -20,10 +20,14 @@ from reproduction import (
     p2utility,
     p3figures,
     p3findings,
+    p5findings,
+    p5real,
+    p5simulated,
     waiting,
 )
 from reproduction import p2cells as second
 from reproduction import p3cells as third
+from reproduction import p5cells as fifth
 from reproduction.cells import FULL, QUICK
 
 __all__ = ["CELLS", "FIGURES", "NOTES", "PAPERS", "Paper", "cells_of"]
@@ -37,6 +41,8 @@ NOTES = {
     "p2": "fig1 and table2: simulated data and noise, not private; table1 and table1_visits: public records, "
     "and what is measured of releases depends on them",
     "p3": "counts that are made up, and releases drawn with seeds; nothing here is private",
+    "p5": "figures and tables: simulated data and noise, not private; anes, engel and incomes: public "
+    "records, and what is measured of releases depends on them",
 }
 
 
@@ -102,6 +108,16 @@ def _prepare_second(figures: list[str], folder: Path, data: Path) -> dict[str, s
     return {} if why is None else {"table1": why}
 
 
+def _fifth_cells(folder: Path) -> Cells:
+    placed = {data: (lambda size, make=make: make(size, folder)) for data, make in p5real.CELLS.items()}
+    return {**p5simulated.CELLS, **placed}
+
+
+def _prepare_fifth(figures: list[str], folder: Path, data: Path) -> dict[str, str]:
+    why = p5real.prepare(folder, data) if "incomes" in figures else None
+    return {} if why is None else {"incomes": why}
+
+
 PAPERS = {
     "p1": Paper(
         about="Beraha, Favaro and Rao (2024)",
@@ -134,6 +150,17 @@ PAPERS = {
         draw=p3figures.DRAW,
         findings=lambda results, size, folder, done: p3findings.text(results, size, done),
         prepare=lambda figures, folder, data: {},
+        beside=lambda folder, size: None,
+    ),
+    "p5": Paper(
+        about="Ju, Awan, Gong and Rao (2022)",
+        figures=(*p5simulated.CELLS, *p5real.CELLS),
+        quick=fifth.QUICK,
+        full=fifth.FULL,
+        cells=_fifth_cells,
+        draw={**p5simulated.DRAW, **p5real.DRAW},
+        findings=p5findings.text,
+        prepare=_prepare_fifth,
         beside=lambda folder, size: None,
     ),
 }

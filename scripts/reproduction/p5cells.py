@@ -1,0 +1,179 @@
+"""The cells of the paper on data augmentation: repeated releases at one epsilon, and their posteriors."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+import dpmix
+from dpmix.api.calibrate import mechanism_of
+from dpmix.data import load_data
+from dpmix.release import Release
+from dpmix.spec import load_spec
+from reproduction.cells import CONFIGS as P1
+from reproduction.cells import rounded, write
+
+__all__ = ["CONFIGS", "EPSILONS", "FULL", "LEVEL", "QUICK", "Cell", "Results", "Size"]
+
+CONFIGS = P1.parent
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+LEVEL = 0.9  # of the intervals of Table 1
+_NOISE = 20_221  # with the number of the run, the seed of the noise on a data set that is held fixed
+
+Floats = NDArray[np.float64]
+Results = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is computed.
+
+    Parameters
+    ----------
+    releases : int
+        Releases of one data set at each epsilon, of Figures 1 and 2.
+    replicates : int
+        Data sets at each epsilon, of Table 1.
+    real : int
+        Releases of the real data at each epsilon.
+    sweeps : int
+        Of each chain; half of them are burn-in.
+    """
+
+    releases: int
+    replicates: int
+    real: int
+    sweeps: int
+
+
+QUICK = Size(releases=20, replicates=100, real=2, sweeps=1_500)
+FULL = Size(releases=100, replicates=100, real=5, sweeps=10_000)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Repeated releases, and a chain given each.
+
+    Parameters
+    ----------
+    name : str
+        Unique, as ``fig1/eps0.1``.
+    spec : str
+        File in configs.
+    overrides : tuple of str
+        ``key=value`` each, as ``--set``.
+    job : str
+        ``"releases"``: of one data set, with other noise each time. ``"replicates"``: of a data set each.
+        ``"real"``: of confidential records, with noise that takes no seed.
+    runs : int
+        Their number.
+    sweeps : int
+        Of each chain; half of them are burn-in.
+    keep : tuple of str
+        Parameters of which means and intervals are kept.
+    """
+
+    name: str
+    spec: str
+    overrides: tuple[str, ...]
+    job: str
+    runs: int
+    sweeps: int
+    keep: tuple[str, ...]
+
+    def path(self, folder: Path) -> Path:
+        """Return the file of the result."""
+        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
+
+    def key(self) -> str:
+        """Digest of everything that the result depends on: the spec, its overrides and the version."""
+        text = json.dumps([(CONFIGS / self.spec).read_text(), asdict(self)])
+        return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
+        """Return the result that was computed with these settings, else None."""
+        try:
+            found = json.loads(self.path(folder).read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return dict(found) if found.get("key") == self.key() else None
+
+    def run(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Run everything; write the result to `folder` and return it.
+
+        Raises
+        ------
+        DpmixError
+            As the verbs of dpmix.
+        """
+        start = time.perf_counter()
+        rows, release = [], None
+        quiet = contextlib.redirect_stderr(io.StringIO())  # how many values were clamped
+        with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work, quiet:
+            for run in range(self.runs):
+                release = self._release(run)
+                rows.append(self._fitted(release, run, Path(work) / "chains.h5"))
+        assert release is not None  # at least one run
+        names = ("epsilon", "private", "simulated", "n", "mechanism")
+        result = {
+            "key": self.key(),
+            "name": self.name,
+            "spec": f"configs/{self.spec}",
+            "overrides": self.overrides,
+            "release": {name: getattr(release, name) for name in names},
+            "rows": rows,
+            "elapsed": time.perf_counter() - start,
+        }
+        target = self.path(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(target, json.dumps(rounded(result)))
+        return result
+
+    def _release(self, run: int) -> Release:
+        if self.job != "releases":
+            more = [f"data.seed={run + 1}"] if self.job == "replicates" else []
+            return dpmix.privatize(CONFIGS / self.spec, overrides=[*self.overrides, *more], quiet=True)
+        spec = load_spec(CONFIGS / self.spec, self.overrides)
+        data = load_data(spec)
+        assert data.simulated
+        mechanism = mechanism_of(spec, len(data.columns), len(data.values))
+        return mechanism.simulate(data.values, data.columns, np.random.default_rng((_NOISE, run)))[0]
+
+    def _fitted(self, release: Release, run: int, chains: Path) -> dict[str, Any]:
+        settings = [
+            *self.overrides,
+            f"sampler.iterations={self.sweeps}",
+            f"sampler.burn_in={self.sweeps // 2}",
+            "sampler.chains=1",
+            f"sampler.seed={run + 1}",
+        ]
+        path = CONFIGS / self.spec
+        done = dpmix.fit(path, release, chains, overrides=settings, jobs=1, force=True, quiet=True)
+        ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+        found: dict[str, Any] = {"seconds": done.seconds[0], "parameters": {}}
+        with h5py.File(chains) as file:
+            for name in self.keep:
+                draws: Floats = file[f"posterior/{name}"][0]
+                lower, upper = np.quantile(draws, ends, axis=0)
+                summary = {
+                    "mean": draws.mean(axis=0),
+                    "sd": draws.std(axis=0),
+                    "lower": lower,
+                    "upper": upper,
+                }
+                found["parameters"][name] = {key: value.tolist() for key, value in summary.items()}
+            rates: Floats = file["sample_stats/acceptance_rate"][0]
+        if np.isfinite(rates).all():
+            found["acceptance"] = {"mean": float(rates.mean()), "least": float(rates.min())}
+        return found
