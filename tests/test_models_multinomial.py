@@ -7,15 +7,19 @@ joint law are compared with 1e-5, 12 of them, those of chi-square tests with 1e-
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
+import yaml
 from scipy import integrate, stats
 
 import dpmix
+from dpmix import cli, exits
 from dpmix.api.predict import predict
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, SpecError
@@ -28,7 +32,7 @@ from dpmix.posteriors.tables import Posteriors
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from dpmix.spec.mechanism import PosteriorMechanism
-from dpmix.store.release import write_release
+from dpmix.store.release import read_release, write_release
 from tests.fits import assert_same
 from tests.oracles import posteriors as oracle
 from tests.oracles.mc import discrepancies
@@ -366,3 +370,92 @@ def test_many_records(counts: tuple[int, ...], epsilon: float) -> None:
     assert np.isfinite(draws["p"]).all() and (draws["count"].sum(axis=1) == sum(counts)).all()
     if epsilon == 0.8:
         assert (np.abs(np.median(draws["count"], axis=0) - counts) < 40).all()
+
+
+def run(*arguments: Any) -> int:
+    return exits.run(cli.app, [str(argument) for argument in arguments])
+
+
+def test_every_method_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "d.csv").write_text("x\n" + "no\n" * 13 + "yes\n" * 7, "utf-8")
+    for method in ("laplace", "geometric", "hellinger"):
+        section = {"kind": "posterior", "prior": [1, 1], "epsilon": 1.0, "method": method, "n": 20}
+        section |= {"delta": 1e-6} if method == "hellinger" else {}
+        data = {"path": "d.csv", "column": "x", "categories": ["no", "yes"]}
+        (tmp_path / "spec.yaml").write_text(yaml.dump({**SPEC, "data": data, "mechanism": section}), "utf-8")
+        options = ["--force", "--quiet"]
+        assert run("privatize", tmp_path / "spec.yaml", "-o", tmp_path / "r.h5", *options) == 0
+        fit = ["fit", tmp_path / "spec.yaml", "-o", tmp_path / "c.h5", "--release", tmp_path / "r.h5"]
+        assert run(*fit, "--dry-run", "--force") == 0
+        assert "given 2 parameters of a posterior of 20 records" in capsys.readouterr().out
+        assert run(*fit, *options) == 0
+        assert run("summarize", tmp_path / "c.h5", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert "p[no]" in found["parameters"] and found["acceptance"] == {"mean": None, "bound": None}
+        # the same release as a table, the mechanism stated
+        values = read_release(tmp_path / "r.h5").values[:, 0]
+        (tmp_path / "z.csv").write_text("z\n" + "".join(f"{value!r}\n" for value in values.tolist()), "utf-8")
+        stated = {**SPEC, "mechanism": section, "release": {"path": "z.csv"}}
+        (tmp_path / "stated.yaml").write_text(yaml.dump(stated), "utf-8")
+        assert run("fit", tmp_path / "stated.yaml", "-o", tmp_path / "s.h5", *options) == 0
+        with h5py.File(tmp_path / "c.h5") as one, h5py.File(tmp_path / "s.h5") as other:
+            pair = [file["posterior/count"][...] for file in (one, other)]
+        np.testing.assert_array_equal(*pair)
+
+
+def test_what_cannot_be_is_refused_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = {"kind": "posterior", "prior": [1, 1], "epsilon": 1.0, "method": "geometric", "n": 20}
+    spec = {**SPEC, "mechanism": section, "release": {"path": "z.csv"}}
+    (tmp_path / "spec.yaml").write_text(yaml.dump(spec), "utf-8")
+
+    def refused(values: str, *overrides: str) -> tuple[int, str]:
+        (tmp_path / "z.csv").write_text(f"z\n{values}\n", "utf-8")
+        sets = [part for override in overrides for part in ("--set", override)]
+        code = run("fit", tmp_path / "spec.yaml", "-o", tmp_path / "c.h5", *sets)
+        err = capsys.readouterr().err
+        assert err.startswith("dpmix: error: ") and err.count("\n") == 1, err
+        return code, err
+
+    of_twenty = "is not the prior plus counts of 20 records"
+    hellinger_too = ("mechanism.method=hellinger", "mechanism.delta=1e-6")
+    for values, overrides, code, text in (
+        ("0.5\n21.5", (), 3, of_twenty),  # a count below 0
+        ("5\n18", (), 3, of_twenty),  # a sum of 21
+        ("5\n16\n1", (), 3, "has not one number for each of the 2 entries of the prior"),
+        ("5.5\n16.5", hellinger_too, 3, "is not the prior plus whole counts, as method hellinger gives"),
+        ("5\nmany", (), 3, "is not a number"),
+        ("5\n17", ("mechanism.prior=[0, 1]",), 2, "mechanism.prior[0]: 0 must be greater than 0"),
+        ("5\n17", ("mechanism.prior=[-1, 1]",), 2, "mechanism.prior[0]: -1 must be greater than 0"),
+        ("5\n17", ("mechanism.method=hellinger", "mechanism.delta=0"), 2, "mechanism.delta: 0 must be"),
+        ("5\n17", ("mechanism.method=hellinger",), 2, "mechanism.delta: missing beside epsilon"),
+        ("5\n17", ("mechanism.n=null",), 2, "mechanism.n: missing"),
+        ("5\n17", ("mechanism.n=0",), 2, "mechanism.n: 0 must be"),
+        ("5\n17", ("mechanism.calibration=theorem",), 2, "mechanism.calibration: is for method hellinger"),
+        ("5\n17", (*hellinger_too, "mechanism.epsilon=60"), 4, "mechanism.epsilon: method hellinger takes"),
+        ("5\n17", ("model.prior=[1, 2, 3]",), 2, "model.prior: has 3 entries, but the release is of 2"),
+        ("5\n17", ("model.prior=[1, 0]",), 2, "model.prior[1]: 0 must be greater than 0"),
+        ("5\n17\n1", ("mechanism.prior=[1, 1, 1]",), 3, "does not hold its noisy counts"),
+        ("5\n17", ("sampler.kind=neal8",), 2, "sampler.kind: neal8 is for mixtures, and not for multinomial"),
+    ):
+        found = refused(values, *overrides)
+        assert found[0] == code and text in found[1], found
+    assert not (tmp_path / "c.h5").exists()
+
+
+def test_a_file_that_describes_no_law_is_refused(tmp_path: Path) -> None:
+    for change, text in (
+        ({"bits": 0}, "mechanism does not state its bits"),
+        ({"bits": 5000}, "mechanism does not state its bits"),
+        ({"requested": {}}, "mechanism does not state the epsilon that was requested"),
+        ({"gamma": -1.0}, "mechanism does not state its gamma"),
+        ({"prior": [1.0, 0.0]}, "mechanism does not state its prior"),
+        ({"n": 13}, "values is not the prior plus counts of 13 records"),
+    ):
+        release = hellinger((1.0, 1.0), (3, 9))
+        release.mechanism.update(change)
+        write_release(tmp_path / "r.h5", release, force=True)
+        with pytest.raises(DataError) as caught:
+            dpmix.fit(SPEC, tmp_path / "r.h5", tmp_path / "c.h5", quiet=True)
+        assert text in str(caught.value)

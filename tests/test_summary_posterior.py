@@ -155,6 +155,11 @@ def test_summarize_takes_a_release_file(released: Path, capsys: pytest.CaptureFi
     assert run("summarize", released, "-o", folder / "s.h5") == 2  # never overwritten
     assert run("summarize", released, "-o", released, "--force") == 2
     assert isinstance(dpmix.summarize(released), PosteriorSummary)
+    capsys.readouterr()
+    assert run("summarize", released, "--require-convergence") == 2
+    assert "--require-convergence is about chains" in capsys.readouterr().err
+    assert run("summarize", released, "--set", "summary.grid=[0, 1, 5]") == 2
+    assert "takes summary.level alone" in capsys.readouterr().err
 
 
 def test_other_release_files_are_no_posteriors(released: Path) -> None:

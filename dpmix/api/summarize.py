@@ -83,7 +83,8 @@ def summarize(
     Raises
     ------
     UsageError
-        Without chains, with overrides of other sections than `summary`, or when an output exists.
+        Without chains, with overrides of other sections than `summary` (of a release, of other keys than its
+        level) or `require_convergence` of a release, or when an output exists.
     SpecError
         When an override is malformed.
     DataError
@@ -105,6 +106,8 @@ def summarize(
     if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise UsageError(f"the summary and the report cannot both be {targets[0]}")
     if len(paths) == 1 and is_release(Path(paths[0])):
+        if require_convergence:
+            raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
         return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
     chains = read_chains([os.fspath(path) for path in paths])
     options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
@@ -143,6 +146,10 @@ def _summarize_release(
     path: Path, overrides: Sequence[str], output: PathLike | None, report: PathLike | None, *, force: bool
 ) -> PosteriorSummary:
     """Summarize a release file of kind posterior; see `summarize`."""
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        if key != "summary.level":
+            raise UsageError(f"--set {key}: the summary of a released posterior takes summary.level alone")
     release = read_release(path)
     if release.kind != "posterior":
         raise DataError(

@@ -72,6 +72,7 @@ _STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
     "noisy_counts": lambda spec, columns, n: noisy_counts.stated(spec),
     "clamped_moments": lambda spec, columns, n: clamped_moments.stated(spec),
     "log_moments": lambda spec, columns, n: log_moments.stated(spec, n),
+    "posterior": lambda spec, columns, n: _stated_posterior(spec, n),
 }
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 """Kinds that release a statistic of the whole sample, of several columns together."""
@@ -170,7 +171,7 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         return {"kind": "none"}, Guarantee(None, None, None)
     if spec.kind not in _STATED:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
-    if spec.kind in STATISTICS:
+    if spec.kind in STATISTICS or spec.kind == "posterior":
         pass  # bounds, where there are any, are its own
     elif spec.kind not in _SEVERAL:
         _check_domain(spec, 1)
@@ -184,6 +185,15 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         "requested": {k: getattr(spec, k) for k in _KEYS if getattr(spec, k, None) is not None},
         "stated": True,
     } | own, guarantee
+
+
+def _stated_posterior(spec: Any, n: int | None) -> Stated:
+    """Describe a released posterior as its mechanism does; a certificate is sought, or found where it was."""
+    records = spec.n if n is None else n
+    if records is None:
+        raise SpecError("mechanism.n: missing; a posterior does not tell of how many records it is")
+    made = posterior.from_spec(spec, ("parameter",), records)
+    return made.describe(), made.guarantee
 
 
 def _additive(found: tuple[tuple[float, ...], Guarantee]) -> Stated:

@@ -329,8 +329,10 @@ class PosteriorMechanism(MechanismSection):
     method: Literal["hellinger", "laplace", "geometric"] = Field(
         "hellinger", description="Exponential mechanism on the Hellinger distance, or noise on the counts."
     )
-    calibration: Literal["certified", "theorem"] = Field(
-        "certified", description="Calibrate by the exact divergence of all neighbours, or by the theorem."
+    calibration: Literal["certified", "theorem"] | None = Field(
+        None,
+        description="Of method hellinger: by the exact divergence of all neighbours (certified, the "
+        "default), or by the theorem.",
     )
     sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
         None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
@@ -348,10 +350,12 @@ class PosteriorMechanism(MechanismSection):
                 raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
             if self.sensitivity is not None:
                 raise refusal("sensitivity", "is for method laplace or geometric; leave it out")
+            if self.calibration is None:
+                self.settle(calibration="certified")
             return self
         if self.delta is not None:
             raise refusal("delta", f"method {self.method} has none; leave it out, or use method: hellinger")
-        if "calibration" in self.model_fields_set:
+        if self.calibration is not None:
             raise refusal("calibration", f"is for method hellinger, and not for {self.method}; leave it out")
         if self.sensitivity == 1 and len(self.prior) > 2:
             raise refusal("sensitivity", "1 is for two categories, of which one count says all; use 2")

@@ -52,7 +52,7 @@ def from_spec(
     if spec.method == "hellinger":
         from dpmix.mechanisms.posterior.exponential import HellingerPosterior  # numba: half a second
 
-        assert spec.delta is not None  # the spec requires it
+        assert spec.delta is not None and spec.calibration is not None  # the spec requires or settles it
         return HellingerPosterior(
             prior=spec.prior,
             n=n,
