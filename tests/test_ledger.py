@@ -416,7 +416,7 @@ def test_what_is_no_whole_ledger_is_refused_and_left_alone(
 def test_a_ledger_with_any_byte_changed_is_refused_or_says_the_same(tmp_path: Path) -> None:
     rng, data, ledger = random.Random(2), TEXT.encode(), tmp_path / "ledger.json"
     refused = 0
-    for _ in range(300):
+    for _ in range(150):
         place = rng.randrange(len(data))
         cut = rng.random() < 0.3
         ledger.write_bytes(data[:place] + (b"" if cut else bytes([rng.randrange(256)])) + data[place + 1 :])
@@ -425,7 +425,7 @@ def test_a_ledger_with_any_byte_changed_is_refused_or_says_the_same(tmp_path: Pa
         except DataError as error:
             refused += 1
             assert len(str(error).splitlines()) == 1
-    assert refused > 250  # blanks between values may change
+    assert refused > 125  # blanks between values may change
 
 
 def test_a_ledger_that_was_put_back_or_removed_is_refused(data: Path, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ budgets = st.one_of(
 
 
 @given(budgets, st.lists(costs, max_size=8))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_what_is_said_to_remain_may_be_spent_and_no_more(budget: Budget, offers: list[Guarantee]) -> None:
     spent: list[Guarantee] = []
     for offer in offers:
@@ -131,7 +131,7 @@ def test_what_is_said_to_remain_may_be_spent_and_no_more(budget: Budget, offers:
 
 
 @given(st.lists(st.integers(1, 40), max_size=30))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_pure_sums_agree_with_decimal_arithmetic(tenths: list[int]) -> None:
     budget, spent, decimal = Budget(3.3, 0.0), [], Decimal(0)
     for tenth in tenths:

@@ -1,0 +1,215 @@
+"""Nothing of the confidential data leaves the curator, but for what a mechanism is meant to release.
+
+The confidential file has numbers of nine random digits, a person in a column that nobody asked for, and
+counts that are told from others. Release files (raw, and all that they decode to), messages and ledger are
+searched for these, for the file's path and for digests of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from dpmix.spec.available import available
+from tests.test_cli import outcome
+
+N = 331
+RNG = np.random.default_rng(7)
+Y = np.round(RNG.beta(2, 3, N), 9)
+X = np.round(RNG.beta(2, 2, N), 9)
+SHARES = np.round(RNG.dirichlet([2.0, 3.0, 4.0], N), 9)
+GROUP = np.where(np.arange(N) < 113, 1, 2)
+COUNTS = {int(c) for c in np.histogram(Y, np.linspace(0, 1, 6))[0] if c > 20} | {113, N - 113}
+PERSON = "Ada Quillfeather"
+
+ONE = {"columns": ["y"], "domain": [[0, 1]]}
+GROUPS = {"columns": ["group"], "categories": ["1", "2"]}
+MECHANISMS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("laplace", ONE, {"epsilon": 2}),
+    ("laplace", {"columns": ["y", "x"], "domain": [[0, 1], [0, 1]]}, {"rho": 1}),
+    ("gaussian", ONE, {"epsilon": 2, "delta": 1e-4}),
+    ("wavelet", ONE, {"epsilon": 2, "levels": 1}),
+    ("binomial", ONE, {"epsilon": 2, "trials": 9}),
+    ("smoothed_histogram", ONE, {"epsilon": 2, "bins": 5, "draws": 7}),
+    *(
+        ("perturbed_histogram", ONE, {"bins": 5, "noise": noise, "epsilon": 0.5} | more)
+        for noise, more in (("laplace", {}), ("geometric", {}), ("gaussian", {"delta": 1e-4}))
+    ),
+    ("noisy_counts", {"columns": ["group", "group2"]}, {"epsilon": 0.5, "levels": [2], "classes": 2}),
+    ("clamped_moments", {"columns": ["y", "x"]}, {"epsilon": 2, "bounds": [[0, 1], [0, 1]]}),
+    ("log_moments", {"columns": ["a", "b", "c"]}, {"epsilon": 2, "threshold": 0.01}),
+    ("log_moments", {"columns": ["a", "b", "c"]}, {"epsilon": 2, "thresholds": [0.1, 0.01], "split": 0.5}),
+    *(
+        ("posterior", GROUPS, {"epsilon": 1, "prior": [1, 1], "method": method} | more)
+        for method, more in (("hellinger", {"delta": 1e-4}), ("laplace", {}), ("geometric", {}))
+    ),
+]
+SYNTHESES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("pitman_yor", ONE, {"concentration": 1.0, "records": 3}),
+    ("dirichlet_multinomial", ONE, {"epsilon": 2, "records": 9, "bins": 5}),
+    ("dirichlet_multinomial", GROUPS, {"epsilon": 2, "records": 9}),
+    ("perturbed_histogram", ONE, {"epsilon": 0.5, "bins": 5}),
+    ("smoothed_histogram", ONE, {"epsilon": 0.5, "bins": 5, "records": 5}),
+]
+CASES = [("privatize", *case) for case in MECHANISMS] + [("synthesize", *case) for case in SYNTHESES]
+
+
+def test_every_kind_is_searched() -> None:
+    assert {kind for kind, _, _ in MECHANISMS} == {k for k in available("mechanism.kind") if k != "none"}
+    assert {kind for kind, _, _ in SYNTHESES} == set(available("synthesis.kind"))
+
+
+@pytest.fixture
+def confidential(tmp_path: Path) -> Path:
+    folder = tmp_path / "payroll_7731"
+    folder.mkdir()
+    rows = zip(Y, X, *SHARES.T, GROUP, GROUP, strict=True)
+    lines = ["y,x,a,b,c,group,group2,person", *(",".join(map(str, row)) + f",{PERSON}" for row in rows)]
+    path = folder / "secret_salaries.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def leaves(value: Any) -> Iterator[float]:
+    """Give every number of what JSON, or an HDF5 attribute, holds."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from leaves(each)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield float(value)
+
+
+def decoded(path: Path) -> tuple[str, list[float], list[float]]:
+    """Return all text of a release file, the numbers said of it, and its values."""
+    if path.suffix != ".h5":
+        account = Path(f"{path}.json").read_text()
+        text = path.read_text()
+        values = [float(cell) for line in text.split("\n")[1:] for cell in line.split(",") if cell]
+        return text + account, list(leaves(json.loads(account))), values
+    texts, said, values = [str(path.read_bytes())], [], []
+
+    def visit(name: str, node: Any) -> None:
+        texts.append(name)
+        for key, attribute in node.attrs.items():
+            if isinstance(attribute, (str, bytes)):
+                text = attribute.decode() if isinstance(attribute, bytes) else attribute
+                texts.append(f"{key} {text}")
+                said.extend(leaves(json.loads(text)) if text.startswith("{") else [])
+            elif np.asarray(attribute).dtype.kind in "iuf":
+                said.extend(np.asarray(attribute, dtype=float).ravel().tolist())
+        if isinstance(node, h5py.Dataset) and node.dtype.kind in "iuf":
+            values.extend(node[()].astype(float).ravel().tolist())
+        elif isinstance(node, h5py.Dataset):
+            texts.append(str(node[()]))
+
+    with h5py.File(path) as file:
+        visit("/", file)
+        file.visititems(visit)
+    return "\n".join(texts), said, values
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".csv"])
+@pytest.mark.parametrize(
+    ("verb", "kind", "columns", "own"), CASES, ids=[f"{i}-{c[1]}" for i, c in enumerate(CASES)]
+)
+def test_nothing_of_the_data_leaves(
+    verb: str,
+    kind: str,
+    columns: dict[str, Any],
+    own: dict[str, Any],
+    suffix: str,
+    confidential: Path,
+    tmp_path: Path,
+    capsys: Any,
+) -> None:
+    if verb == "privatize" and suffix == ".csv":
+        suffix = ".other.h5"  # once more, with other noise
+    section = {"privatize": "mechanism", "synthesize": "synthesis"}[verb]
+    spec, output, ledger = (tmp_path / name for name in ("spec.yaml", f"out{suffix}", "ledger.json"))
+    data = {"path": str(confidential), **columns}
+    spec.write_text(json.dumps({"data": data, section: {"kind": kind, **own}}))
+    code, out, err = outcome(capsys, verb, spec, "-o", output, "--ledger", ledger)
+    assert (code, out) == (0, ""), err
+    text, said, values = decoded(output)
+    book = json.loads(ledger.read_text())
+    raw = confidential.read_bytes()
+    digests = [hashlib.new(name, raw).hexdigest() for name in ("md5", "sha1", "sha256")]
+    for where, content in (("release", text), ("messages", err), ("ledger", ledger.read_text())):
+        for word in ("payroll_7731", "secret_salaries", "Ada", "Quill", "person", *digests):
+            assert word not in content, (where, word)
+        if kind != "pitman_yor" or where != "release":  # which publishes records verbatim
+            told = {number.lstrip("-0.") for number in re.findall(r"-?\d+\.\d{6,}", content)}
+            assert not told & {f"{y:.9f}".lstrip("0.") for y in (*Y, *X, *SHARES.ravel())}, where
+    for word in digests:
+        assert bytes.fromhex(word) not in output.read_bytes()
+    secrets = {*Y, *X, *SHARES.ravel()} | {v for a in (Y, X, *SHARES.T) for v in (a.sum(), a.mean(), a.std())}
+    # what an entry says of itself is no count: its number, and that of the entry it finishes
+    kept = [{k: v for k, v in e.items() if k not in ("number", "spend")} for e in book["entries"]]
+    for numbers in (said, list(leaves(kept))):
+        assert not secrets & set(numbers)
+        assert not COUNTS & set(numbers)
+    if kind != "pitman_yor":
+        assert not secrets & set(values)
+    words = re.findall(r"(?<![\d.])\d+(?![\d.])", err.replace(str(tmp_path), ""))
+    assert not COUNTS & {int(word) for word in words}
+
+
+def test_the_search_finds_what_is_planted(confidential: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "r.h5", "w") as file:
+        file["release/values"] = np.array([[0.5], [Y[3]]])
+        file["release"].attrs["mechanism"] = json.dumps({"kind": "x", "counts": [113, 4]})
+        file["release"].attrs["source"] = str(confidential)
+    text, said, values = decoded(tmp_path / "r.h5")
+    assert "secret_salaries" in text and 113.0 in said and Y[3] in values
+
+
+BAD = {
+    "text in place of a number": ("y", PERSON),
+    "nothing": ("y", ""),
+    "an infinite number": ("y", "inf"),
+    "a category that is not public": ("group", PERSON),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+@pytest.mark.parametrize("command", ["privatize", "synthesize", "compare", "calibrate"])
+def test_messages_about_malformed_data_show_no_values(
+    fault: str, command: str, confidential: Path, tmp_path: Path, capsys: Any
+) -> None:
+    column, cell = BAD[fault]
+    lines = confidential.read_text().split("\n")
+    cells = lines[40].split(",")
+    cells[lines[0].split(",").index(column)] = cell
+    lines[40] = ",".join(cells)
+    confidential.write_text("\n".join(lines))
+    public = ONE if column == "y" else GROUPS
+    own = {"kind": "laplace", "epsilon": 1} if column == "y" else {"kind": "posterior", "prior": [1, 1]}
+    if column != "y":
+        own |= {"epsilon": 1, "method": "laplace"}
+    sections = {"data": {"path": str(confidential), **public}, "mechanism": own}
+    synthesis = {"kind": "dirichlet_multinomial", "epsilon": 2, "records": 9}
+    if command != "privatize":
+        sections = {"data": sections["data"], "synthesis": synthesis}
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(json.dumps(sections))
+    arguments = {
+        "privatize": ("privatize", spec, "-o", tmp_path / "r.h5"),
+        "synthesize": ("synthesize", spec, "-o", tmp_path / "r.csv"),
+        "compare": ("synthesize", spec, "--compare"),
+        "calibrate": ("calibrate", spec),
+    }[command]
+    code, out, err = outcome(capsys, *arguments)
+    assert (code, out) == (3, "") and "record 40" in err
+    for number in (Y[39], X[39], *SHARES[39]):
+        assert f"{number:.6f}"[:7] not in err
+    assert "Ada" not in err and "inf" not in err.replace("confidential", "").replace("infinite", "")
