@@ -1,0 +1,252 @@
+"""Data augmentation for compositions: exact draws of alpha together with a latent database.
+
+A sweep offers new compositions to a block of records in turn (`dpmix.models.dirichlet.law`), or single ones
+to all records of a part (soma); moves alpha given the database by slice sampling
+(`dpmix.models.dirichlet.alpha`); and, with `sampler.joint`, where the noise is not small beside the spread of
+the means, moves alpha and the database together (`dpmix.models.dirichlet.joint`).
+
+Given the database, alpha is known to about 1/sqrt(n); given the release, to less where there is more noise:
+without joint moves it takes as many sweeps as the variances are apart. With them, blocks of a fraction of the
+records do: all that the release tells of alpha are sums, which every move changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix._jit import njit
+from dpmix.models.augmentation import (
+    REFRESH,
+    Tally,
+    default_offers,
+    log_release,
+    sweep_offers,
+)
+from dpmix.models.base import ParametricChain
+from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.frame import Composition, Part, acceptance_bound, used_parts
+from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
+from dpmix.models.dirichlet.law import CensoredLogs, draw_logs, make_shapes, set_shapes, sweep_logs
+from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
+from dpmix.models.dirichlet.start import matched, start_alpha
+from dpmix.release import Release
+from dpmix.spec.run import RunSpec
+
+__all__ = ["Augmented", "Compositions", "build"]
+
+Floats = NDArray[np.float64]
+
+REPEATS = 4  # slice updates of alpha given the database in a sweep
+SHARE = 4  # a sweep updates one record in so many
+FEWEST = 64  # but so many at least
+
+
+class Compositions(NamedTuple):
+    """What is known.
+
+    released (parts, d): noisy sums of log max(x, a); rate (parts,): 1 over the scale of the noise on these;
+    starts (parts + 1,): the first record of each part, and n; floor: log a; and the prior.
+    """
+
+    released: Any
+    rate: Any
+    starts: Any
+    floor: float
+    prior: AlphaPrior
+
+
+class Plan(NamedTuple):
+    """What a sweep does: block (parts,), how many records it updates, or offers it makes; soma; joint."""
+
+    block: Any
+    soma: bool
+    joint: bool
+
+
+def build(spec: RunSpec, release: Release) -> Augmented:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    parts = used_parts(spec, release)
+    offers = None
+    if spec.sampler.algorithm == "soma":
+        offers = spec.sampler.offers or 0
+    return Augmented(release, parts, prior_of(spec, release), offers, spec.sampler.joint)
+
+
+class Augmented(Composition):
+    """Compositions given noisy log moments, by data augmentation.
+
+    Parameters
+    ----------
+    release : Release
+    parts : list of Part
+        Those that the likelihood is of.
+    prior : AlphaPrior
+    offers : int or None
+        Offers of one record to all in a sweep (0: as many as records, up to a million weights); None offers
+        records one of their own each.
+    joint : bool
+        Whether alpha and the database are also moved together, where that pays.
+    """
+
+    def __init__(
+        self, release: Release, parts: list[Part], prior: AlphaPrior, offers: int | None, joint: bool
+    ) -> None:
+        super().__init__(release)
+        self.parts, self.prior = parts, prior
+        sizes = np.array([part.size for part in parts])
+        self.law = Compositions(
+            np.array([part.released * part.size for part in parts]),
+            np.array([1.0 / (part.scale * part.size) for part in parts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            math.log(parts[0].threshold),
+            prior,
+        )
+        if offers is None:
+            block = np.maximum(-(-sizes // SHARE), np.minimum(sizes, FEWEST))
+        else:
+            whole = offers or default_offers(int(sizes.sum()))
+            block = np.maximum(1, np.rint(whole * sizes / sizes.sum()).astype(np.int64))
+        self.plan = Plan(block, offers is not None, joint)
+        self.acceptance_bound = acceptance_bound(parts)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> AugmentedChain:
+        """Return a chain at a start drawn about the release."""
+        return AugmentedChain(self, rng)
+
+
+class AugmentedChain(ParametricChain):
+    """A chain over alpha and a latent database."""
+
+    model: Augmented
+
+    def __init__(self, model: Augmented, rng: Generator) -> None:
+        law = model.law
+        d, n = law.released.shape[1], int(law.starts[-1])
+        shapes = make_shapes(d)
+        shapes.alpha[:], means = start_alpha(rng, model.parts)
+        set_shapes(shapes)
+        records = np.empty((d, n))
+        draw_logs(rng, shapes, records, n)
+        for part, mean in enumerate(means):
+            own = records[:, law.starts[part] : law.starts[part + 1]]
+            own[:] = matched(own, mean, law.floor)
+        root = np.empty((d, d))
+        whiten(shapes.alpha, n, model.prior, root)
+        self.shapes, self.records = shapes, records
+        self.sums, self.learnt = np.zeros_like(law.released), make_learnt(shapes.alpha, root)
+        self.root = root
+        self.place = np.zeros(1 + len(model.parts), dtype=np.int64)  # sweeps done; next records of parts
+        self._spare = make_room(n, d)
+        self._scratch = np.empty(d), np.empty(d), np.empty(d), np.empty(n if model.plan.soma else 0)
+        state = {
+            "alpha": shapes.alpha,
+            "records": records,
+            "sums": self.sums,
+            "root": root,
+            "place": self.place,
+        }
+        state |= {f"learnt_{name}": getattr(self.learnt, name) for name in Learnt._fields}
+        super().__init__(model, rng, state)
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records and alpha; the moves of alpha learn in burn-in alone."""
+        run_sweeps(
+            self.model.law,
+            self.model.plan,
+            self.rng,
+            self.shapes,
+            self.records,
+            self.sums,
+            self.learnt,
+            self.root,
+            self.place,
+            self._spare,
+            self._scratch,
+            self.moves,
+            self.burning_in,
+            count,
+        )
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write alpha, and draw a record."""
+        self.model.write(row, out, self.shapes.alpha, self.rng)
+
+
+@njit
+def _part(law, part):
+    """Return what is known of one part."""
+    return CensoredLogs(law.released[part], law.rate[part], law.floor)
+
+
+@njit
+def _update_block(law, plan, part, rng, shapes, records, sums, place, scratch, moves):
+    """Update the next records of a part, around its end."""
+    known = _part(law, part)
+    first, last = law.starts[part], law.starts[part + 1]
+    if plan.soma:
+        offer, offered, own, weights = scratch
+        level = np.empty(2)
+        level[0] = log_release(known, sums[part])
+        tally = Tally(sums[part], offered, own, level)
+        sweep_offers(
+            known,
+            rng,
+            shapes,
+            records[:, first:last].T,
+            tally,
+            offer,
+            weights[: last - first],
+            moves,
+            plan.block[part],
+        )
+        return
+    start = first + place[1 + part]
+    stop = start + plan.block[part]
+    sweep_logs(known, rng, shapes, records[:, start : min(stop, last)], sums[part], moves)
+    if stop > last:
+        stop = first + stop - last
+        sweep_logs(known, rng, shapes, records[:, first:stop], sums[part], moves)
+    place[1 + part] = stop - first
+
+
+@njit
+def _sum_up(law, part, records, sums):
+    """Take the sums (parts, d) of a part from scratch."""
+    for j in range(len(records)):
+        total = 0.0
+        for i in range(law.starts[part], law.starts[part + 1]):
+            total += max(records[j, i], law.floor)
+        sums[part, j] = total
+
+
+@njit
+def run_sweeps(
+    law, plan, rng, shapes, records, sums, learnt, root, place, room, scratch, moves, learning, count
+):
+    """Do `count` sweeps."""
+    d, n = records.shape
+    totals = np.empty(d)
+    set_shapes(shapes)
+    for _ in range(count):
+        if place[0] % REFRESH == 0:
+            for part in range(len(sums)):
+                _sum_up(law, part, records, sums)
+        place[0] += 1
+        for part in range(len(sums)):
+            _update_block(law, plan, part, rng, shapes, records, sums, place, scratch, moves)
+        for j in range(d):
+            totals[j] = records[j].sum()
+        slice_alpha(rng, shapes.alpha, n, totals, law.prior, root, REPEATS)
+        if plan.joint:
+            move_jointly(rng, law, learnt, room, shapes.alpha, records, sums)
+        set_shapes(shapes)
+        if learning:
+            learn(learnt, shapes.alpha)
+            whiten(np.exp(learnt.centre), n, law.prior, root)

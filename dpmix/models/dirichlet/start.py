@@ -1,0 +1,93 @@
+"""Where chains over alpha and a latent database start: about what the release says."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.models.dirichlet.frame import Part
+from dpmix.models.dirichlet.mle import dirichlet_mle, in_range
+
+__all__ = ["matched", "start_alpha"]
+
+Floats = NDArray[np.float64]
+
+_TRIES = 100
+_STEPS = 40
+_BIGGEST = 1e6
+
+
+def start_alpha(rng: Generator, parts: list[Part]) -> tuple[Floats, list[Floats]]:
+    """Return an alpha (d,), and for each part means of log max(x, a), (d,), for a database to have.
+
+    The means are the released ones less noise, and alpha their maximum likelihood estimate, where noise is
+    found that leaves them possible; else both are drawn about what is possible.
+    """
+    means = [_possible(rng, part) for part in parts]
+    sizes = np.array([part.size for part in parts], dtype=np.float64)
+    alpha = np.ones(len(parts[0].released))
+    dirichlet_mle(np.average(means, axis=0, weights=sizes), alpha)
+    return np.clip(alpha, 1e-3, _BIGGEST), means
+
+
+def _possible(rng: Generator, part: Part) -> Floats:
+    """Return released means less noise, made possible by taking more noise away, or else by force."""
+    low = np.log(part.threshold)
+    for _ in range(_TRIES):
+        means = part.released - rng.laplace(0.0, part.scale, len(part.released))
+        if (means > low).all() and in_range(means):
+            return means
+    means = np.clip(part.released, 0.9 * low, -1e-3)
+    while not in_range(means):
+        means = np.maximum(means - 0.1, low + np.log1p(-0.5 / len(means)))
+        if (means <= low + 1e-9).any():
+            break
+    excess = np.log(np.exp(means).sum())
+    return means if in_range(means) else means - excess - 0.05
+
+
+def _turned(logs: Floats, turn: Floats) -> Floats:
+    """Return the logs (d, n) of x_j^b e^(c_j), made to sum to one; turn (d,): c_1, .., c_(d-1), log b."""
+    moved = np.exp(turn[-1]) * logs
+    moved[:-1] += turn[:-1, None]
+    return np.asarray(moved - np.logaddexp.reduce(moved, axis=0))
+
+
+def _censored_means(logs: Floats, floor: float, turn: Floats) -> Floats:
+    """Return the means (d,) of max(log x, floor) over the records that `turn` makes."""
+    return np.asarray(np.maximum(_turned(logs, turn), floor).mean(axis=1))
+
+
+def matched(logs: Floats, means: Floats, floor: float) -> Floats:
+    """Return log compositions (d, n) turned so that means of max(log x, floor) are `means`, or come close.
+
+    Records x become x_j^b e^(c_j), made to sum to one, by Newton's method: where there is hardly any noise,
+    no sweep of the records would get there.
+    """
+    d = len(means)
+    turn = np.zeros(d)
+    gap = _censored_means(logs, floor, turn) - means
+    slope = np.empty((d, d))
+    for _ in range(_STEPS):
+        if np.abs(gap).max() <= 1e-15 * np.abs(means).max():
+            break
+        for k in range(d):
+            ahead = turn.copy()
+            ahead[k] += 1e-6
+            slope[:, k] = (_censored_means(logs, floor, ahead) - gap - means) / 1e-6
+        try:
+            step = np.linalg.solve(slope, gap)
+        except np.linalg.LinAlgError:
+            break
+        scale = min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
+        for _ in range(20):
+            trial = turn - scale * step
+            found = _censored_means(logs, floor, trial) - means
+            if np.abs(found).sum() < np.abs(gap).sum():
+                break
+            scale *= 0.5
+        else:
+            break
+        turn, gap = trial, found
+    return _turned(logs, turn)
