@@ -24,7 +24,7 @@ SHARES: dict[str, tuple[float, ...]] = {
 SPECS = {"two": "beta_binomial.yaml", "even": "beta_binomial.yaml"}
 OF_TWO = ("theorem", "certified", "laplace2", "laplace1", "geometric1")
 OF_MORE = ("theorem", "laplace2", "truncated", "geometric2")
-OF_THREE = ("certified", *OF_MORE)
+OF_THREE = ("theorem", "certified", "laplace2", "truncated", "geometric2")
 PRIORS = (1, 2, 5, 10, 20, 40, 80, 200, 500)
 FIVES = (5, 5, 5)
 PAIRS = (
@@ -41,6 +41,14 @@ PAIRS = (
     ("even", "certified", "laplace1"),
 )
 CERTIFIED_THREE = 97
+_SMALL, _LARGE = (300, 400, 500, 650, 800), (14_000, 16_000, 18_000, 20_000)
+_DENSE = (*range(300, 801, 50), *range(14_000, 20_001, 1000))
+_POINTS = {
+    "two": (100, 200, *_SMALL, 1000, 1500, 2000, 5000, *_LARGE, 50_000),
+    "three": (10, 30, 60, 90, 300, 500, 800, 1000, 1500, 5000, *_LARGE, 50_000),
+    "four": (30, 100, 300, 1000, 2000, 5000, 10_000, 30_000),
+    "five": (30, 100, 300, 1000, 3000, 10_000, 30_000),
+}
 _GRID = (20, 50, 100, 150, 200, 300, 400, 500, 650, 800, 1000, 1500, 2000, 3000, 5000, 10_000, 20_000)
 
 
@@ -61,17 +69,8 @@ def prior_name(entry: int, method: str) -> str:
 
 def points(of: str, size: Size) -> tuple[int, ...]:
     """Return the numbers of records of a figure."""
-    few = (range(300, 801, 50), range(14_000, 20_001, 1000)) if size.dense else ((), ())
-    found: set[int] = {n for part in few for n in part}
-    wide = {
-        "two": (100, 200, 300, 400, 500, 650, 800, 1000, 2000, 5000, 14_000, 16_000, 18_000, 20_000, 50_000),
-        "three": (10, 30, 60, 90, 300, 500, 800, 1500, 5000, 14_000, 16_000, 18_000, 20_000, 50_000),
-        "four": (30, 100, 300, 1000, 2000, 5000, 10_000, 30_000),
-        "five": (30, 100, 300, 1000, 3000, 10_000, 30_000),
-    }[of]
-    if of in ("four", "five"):
-        found = set()
-    return tuple(sorted({*found, *wide, 100_000, size.largest}))
+    few = _DENSE if size.dense and of in ("two", "three") else ()
+    return tuple(sorted({*few, *_POINTS[of], 100_000, size.largest}))
 
 
 def methods_at(of: str, n: int) -> tuple[str, ...]:
@@ -161,7 +160,18 @@ def table(results: Results, names: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-_LOOK = {method: (draw.COLOURS[number % 6], draw.STYLES[number % 6]) for number, method in enumerate(METHODS)}
+_LOOK = {  # geometric noise of either sensitivity looks alike: no figure has both
+    method: (draw.COLOURS[colour], draw.STYLES[style])
+    for method, colour, style in (
+        ("theorem", 0, 0),
+        ("certified", 2, 2),
+        ("laplace2", 3, 3),
+        ("truncated", 4, 4),
+        ("laplace1", 5, 3),
+        ("geometric2", 1, 1),
+        ("geometric1", 1, 1),
+    )
+}
 
 
 def _lines(
@@ -200,6 +210,7 @@ def figure1(results: Results, size: Size, folder: Path) -> None:
         small.set_ylabel("mean Hellinger error")
         small.set_title("n from 300 to 800")
         large.set_title("n from 14,000 to 20,000")
+        large.set_xticks(_LARGE)
         small.set_ylim(bottom=0.0)
         large.set_ylim(bottom=0.0)
         _wide(wide)
@@ -224,6 +235,7 @@ def figure2(results: Results, size: Size, folder: Path) -> None:
         small.set_ylabel("mean Hellinger error")
         small.set_title("n from 300 to 800")
         large.set_title("n from 14,000 to 20,000")
+        large.set_xticks(_LARGE)
         small.set_ylim(bottom=0.0)
         large.set_ylim(bottom=0.0)
         _wide(wide)
