@@ -177,6 +177,14 @@ def test_counts_kept_are_those_of_the_records(offers: int) -> None:
         np.testing.assert_array_equal(cells // model.levels[feature], chain.records[:, 2])
 
 
+def test_counts_are_kept_where_released_ones_are_far_away() -> None:
+    values = np.full(8, 1e15)
+    chain = NaiveBayes(released(values, [2, 2], 2, 40), 1.0, 0).make_chain(np.random.default_rng(1))
+    assert isinstance(chain, RecordsChain)
+    chain.sweep(5)
+    assert chain.tally.cells[:, COUNT].reshape(2, 4).sum(axis=1).tolist() == [40.0, 40.0]
+
+
 def test_every_offer_is_accepted_with_probability_above_the_bound() -> None:
     release = released(np.arange(15.0), [2, 3], 3, 40, scale=1.0, epsilon=4.0)
     for offers in (0, 5):

@@ -159,16 +159,26 @@ def draw_records(model, rng, theta, records):
 
 @njit
 def sweep_records(model, rng, theta, records, tally, offer, moves):
-    """Offer every record a new one; add to `moves` (accepted, made). `offer` (width,) is scratch."""
+    """Offer every record a new one; add to `moves` (accepted, made). `offer` (width,) is scratch.
+
+    An offer that lowers the log density by g is accepted where E > g, for E exponential; E - g is then
+    exponential again, and serves the next record. So only what is turned down costs a random number.
+    """
     accepted = 0
+    left = rng.standard_exponential()
     for i in range(len(records)):
         old = records[i]
         draw_record(model, rng, theta, offer)
         gain = log_change(model, tally, old, offer)
-        if gain >= 0.0 or rng.random() < math.exp(gain):
-            replace(model, tally, old, offer)
-            old[:] = offer
-            accepted += 1
+        if gain < 0.0 and left > -gain:
+            left += gain
+        elif not gain >= 0.0:
+            left = rng.standard_exponential()
+            continue
+        replace(model, tally, old, offer)
+        for j in range(len(offer)):
+            old[j] = offer[j]
+        accepted += 1
     moves[0] += accepted
     moves[1] += len(records)
 

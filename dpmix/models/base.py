@@ -24,6 +24,7 @@ Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 
 STATISTICS = ("acceptance_rate", "log_likelihood")
 _FIRST_ROOM = 4  # draws
+_MOST_AT_ONCE = 256  # draws
 
 
 class ModelChain(Protocol):
@@ -245,24 +246,49 @@ class ParametricChain(ABC):
         """Sweep until `until` sweeps have been done since `keep`."""
         while self.sweeps < until:
             done, thin, skip = (int(number) for number in self._plan)
+            draws = min((until - done) // thin, _MOST_AT_ONCE)
+            if done >= skip and (done - skip) % thin == 0 and draws > 0:
+                self._reserve(draws)
+                self.sweep_and_save(draws, thin, self._saved, self._output)
+                self._plan[0] += draws * thin
+                self._saved += draws
+                continue
             # burn-in is a chunk of its own, so that what is adapted in it does not depend on `until`
             due = done + thin - (done - skip) % thin if done >= skip else skip
             stop = min(due, until)
             self.sweep(stop - done)
             self._plan[0] = stop
             if stop > skip and (stop - skip) % thin == 0:
-                self._save()
+                self._reserve(1)
+                self._save(self._saved, self._output)
+                self._saved += 1
 
-    def _save(self) -> None:
-        if self._saved == len(self._output["acceptance_rate"]):
-            wider = self._room(2 * self._saved)
-            for name, values in self._output.items():
-                wider[name][: self._saved] = values
-            self._output = wider
-        self.record(self._saved, self._output)
-        self._output["acceptance_rate"][self._saved] = self.acceptance_rate
+    def sweep_and_save(
+        self, draws: int, thin: int, first: int, out: Mapping[str, NDArray[np.float64]]
+    ) -> None:
+        """Do `draws` times `thin` sweeps, and write the draw after each to places `first`, .. of `out`.
+
+        As `sweep` and `record` in turn, with the acceptance rate. A subclass whose sweeps are short next to
+        a call of Python does it in one, with the same draws.
+        """
+        for row in range(first, first + draws):
+            self.sweep(thin)
+            self._save(row, out)
+
+    def _save(self, row: int, out: Mapping[str, NDArray[np.float64]]) -> None:
+        self.record(row, out)
+        out["acceptance_rate"][row] = self.acceptance_rate
         self.moves[:] = 0.0
-        self._saved += 1
+
+    def _reserve(self, draws: int) -> None:
+        """Make room for so many draws more."""
+        room = len(self._output["acceptance_rate"])
+        if self._saved + draws <= room:
+            return
+        wider = self._room(max(self._saved + draws, 2 * room))
+        for name, values in self._output.items():
+            wider[name][: self._saved] = values[: self._saved]
+        self._output = wider
 
     def take(self) -> Arrays:
         """Return the draws saved since the last call, and forget them."""

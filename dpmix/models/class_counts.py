@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
+from dpmix._jit import inlined, njit
 from dpmix.models.augmentation import draw_record, draw_theta, log_change, recount, replace
+from dpmix.models.streams import fill_normals, fill_uniforms, gamma, seed
 
 __all__ = [
     "COUNT",
@@ -23,14 +24,17 @@ __all__ = [
     "Probabilities",
     "class_totals",
     "draw_probabilities",
+    "entry",
     "make_cell_tally",
     "make_class_counts",
     "make_probabilities",
     "set_alias",
+    "weigh_cell",
 ]
 
 COUNT, MORE, LESS, RELEASED = 0, 1, 2, 3  # columns of `CellTally.cells`
 KEEP, OTHER = 0, 1  # columns of `Probabilities.alias`
+FEW = 8  # entries among which adding up comparisons is faster than an alias table, and making it
 
 
 class ClassCounts(NamedTuple):
@@ -49,10 +53,11 @@ class ClassCounts(NamedTuple):
 
 
 class Probabilities(NamedTuple):
-    """Probabilities of classes (I,) and of levels within classes (cells,), and one alias table of both.
+    """Probabilities of classes (I,) and of levels within classes (cells,), and one table to draw from both.
 
     alias (I + cells, 2): entry j of a block of J is drawn as j with probability `KEEP`, else as `OTHER`, j
-    uniform (Walker 1977). Classes stand first.
+    uniform (Walker 1977); of `FEW` or less, where sums of the probabilities, in `KEEP`, exceed a uniform.
+    Classes stand first.
     """
 
     classes: Any
@@ -124,34 +129,65 @@ def _alias(probabilities, table, small, large):
 
 
 @njit
+def _add_up(probabilities, table, first):
+    """Set a few rows of the table to sums of the probabilities, the last to what no uniform reaches."""
+    total = 0.0
+    for j in range(len(probabilities) - 1):
+        total += probabilities[j]
+        table[first + j, KEEP] = total
+    table[first + len(probabilities) - 1, KEEP] = 2.0
+
+
+@njit
 def set_alias(model, theta):
-    """Set the alias table of all probabilities."""
+    """Set the tables of all probabilities."""
     classes = model.classes
     longest = classes
     for width in model.levels:
         longest = max(longest, width)
-    small, large = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
-    _alias(theta.classes, theta.alias, small, large)
+    small = np.empty(longest if longest > FEW else 0, dtype=np.int64)
+    large = np.empty_like(small)
+    if classes <= FEW:
+        _add_up(theta.classes, theta.alias, 0)
+    else:
+        _alias(theta.classes, theta.alias, small, large)
     for k in range(len(model.levels)):
         width = model.levels[k]
         for first in range(model.start[k], model.start[k + 1], width):
-            last = first + width
-            _alias(theta.levels[first:last], theta.alias[classes + first : classes + last], small, large)
+            last, ahead = first + width, classes + first
+            if width <= FEW:
+                _add_up(theta.levels[first:last], theta.alias, ahead)
+            else:
+                _alias(theta.levels[first:last], theta.alias[ahead : ahead + width], small, large)
+
+
+@inlined
+def entry(alias, first, width, u):
+    """Return the entry 0, 1, .. of a block of the table that a uniform stands for."""
+    if width <= FEW:
+        j = 0
+        for i in range(first, first + width - 1):
+            j += int(u >= alias[i, KEEP])
+        return j
+    place = u * width
+    j = int(place)
+    keep, other = alias[first + j, KEEP], int(alias[first + j, OTHER])
+    return j if place - j < keep else other
 
 
 @njit
-def _dirichlet(rng, prior, counts, out):
-    """Draw probabilities (J,) with parameters prior + counts."""
+def _normalize(rng, values, first, last):
+    """Divide gamma variates first, .., last - 1 by their sum."""
     total = 0.0
-    for j in range(len(out)):
-        out[j] = rng.standard_gamma(prior + counts[j])
-        total += out[j]
+    for j in range(first, last):
+        total += values[j]
     if not total > 0.0:  # a sparse prior, and every gamma below the smallest double: the limit is one-hot
-        out[:] = 0.0
-        out[int(rng.random() * len(out))] = 1.0
+        values[first:last] = 0.0
+        values[first + int(rng.random() * (last - first))] = 1.0
         return
-    for j in range(len(out)):
-        out[j] /= total
+    share = 1.0 / total
+    for j in range(first, last):
+        values[j] *= share
 
 
 @njit
@@ -168,12 +204,22 @@ def class_totals(model, counts):
 @njit
 def draw_probabilities(model, rng, counts, classes, levels):
     """Draw p (I,) and the p_i^k (cells,) given the counts (cells,)."""
-    _dirichlet(rng, model.prior, class_totals(model, counts), classes)
+    cells, groups = len(counts), model.classes
+    size = groups + cells
+    scratch, words, totals = np.empty(2 * size), np.empty(4, dtype=np.uint64), class_totals(model, counts)
+    seed(rng, words)
+    fill_uniforms(words, scratch[size:], size)
+    fill_normals(words, scratch, size)
+    for c in range(cells):
+        levels[c] = gamma(rng, model.prior + counts[c], scratch[c], scratch[size + c])
+    for i in range(groups):
+        at = cells + i
+        classes[i] = gamma(rng, model.prior + totals[i], scratch[at], scratch[size + at])
+    _normalize(rng, classes, 0, groups)
     for k in range(len(model.levels)):
         width = model.levels[k]
         for first in range(model.start[k], model.start[k + 1], width):
-            last = first + width
-            _dirichlet(rng, model.prior, counts[first:last], levels[first:last])
+            _normalize(rng, levels, first, first + width)
 
 
 @draw_theta.register
@@ -182,27 +228,20 @@ def _draw_probabilities(model: ClassCounts, rng, theta, records, tally):
     set_alias(model, theta)
 
 
-@njit
-def _draw_entry(rng, alias, first, width):
-    """Return an entry 0, 1, .. of a block of the alias table."""
-    u = rng.random() * width
-    j = int(u)
-    return j if u - j < alias[first + j, KEEP] else int(alias[first + j, OTHER])
-
-
 @draw_record.register
 def _draw_record(model: ClassCounts, rng, theta, record):
     alias, classes, features = theta.alias, model.classes, len(model.levels)
-    i = _draw_entry(rng, alias, 0, classes)
+    i = entry(alias, 0, classes, rng.random())
     record[features] = i
     for k in range(features):
         width = model.levels[k]
         first = model.start[k] + i * width
-        record[k] = first + _draw_entry(rng, alias, classes + first, width)
+        record[k] = first + entry(alias, classes + first, width, rng.random())
 
 
 @njit
-def _weigh_cell(model, cells, c):
+def weigh_cell(model, cells, c):
+    """Set what one record more and one less in a cell would change."""
     rest = cells[c, RELEASED] - cells[c, COUNT]
     here = abs(rest)
     cells[c, MORE] = (here - abs(rest - 1.0)) * model.rate
@@ -218,7 +257,7 @@ def _recount(model: ClassCounts, records, tally):
         for k in range(features):
             cells[records[i, k], COUNT] += 1.0
     for c in range(len(cells)):
-        _weigh_cell(model, cells, c)
+        weigh_cell(model, cells, c)
 
 
 @log_change.register
@@ -240,5 +279,5 @@ def _replace(model: ClassCounts, tally, old, new):
         if away != here:
             cells[away, COUNT] -= 1.0
             cells[here, COUNT] += 1.0
-            _weigh_cell(model, cells, away)
-            _weigh_cell(model, cells, here)
+            weigh_cell(model, cells, away)
+            weigh_cell(model, cells, here)

@@ -20,7 +20,8 @@ from dpmix.errors import SpecError
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
 from dpmix.models.base import Parameter, ParametricModel
 from dpmix.models.moments import COV, MEAN, SD, Line, Moments, size_of
-from dpmix.models.regression_joint import learnt_room
+from dpmix.models.moments_sweep import make_room, run_moment_sweeps
+from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
 from dpmix.models.regression_theta import draw_line
 from dpmix.release import Release
 from dpmix.spec.model import LinearRegressionModel
@@ -196,35 +197,54 @@ class RegressionChain(AugmentedChain):
         law = model.law
         q = len(law.columns)
         learnt = learnt_room(law)
-        learnt[0] = float(model.joint)
+        learnt[ACTIVE] = float(model.joint)
         theta = Line(model.start.copy(), learnt)
         draw_prior(law, rng, theta.values)
         records = np.zeros((model.n, 2 * q))
         draw_records(law, rng, theta, records)
         super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)
+        self._scratch = make_room(q)
 
     def sweep(self, count: int) -> None:
         """Sweep over records and parameters; the joint move learns in burn-in alone."""
-        self.theta.learnt[1] = float(self.burning_in)
-        super().sweep(count)
+        self.theta.learnt[LEARNING] = float(self.burning_in)
+        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save the parameters, in one call."""
+        self.theta.learnt[LEARNING] = 0.0
+        saved = np.zeros((draws, len(self.theta.values) + len(self.model.rows)))
+        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self._write(slice(first, first + draws), out, saved)
+
+    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
+        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
+        state = (self.law, self.rng, self.theta, self.records, self.tally)
+        run_moment_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the parameters, and draw the predictions."""
-        values = self.theta.values
+        noise = self.rng.standard_normal(len(self.model.rows))
+        self._write(slice(row, row + 1), out, np.concatenate([self.theta.values, noise])[None])
+
+    def _write(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write parameters (draws, ..), with normals for predictions after them, to places of the draws."""
         q = len(self.law.columns)
         p = q - 1
-        out["beta"][row] = values[:q]
+        beta, sd = saved[:, :q], saved[:, q]
+        end = q + 1 + p + p * p
+        out["beta"][rows] = beta
         if "sigma2" in out:
-            out["sigma2"][row] = values[q] ** 2
+            out["sigma2"][rows] = sd**2
         if "x_mean" in out:
-            out["x_mean"][row] = values[q + 1 : q + 1 + p]
+            out["x_mean"][rows] = saved[:, q + 1 : q + 1 + p]
         if "x_cov" in out:
-            root = values[q + 1 + p :].reshape(p, p)
-            out["x_cov"][row] = root @ root.T
+            root = saved[:, q + 1 + p : end].reshape(-1, p, p)
+            out["x_cov"][rows] = root @ root.transpose(0, 2, 1)
         if "prediction" in out:
-            mean = values[0] + self.model.rows @ values[1:q]
-            out["prediction"][row] = mean
-            out["predictive"][row] = mean + values[q] * self.rng.standard_normal(len(mean))
+            mean = beta[:, :1] + beta[:, 1:] @ self.model.rows.T
+            out["prediction"][rows] = mean
+            out["predictive"][rows] = mean + sd[:, None] * saved[:, end:]
 
 
 def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:

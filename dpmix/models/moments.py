@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from dpmix._jit import njit
 from dpmix.models.augmentation import draw_record, log_change, recount, replace
 
-__all__ = ["COV", "MEAN", "SD", "Line", "Moments", "fill", "size_of"]
+__all__ = ["BLOCK", "COV", "MEAN", "SD", "Line", "Moments", "fill", "size_of"]
 
+BLOCK = 64  # records that are worked on side by side; what they take stays in the nearest cache
 SD, MEAN, COV = 0, 1, 2  # of `Moments.known`: sigma2, x_mean, x_cov
 
 

@@ -28,6 +28,7 @@ from dpmix.models.class_counts import (
     set_alias,
 )
 from dpmix.models.class_moves import make_tables, start_counts, sweep_class_counts
+from dpmix.models.class_sweep import make_class_room, run_class_sweeps, run_count_sweeps
 from dpmix.release import Release
 from dpmix.spec.model import NaiveBayesModel
 from dpmix.spec.run import RunSpec
@@ -85,12 +86,13 @@ class NaiveBayes(ParametricModel):
         """Return a chain at its start."""
         return CountsChain(self, rng) if self.offers is None else RecordsChain(self, rng)
 
-    def write(self, row: int, out: Mapping[str, Floats], classes: Floats, levels: Floats) -> None:
-        """Write probabilities of classes (I,) and of the levels within them (cells,) as one draw."""
-        out["p"][row] = classes
+    def write(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write probabilities (draws, I + cells), of classes and then of levels, to places of the draws."""
+        classes, start = self.law.classes, self.law.start
+        out["p"][rows] = saved[:, :classes]
         for k, count in enumerate(self.levels):
-            first, last = self.law.start[k], self.law.start[k + 1]
-            out[f"p_feature_{k + 1}"][row] = levels[first:last].reshape(-1, count)
+            part = saved[:, classes + start[k] : classes + start[k + 1]]
+            out[f"p_feature_{k + 1}"][rows] = part.reshape(len(saved), classes, count)
 
 
 def _parameters(
@@ -122,17 +124,29 @@ class CountsChain(ParametricChain):
 
     def __init__(self, model: NaiveBayes, rng: Generator) -> None:
         counts = start_counts(rng, model.levels, model.law.classes, model.n)
-        self._classes, self._levels = np.empty(model.law.classes), np.empty(len(counts))
         super().__init__(model, rng, {"counts": counts})
 
     def sweep(self, count: int) -> None:
         """Move records between cells."""
         sweep_class_counts(self.model.law, self.model.tables, self.rng, self.state["counts"], count)
 
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and draw the probabilities, in one call."""
+        saved, counts = self._saved_room(draws), self.state["counts"]
+        run_count_sweeps(self.model.law, self.model.tables, self.rng, counts, draws, thin, saved)
+        self.model.write(slice(first, first + draws), out, saved)
+        out["acceptance_rate"][first : first + draws] = self.acceptance_rate
+
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw the probabilities given the counts."""
-        draw_probabilities(self.model.law, self.rng, self.state["counts"], self._classes, self._levels)
-        self.model.write(row, out, self._classes, self._levels)
+        saved, classes = self._saved_room(1), self.model.law.classes
+        draw_probabilities(
+            self.model.law, self.rng, self.state["counts"], saved[0, :classes], saved[0, classes:]
+        )
+        self.model.write(slice(row, row + 1), out, saved)
+
+    def _saved_room(self, draws: int) -> Floats:
+        return np.empty((draws, self.model.law.classes + len(self.state["counts"])))
 
 
 class RecordsChain(AugmentedChain):
@@ -149,7 +163,24 @@ class RecordsChain(AugmentedChain):
         draw_records(law, rng, theta, records)
         assert model.offers is not None  # the model looks
         super().__init__(model, rng, law, theta, records, make_cell_tally(law), model.offers)
+        self._scratch = make_class_room(law)
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records and probabilities."""
+        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save the probabilities, in one call."""
+        saved = np.empty((draws, len(self.theta.classes) + len(self.theta.levels)))
+        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self.model.write(slice(first, first + draws), out, saved)
+
+    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
+        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
+        state = (self.law, self.rng, self.theta, self.records, self.tally)
+        run_class_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the probabilities."""
-        self.model.write(row, out, self.theta.classes, self.theta.levels)
+        saved = np.concatenate([self.theta.classes, self.theta.levels])[None]
+        self.model.write(slice(row, row + 1), out, saved)

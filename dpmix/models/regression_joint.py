@@ -24,151 +24,25 @@ import math
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.models.factors import cholesky, invert_lower
-from dpmix.models.moments import COV, MEAN, SD, clip, distance, fill, subtract
+from dpmix.models.factors import invert_lower
+from dpmix.models.moments import clip, distance, fill, subtract
+from dpmix.models.regression_coordinates import (
+    ACCEPTED,
+    HEAD,
+    LEARNING,
+    MADE,
+    NEAR,
+    SEEN,
+    coordinates,
+    learn,
+    log_prior,
+    pack,
+    unpack,
+)
 
-__all__ = ["coordinates", "learnt_room", "move_jointly"]
+__all__ = ["move_jointly"]
 
-ACTIVE, LEARNING, SEEN, ACCEPTED, MADE, NEAR, HEAD = 0, 1, 2, 3, 4, 5, 6  # places of `Line.learnt`
 WANTED, FARTHEST = 0.8, 2.0
-FORGET = 400.0  # states over which averages are taken
-
-
-@njit
-def coordinates(model):
-    """Return how many coordinates are unknown of beta, log sd, x_mean, x_root with a log diagonal."""
-    q = len(model.columns)
-    p = q - 1
-    count = q
-    if not model.known[SD]:
-        count += 1
-    if not model.known[MEAN]:
-        count += p
-    if not model.known[COV]:
-        count += p * (p + 1) // 2
-    return count
-
-
-@njit
-def learnt_room(model):
-    """Return `Line.learnt` before anything is learnt: steps of prior standard deviations, or 1."""
-    q = len(model.columns)
-    p = q - 1
-    k = coordinates(model)
-    learnt = np.zeros(HEAD + k + 2 * k * k)
-    learnt[ACTIVE] = 1.0
-    learnt[SEEN] = 10.0
-    learnt[NEAR] = 0.8
-    mean = learnt[HEAD : HEAD + k]
-    for i in range(q):
-        mean[i] = model.beta_mean[i]
-    at = q
-    if not model.known[SD]:
-        mean[at] = 0.5 * math.log(model.scale / model.shape)
-        at += 1
-    if not model.known[MEAN]:
-        for i in range(p):
-            mean[at + i] = model.centre[i]
-        at += p
-    if not model.known[COV]:
-        for i in range(p):
-            for j in range(i + 1):
-                if i == j:
-                    mean[at] = 0.5 * math.log(model.psi[i * p + i] / model.freedom)
-                at += 1
-    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
-    for i in range(k):
-        covariance[i, i] = 1.0 / model.beta_precision[i] if i < q else 1.0
-    at = q + (0 if model.known[SD] else 1)
-    if not model.known[MEAN]:
-        for i in range(p):
-            covariance[at + i, at + i] = model.psi[i * p + i]
-        at += p
-    if not model.known[COV]:
-        for i in range(p):
-            for j in range(i + 1):
-                covariance[at, at] = 1.0 if i == j else model.psi[i * p + i]
-                at += 1
-    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
-    return learnt
-
-
-@njit
-def _pack(model, values, point):
-    """Set the coordinates (k,) of parameters."""
-    q = len(model.columns)
-    p = q - 1
-    for i in range(q):
-        point[i] = values[i]
-    at = q
-    if not model.known[SD]:
-        point[at] = math.log(values[q])
-        at += 1
-    if not model.known[MEAN]:
-        for i in range(p):
-            point[at + i] = values[q + 1 + i]
-        at += p
-    if not model.known[COV]:
-        for i in range(p):
-            for j in range(i + 1):
-                entry = values[q + 1 + p + i * p + j]
-                point[at] = math.log(entry) if i == j else entry
-                at += 1
-
-
-@njit
-def _unpack(model, point, values):
-    """Set parameters from their coordinates (k,); what is known stays."""
-    q = len(model.columns)
-    p = q - 1
-    for i in range(q):
-        values[i] = point[i]
-    at = q
-    if not model.known[SD]:
-        values[q] = math.exp(point[at])
-        at += 1
-    if not model.known[MEAN]:
-        for i in range(p):
-            values[q + 1 + i] = point[at + i]
-        at += p
-    if not model.known[COV]:
-        for i in range(p):
-            for j in range(i + 1):
-                values[q + 1 + p + i * p + j] = math.exp(point[at]) if i == j else point[at]
-                at += 1
-
-
-@njit
-def _log_prior(model, values, inverse):
-    """Return the log prior density of the coordinates, up to a constant; `inverse` (p, p) is scratch."""
-    q = len(model.columns)
-    p = q - 1
-    total = 0.0
-    for i in range(q):
-        gap = values[i] - model.beta_mean[i]
-        total -= 0.5 * model.beta_precision[i] * gap * gap
-    if not model.known[SD]:
-        total -= 2.0 * model.shape * math.log(values[q]) + model.scale / (values[q] * values[q])
-    if model.known[MEAN] and model.known[COV]:
-        return total
-    root = values[q + 1 + p :].reshape(p, p)
-    invert_lower(root, inverse)
-    if not model.known[MEAN]:
-        for i in range(p):
-            gap = 0.0
-            for j in range(i + 1):
-                gap += inverse[i, j] * (values[q + 1 + j] - model.centre[j])
-            total -= 0.5 * model.weight * gap * gap
-            if not model.known[COV]:
-                total -= math.log(root[i, i])
-    if not model.known[COV]:
-        for i in range(p):
-            # inverse-Wishart, the Jacobian of root root', and that of the log of the diagonal
-            total += (p - i + 1 - (model.freedom + p + 1.0)) * math.log(root[i, i])
-            for j in range(i + 1):
-                for k in range(i + 1):
-                    total -= 0.5 * model.psi[j * p + k] * inverse[i, j] * inverse[i, k]
-    return total
 
 
 @njit
@@ -256,7 +130,7 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     _map(model, values, work[2], False)
     invert_lower(work[2], inverse)
     scratch[:] = values  # for what is known
-    _unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
+    unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
     _map(model, scratch, at, True)
     matrix = at @ inverse
     bar = learnt[NEAR]
@@ -310,9 +184,9 @@ def _standardized(model, values, moments, work, out):
 @njit
 def _log_density(model, point, values, moments, near, work, rest, inverse):
     """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
-    _unpack(model, point, values)
+    unpack(model, point, values)
     level = _approximate(model, values, moments, near, work, rest)
-    return _log_prior(model, values, inverse) - model.rate * level
+    return log_prior(model, values, inverse) - model.rate * level
 
 
 @njit
@@ -385,23 +259,6 @@ def _follow(matrix, record, out):
 
 
 @njit
-def _learn(learnt, point):
-    """Take mean and covariance of the coordinates (k,) one state further."""
-    k = len(point)
-    learnt[SEEN] += 1.0
-    gain = 1.0 / min(learnt[SEEN], FORGET)
-    mean = learnt[HEAD : HEAD + k]
-    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
-    for i in range(k):
-        for j in range(k):
-            product = (1.0 - gain) * (point[i] - mean[i]) * (point[j] - mean[j])
-            covariance[i, j] += gain * (product - covariance[i, j])
-    for i in range(k):
-        mean[i] += gain * (point[i] - mean[i])
-    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
-
-
-@njit
 def move_jointly(model, rng, theta, records, tally, moments):
     """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
     q = len(model.columns)
@@ -411,14 +268,14 @@ def move_jointly(model, rng, theta, records, tally, moments):
     work = np.empty((3, q + 1, q + 1))
     rest, inverse = np.empty(len(tally.sums)), np.empty((q - 1, q - 1))
     point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
-    _pack(model, values, point)
+    pack(model, values, point)
     near = _set_apart(model, learnt, values, moved, records, moments, work)
     _standardized(model, values, moments, work, standard)
     before = _approximate(model, values, standard, near, work, rest)
     old = point.copy()
     lines = min(k + 2, 1 + len(records) // max(len(near), 1))
     _slice(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
-    _unpack(model, point, moved)
+    unpack(model, point, moved)
     after = _approximate(model, moved, standard, near, work, rest)
     # records follow by the map from the old (1, x, y) over (1, z, e) to the new
     _map(model, values, work[0], False)
@@ -448,4 +305,4 @@ def move_jointly(model, rng, theta, records, tally, moments):
         step = 4.0 / (20.0 + learnt[SEEN])
         learnt[NEAR] *= math.exp(step * ((1.0 if accepted else 0.0) - WANTED))
         learnt[NEAR] = min(learnt[NEAR], FARTHEST)
-        _learn(learnt, old)
+        learn(learnt, old)

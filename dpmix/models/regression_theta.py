@@ -13,24 +13,47 @@ import numpy as np
 from dpmix._jit import njit
 from dpmix.models.augmentation import draw_theta
 from dpmix.models.factors import cholesky
-from dpmix.models.moments import COV, MEAN, SD, Moments
+from dpmix.models.moments import BLOCK, COV, MEAN, SD, Moments
 from dpmix.models.regression_joint import move_jointly
 
 __all__ = ["draw_covariance", "draw_line", "second_moments"]
 
 
 @njit
-def second_moments(records, out):
-    """Set `out` (q + 1, q + 1) to the sums of products of (1, x, y), unclamped, over the records."""
-    q = records.shape[1] // 2
+def second_moments(model, records, out):
+    """Set `out` (q + 1, q + 1) to the sums of products of (1, x, y), unclamped, over the records.
+
+    Columns of few records at a time are copied side by side, and summed in four parts at once.
+    """
+    q = len(model.columns)
+    block = np.zeros(q * BLOCK)
     out[:] = 0.0
-    for i in range(len(records)):
-        record = records[i]
+    for first in range(0, len(records), BLOCK):
+        count = min(BLOCK, len(records) - first)
         for j in range(q):
-            value = record[j]
-            out[0, j + 1] += value
+            for b in range(count):
+                block[j * BLOCK + b] = records[first + b, j]
+            for b in range(count, BLOCK):
+                block[j * BLOCK + b] = 0.0
+        part = (count + 3) // 4
+        for j in range(q):
+            here = j * BLOCK
+            s0 = s1 = s2 = s3 = 0.0
+            for b in range(part):
+                s0 += block[here + b]
+                s1 += block[here + part + b]
+                s2 += block[here + 2 * part + b]
+                s3 += block[here + 3 * part + b]
+            out[0, j + 1] += (s0 + s1) + (s2 + s3)
             for k in range(j, q):
-                out[j + 1, k + 1] += value * record[k]
+                there = k * BLOCK
+                s0 = s1 = s2 = s3 = 0.0
+                for b in range(part):
+                    s0 += block[here + b] * block[there + b]
+                    s1 += block[here + part + b] * block[there + part + b]
+                    s2 += block[here + 2 * part + b] * block[there + 2 * part + b]
+                    s3 += block[here + 3 * part + b] * block[there + 3 * part + b]
+                out[j + 1, k + 1] += (s0 + s1) + (s2 + s3)
     out[0, 0] = len(records)
     for j in range(q + 1):
         for k in range(j):
@@ -142,7 +165,7 @@ def draw_line(model, rng, values, moments):
 def _draw_theta(model: Moments, rng, theta, records, tally):
     q = len(model.columns)
     moments = np.empty((q + 1, q + 1))
-    second_moments(records, moments)
+    second_moments(model, records, moments)
     draw_line(model, rng, theta.values, moments)
     if theta.learnt[0] > 0.0:
         move_jointly(model, rng, theta, records, tally, moments)
