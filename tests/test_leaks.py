@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from dpmix.spec.available import available
+from dpmix.store.release import read_release
 from tests.test_cli import outcome
 
 N = 331
@@ -142,6 +143,9 @@ def test_nothing_of_the_data_leaves(
     assert (code, out) == (0, ""), err
     text, said, values = decoded(output)
     book = json.loads(ledger.read_text())
+    if output.suffix == ".h5":
+        release, (guarantee,) = read_release(output), [e["guarantee"] for e in book["entries"][:1]]
+        assert guarantee == {key: getattr(release, key) for key in guarantee}
     raw = confidential.read_bytes()
     digests = [hashlib.new(name, raw).hexdigest() for name in ("md5", "sha1", "sha256")]
     for where, content in (("release", text), ("messages", err), ("ledger", ledger.read_text())):

@@ -91,6 +91,9 @@ def test_a_ledger_is_named_on_the_command_line(spec: Path, capsys: Any, monkeypa
         "s.csv",
         "s.csv.json",
     ]
+    odd = "odd 😀 'é' #: {x}.json"
+    code, _, err = outcome(capsys, *both[:-3], "--ledger", odd, "-o", "t.csv")
+    assert (code, Path(odd).is_file()) == (0, True), err
     for option in ("--compare", "--chains=s.csv"):
         code, _, err = outcome(capsys, *both, "u.csv", option)
         assert (code, err) == (

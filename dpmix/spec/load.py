@@ -89,7 +89,11 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
 
 def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
     """Return the override of a spec that names this ledger; a relative path counts from where we are."""
-    return () if ledger is None else (f"privacy.ledger={json.dumps(os.path.abspath(ledger))}",)
+    return (
+        ()
+        if ledger is None
+        else (f"privacy.ledger={json.dumps(os.path.abspath(ledger), ensure_ascii=False)}",)
+    )
 
 
 def _read(path: Path) -> Any:
