@@ -17,6 +17,7 @@ import pytest
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior import cache
 from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
+from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
 from dpmix.mechanisms.posterior.search import certify, largest, search
 from dpmix.posteriors.law import Law
@@ -184,6 +185,20 @@ def test_orders_of_categories_stand_for_each_other() -> None:
     listed = [tuple(row) for row in few.states[few.chosen].tolist()]
     held = {alike(listed[a], listed[b]) for a, b in few._pairs.tolist()}
     assert held == {alike(x, y) for x in oracle.databases(9, 3) for y in oracle.neighbours(x)}
+
+
+def test_pairs_of_listed_posteriors_count_in_both_directions() -> None:
+    rng = np.random.default_rng(3)
+    weights = np.floor(rng.gamma(0.4, 1000.0, (4, 6)) + 1)
+    pairs = np.array(list(itertools.permutations(range(4), 2)))
+    found = divergences_of_pairs(weights, weights.sum(axis=1), pairs, math.exp(0.5))
+    growth = oracle.exponential(0.5)
+    rows = [[int(w) for w in row] for row in weights]
+    ahead = [oracle.divergence(rows[x], rows[y], growth) for x, y in pairs.tolist()]
+    back = [oracle.divergence(rows[y], rows[x], growth) for x, y in pairs.tolist()]
+    assert any(abs(one - other) > Fraction(1, 10) for one, other in zip(ahead, back, strict=True))
+    expected = [float(max(one, other)) for one, other in zip(ahead, back, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
 def test_expected_errors_are_those_of_the_methods() -> None:
