@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
+    from dpmix.api.contrast import contrast
     from dpmix.api.fit import fit
     from dpmix.api.privatize import privatize
     from dpmix.api.summarize import summarize
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "audit", "calibrate", "fit", "privatize", "summarize", "synthesize"]
+__all__ = ["__version__", "audit", "calibrate", "contrast", "fit", "privatize", "summarize", "synthesize"]
 
 
 def __getattr__(name: str) -> Any:

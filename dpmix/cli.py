@@ -181,6 +181,28 @@ def summarize(
     require_convergence: Annotated[
         bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
     ] = False,
+    contrast: Annotated[
+        bool,
+        typer.Option(
+            "--contrast", help="Compare the shares of two fits, of groups A and B, instead of merging chains."
+        ),
+    ] = False,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            metavar="M",
+            help="With --contrast: difference up to which shares count as equal; 0.01 where left out.",
+            show_default=False,
+        ),
+    ] = None,
+    public_groups: Annotated[
+        bool,
+        typer.Option(
+            "--public-groups",
+            help="With --contrast: who is in which group is public and fixed, so that guarantees do not add.",
+        ),
+    ] = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -188,7 +210,13 @@ def summarize(
     debug: Debug = False,
     version: Version = False,
 ) -> None:
-    """Merge chains, and report density, clusters and diagnostics."""
+    """Merge chains, and report density, clusters and diagnostics; or compare two fits."""
+    for name, given in (("--margin", margin is not None), ("--public-groups", public_groups)):
+        if given and not contrast:
+            raise UsageError(f"{name}: goes with --contrast")
+    if contrast and len(chains) != 2:
+        given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
+        raise UsageError(f"--contrast compares two chains files, and {given_files}")
     outputs = [path for path in (output, report) if path is not None]
     _check_files(chains, outputs, force)
     if dry_run:
@@ -196,20 +224,27 @@ def summarize(
         _emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
         return
     import dpmix
+    from dpmix.api.contrast import ContrastNotConverged
     from dpmix.api.summarize import NotConverged
 
-    doubt: NotConverged | None = None
+    doubt: NotConverged | ContrastNotConverged | None = None
+    options: dict[str, Any] = {
+        "overrides": tuple(set_ or ()),
+        "report": report,
+        "require_convergence": require_convergence,
+        "force": force,
+    }
+    summary: Any
     try:
-        summary = dpmix.summarize(
-            chains,
-            output,
-            overrides=tuple(set_ or ()),
-            report=report,
-            require_convergence=require_convergence,
-            force=force,
-        )
+        if contrast:
+            options |= {"margin": 0.01 if margin is None else margin, "public_groups": public_groups}
+            summary = dpmix.contrast(chains, output, **options)
+        else:
+            summary = dpmix.summarize(chains, output, **options)
     except NotConverged as error:  # everything is computed and written all the same
         doubt, summary = error, error.summary
+    except ContrastNotConverged as error:
+        doubt, summary = error, error.contrast
     _emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
     for path in outputs:
         _say(f"wrote {path}", quiet)

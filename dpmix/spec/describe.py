@@ -16,6 +16,7 @@ from dpmix.spec.mechanism import (
 )
 from dpmix.spec.model import (
     BetaMixture,
+    DirichletModel,
     DiscreteModel,
     GammaPrior,
     MultivariateNormalMixture,
@@ -42,6 +43,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = _mixture(spec.model)
     elif isinstance(spec.model, DiscreteModel):
         lines["model"] = _discrete(spec.model)
+    elif isinstance(spec.model, DirichletModel):
+        lines["model"] = _dirichlet(spec.model, spec.sampler.kind)
     elif spec.model is not None:
         lines["model"] = _parametric(spec.model)
     if spec.privacy is not None:
@@ -87,7 +90,6 @@ def _parametric(model: Any) -> str:
         "discrete": "a discrete distribution, as a draw of a Dirichlet or Pitman-Yor process",
         "naive_bayes": "naive Bayes classes and features",
         "linear_regression": "a linear regression",
-        "dirichlet": "compositions with a Dirichlet distribution",
     }
     return f"the model of {model.file.name}" if model.kind == "custom" else words.get(model.kind, model.kind)
 
@@ -133,6 +135,16 @@ def _discrete(model: DiscreteModel) -> str:
     given = {"discount": model.discount, "concentration": model.concentration}
     stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
+
+
+def _dirichlet(model: DirichletModel, sampler: str | None) -> str:
+    words = "compositions with a Dirichlet distribution"
+    if sampler == "bootstrap":
+        return f"{words}, without a prior"
+    prior = model.prior
+    if isinstance(prior, str):
+        return f"{words}, prior {prior} from the first part of the release"
+    return f"{words}, alpha ~ Gamma({prior.shape:g}, {prior.rate:g})"
 
 
 def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:

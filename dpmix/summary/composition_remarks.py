@@ -43,7 +43,7 @@ def composition_remarks(found: Composition, chains: ChainSet) -> list[Remark]:
     names, censoring = found.components, found.censoring
     texts = _censored(found, names)
     texts += _outside(chains, censoring, len(names))
-    texts += _noise(censoring, names, chains)
+    texts += _noise(found)
     texts += _sizes(found, chains)
     redrawn = chains.constants.get("bootstrap_redrawn", 0.0)
     if found.is_bootstrap and redrawn > REDRAWN:
@@ -105,16 +105,18 @@ def _outside(chains: ChainSet, censoring: Censoring, d: int) -> list[str]:
     return texts
 
 
-def _noise(censoring: Censoring, names: tuple[str, ...], chains: ChainSet) -> list[str]:
+def _noise(found: Composition) -> list[str]:
+    censoring, names = found.censoring, found.components
     ratio = censoring.noise_sd / np.maximum(censoring.sampling_sd, 1e-300)
     high = [j for j in range(len(names)) if ratio[j] >= NOISY]
-    if not high or chains.mechanism.get("kind") == "none":
+    if not high:
         return []
+    prior = "" if found.is_bootstrap else "depend on the prior, and "
     listed = _listed([f"{names[j]} ({_times(ratio[j])})" for j in high])
     return [
         f"The noise on the mean logarithm of {listed} is the larger part of its error (in brackets: its "
-        "standard deviation over that of the mean itself): results depend on the prior, and move from "
-        "release to release; a larger epsilon or threshold has less noise."
+        f"standard deviation over that of the mean itself): results {prior}move from release to release; "
+        "a larger epsilon or threshold has less noise."
     ]
 
 

@@ -1,0 +1,133 @@
+"""`dpmix.contrast`: from the chains files of two fits to the difference between their groups."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.spec.load import load_spec
+from dpmix.spec.run import RunSpec
+from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.chains_reader import NamedChains, read_chains
+from dpmix.store.contrast import write_contrast
+from dpmix.summary.contrast import contrast_chains
+from dpmix.summary.contrast_result import Contrast
+from dpmix.summary.parametric import summarize_parametric
+
+PathLike = str | os.PathLike[str]
+
+
+class ContrastNotConverged(ConvergenceError):  # noqa: N818 - the base class says Error
+    """Convergence was required and is in doubt; everything has been computed and written all the same.
+
+    Attributes
+    ----------
+    contrast : Contrast
+        The finished comparison.
+    """
+
+    def __init__(self, contrast: Contrast) -> None:
+        more = len(contrast.failures) - 1
+        rest = f" (and {more} more {'warning' if more == 1 else 'warnings'})" if more else ""
+        super().__init__(f"{contrast.failures[0]}{rest}")
+        self.contrast = contrast
+
+
+def contrast(
+    chain_paths: Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    margin: float = 0.01,
+    public_groups: bool = False,
+    overrides: Sequence[str] = (),
+    report: PathLike | None = None,
+    require_convergence: bool = False,
+    force: bool = False,
+) -> Contrast:
+    """Compare two fits: by how much each share differs, and whether by more than a margin.
+
+    Parameters
+    ----------
+    chain_paths : sequence of path
+        Two chains files of `dpmix fit`, of one model with the same components: groups A and B.
+    output : path, optional
+        File to write (HDF5).
+    margin : float
+        Absolute difference up to which shares count as equal.
+    public_groups : bool
+        Whether who is in which group is public, and fixed when a record is replaced: the joint guarantee is
+        then the larger of the two, else their sum.
+    overrides : sequence of str
+        `summary.level=value` in place of what the specs inside the chains say.
+    report : path, optional
+        HTML page to write.
+    require_convergence : bool
+        Whether doubtful convergence of either fit is an error.
+    force : bool
+        Whether existing outputs may be replaced.
+
+    Returns
+    -------
+    Contrast
+        With `to_json()` and `to_text()`.
+
+    Raises
+    ------
+    UsageError
+        With another number of files than two, a margin out of range, or when an output exists.
+    DataError
+        When the two do not compare, or a file is no chains file.
+    ContrastNotConverged
+        A ConvergenceError, after all outputs are written, when `require_convergence` is given.
+    """
+    files = [os.fspath(path) for path in chain_paths]
+    if len(files) != 2:
+        raise UsageError(f"--contrast compares two chains files, and {len(files)} {_are(len(files))} given")
+    if not (math.isfinite(margin) and 0.0 <= margin < 1.0):
+        raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
+    for override in overrides:
+        if not override.lstrip().startswith("summary."):
+            key = override.partition("=")[0].strip()
+            raise UsageError(f"--set {key}: the chains are made; --contrast takes summary.level")
+    targets = [Path(target) for target in (output, report) if target is not None]
+    for target in targets:
+        check_output(target, force=force)
+        if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
+            raise UsageError(f"{target} is one of the chains files; give the output another name")
+    pair: list[NamedChains] = []
+    levels, warnings = [], []
+    for label, file in zip("AB", files, strict=True):
+        chains = read_chains([file])
+        if not isinstance(chains, NamedChains):
+            raise DataError(
+                f"{file} is of a mixture, which has no shares to compare; --contrast takes dirichlet"
+            )
+        options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
+        remarks = summarize_parametric(chains, options).remarks
+        warnings += [(f"{label}: {remark.text}", remark.convergence) for remark in remarks]
+        levels.append(float(options.level))
+        pair.append(chains)
+    if levels[0] != levels[1]:
+        raise UsageError(
+            f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by --set "
+            f"summary.level={levels[0]:g}"
+        )
+    found = contrast_chains(
+        pair, files, margin=margin, level=levels[0], public_groups=public_groups, warnings=warnings
+    )
+    if output is not None:
+        write_contrast(Path(output), found.to_json(), force=force)
+    if report is not None:
+        from dpmix.report.contrast import render  # late: matplotlib takes its time
+
+        write_bytes(Path(report), render(found).encode("utf-8"), force=force)
+    if require_convergence and found.failures:
+        raise ContrastNotConverged(found)
+    return found
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,158 @@
+"""The comparison of two fits, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpmix.summary.families.base import Floats
+
+__all__ = ["Contrast", "Difference", "Group", "Joint"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One of the two fits.
+
+    Parameters
+    ----------
+    label : str
+        "A" or "B".
+    file : str
+        Its chains file.
+    n : int
+        Number of confidential records.
+    method : str
+        Kind of its sampler.
+    mean : float64 array (d,)
+        Mean of each share over the draws.
+    """
+
+    label: str
+    file: str
+    n: int
+    method: str
+    mean: Floats
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of one share, A less B.
+
+    Parameters
+    ----------
+    name : str
+        The component.
+    mean, sd : float
+        Over pairs of a draw of A and one of B, which are independent.
+    lower, upper : float
+        Equal-tailed interval.
+    mcse : float or None
+        Monte Carlo standard error of the mean.
+    probability : float or None
+        Posterior probability that the absolute difference exceeds the margin; None for a bootstrap, whose
+        draws have no such meaning.
+    excludes_margin : bool
+        Whether the interval lies outside [-margin, margin].
+    """
+
+    name: str
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+    mcse: float | None
+    probability: float | None
+    excludes_margin: bool
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What the two releases guarantee together: the sum, or the larger where groups are public."""
+
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two fits compared, share by share.
+
+    Parameters
+    ----------
+    groups : tuple of Group
+        A and B.
+    title : str
+        What is compared, such as "E[x]".
+    differences : tuple of Difference
+        By component.
+    margin : float
+        Absolute difference up to which shares count as equal.
+    level : float
+        Probability of the intervals.
+    is_bootstrap : bool
+        Whether intervals are confidence intervals.
+    public_groups : bool
+        Whether who is in which group was stated to be public and fixed.
+    guarantee : Joint
+    warnings : tuple of str
+    failures : tuple of str
+        Those of the warnings that are about convergence.
+    """
+
+    groups: tuple[Group, Group]
+    title: str
+    differences: tuple[Difference, ...]
+    margin: float
+    level: float
+    is_bootstrap: bool
+    public_groups: bool
+    guarantee: Joint
+    warnings: tuple[str, ...]
+    failures: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as lists, dicts and numbers that strict JSON can hold."""
+        guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "words")}
+        return {
+            "contrast": self.title,
+            "margin": self.margin,
+            "level": self.level,
+            "interpretation": "confidence" if self.is_bootstrap else "posterior",
+            "groups": {
+                group.label: {
+                    "file": group.file,
+                    "n": group.n,
+                    "method": group.method,
+                    "mean": dict(zip(self.names, group.mean.tolist(), strict=True)),
+                }
+                for group in self.groups
+            },
+            "difference": {
+                found.name: {
+                    "mean": found.mean,
+                    "sd": found.sd,
+                    "lower": found.lower,
+                    "upper": found.upper,
+                    "mcse": found.mcse,
+                    "probability": found.probability,
+                    "excludes_margin": found.excludes_margin,
+                }
+                for found in self.differences
+            },
+            "guarantee": guarantee | {"public_groups": self.public_groups},
+            "warnings": list(self.warnings),
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the components."""
+        return [found.name for found in self.differences]
+
+    def to_text(self) -> str:
+        """Return the comparison as text for a terminal."""
+        from dpmix.summary.contrast_text import text
+
+        return text(self)
