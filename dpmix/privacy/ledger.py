@@ -91,9 +91,10 @@ class Account:
         if self.budget is None:
             return "no budget is set"
         left = remaining(self.budget, self.spent)
-        if not any(left.values()):
-            return "nothing remains"
         name = "rho" if self.budget.rho is not None else "epsilon"
+        whole = getattr(self.budget, name)
+        if left[name] < 1e-9 * whole and not left.get("delta"):
+            return "nothing remains" if not any(left.values()) else "next to nothing remains"
         return f"{name} = {left[name]:.6g} remains"
 
     def in_words(self) -> str:
