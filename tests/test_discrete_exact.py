@@ -8,7 +8,12 @@ The joint-distribution test takes independent restarts, about 320 exact p-values
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -292,3 +297,36 @@ def test_clipped_counts_are_reached_and_left() -> None:
     assert np.abs(discrepancies(hits, np.array([exact]))).max() < SECONDARY
     refresh(chain.likelihood, rng, chain.state)
     assert chain.state.sums[0] == pytest.approx(np.maximum(chain.state.noisy, 0.0).sum(), rel=1e-12)
+
+
+# one of each way that a sweep goes: noise on counts, and noisy counts that are latent
+INTERPRETED = [("records", "laplace"), ("slices", "laplace"), ("counts", "smoothed gaussian")]
+
+
+def short_run(name: str, kind: str) -> list[list[float]]:
+    """Return the counts of a few sweeps, and what else is latent after them."""
+    released, n, shapes = RELEASES[kind]
+    rng = np.random.default_rng([3, SAMPLERS.index(name)])
+    chain = Sampler(name, likelihood_of(KINDS[kind], released, n), np.array(shapes), n, rng)
+    chain.put([n] + [0] * (len(shapes) - 1))
+    found, shares = chain.run(12, 2)
+    return [*found.tolist(), shares.tolist(), chain.state.noisy.tolist(), chain.state.explained.tolist()]
+
+
+def test_the_interpreter_draws_what_compiled_code_draws() -> None:
+    code = (
+        "import json; from tests.test_discrete_exact import INTERPRETED, short_run; "
+        "print(json.dumps([short_run(*case) for case in INTERPRETED]))"
+    )
+    here = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=here,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for case, found in zip(INTERPRETED, json.loads(done.stdout), strict=True):
+        for row, wanted in zip(found, short_run(*case), strict=True):
+            np.testing.assert_allclose(row, wanted, rtol=1e-7, err_msg=str(case))
