@@ -233,6 +233,19 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], sai
     assert message(source={"mechanism": section}).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"column": "x", "categories": ["a", "b", "c"]}, "mechanism.prior: has 2 entries, but"),
+        ({"column": "x"}, "data.categories: missing; list the public categories of the column"),
+        ({"columns": ["x", "y"]}, "data.columns: a posterior is of one named column of categories"),
+    ],
+)
+def test_columns_that_no_posterior_is_of_are_refused_by_the_spec(data: dict[str, Any], said: str) -> None:
+    section = {"kind": "posterior", "prior": [1, 1], "epsilon": 0.8, "delta": 1e-8}
+    assert message(source={"data": {"path": "x.csv", **data}, "mechanism": section}).startswith(said)
+
+
 def test_prior_and_categories_have_to_agree() -> None:
     from dpmix.mechanisms import from_spec
     from dpmix.spec.mechanism import PosteriorMechanism

@@ -51,6 +51,7 @@ class RunSpec(Section):
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
+        self._check_categories()
         if self.sampler.kind is None:
             self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
         problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
@@ -81,6 +82,23 @@ class RunSpec(Section):
             raise refusal(
                 "mechanism.n",
                 f"missing; a {mechanism.kind} release does not tell of how many confidential records it is",
+            )
+
+    def _check_categories(self) -> None:
+        """Check that the prior of a released posterior has one entry for each public category."""
+        mechanism, data = self.mechanism, self.data
+        if mechanism is None or mechanism.kind != "posterior" or data is None or data.path is None:
+            return
+        if data.columns is None or len(data.columns) != 1:
+            raise refusal("data.columns", "a posterior is of one named column of categories")
+        names = data.categories_of(0)
+        if names is None:
+            raise refusal("data.categories", "missing; list the public categories of the column")
+        if len(names) != len(mechanism.prior):
+            raise refusal(
+                "mechanism.prior",
+                f"has {len(mechanism.prior)} entries, but data.categories lists {len(names)}; give one entry "
+                "for each category",
             )
 
     def _is_elsewhere(self) -> bool:
