@@ -323,6 +323,20 @@ def test_a_release_that_fails_counts(data: Path, tmp_path: Path, monkeypatch: An
     assert len(book.account("heights").spent) == 1 and book.outputs() == {}
 
 
+def test_malformed_data_cost_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("a,b\n0.5,0.5\n0.5,0.6\n0.1,0.9\n")
+    spec = {
+        "data": {"path": str(path), "columns": ["a", "b"]},
+        "mechanism": {"kind": "log_moments", "threshold": 0.01, "epsilon": 1.0},
+    }
+    said = said_by(DataError, lambda: dpmix.privatize(spec, ledger=tmp_path / "l.json"))
+    assert said.startswith("the shares of record 2 do not sum to 1")
+    path.write_text("a,b\n0.5,0.5\n0.5,oops\n")
+    said_by(DataError, lambda: dpmix.privatize(spec, ledger=tmp_path / "l.json"))
+    assert not (tmp_path / "l.json").exists()
+
+
 def test_an_end_that_cannot_be_entered_is_said(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(Book, "finish", lambda *args: (_ for _ in ()).throw(DataError("no room")))
     call = lambda: dpmix.privatize(spec_of(data, budgeted(tmp_path, epsilon=1)), tmp_path / "r.h5")  # noqa: E731

@@ -86,6 +86,7 @@ def privatize(
     data = load_data(checked)
     mechanism = mechanism_of(checked, len(data.columns), len(data.values))
     total = data.values.size
+    mechanism.check(data.values)
     if spending is not None:
         spending.reserve(mechanism.describe(), data.columns, mechanism.guarantee)
     with _bar(total, progress, quiet) as report:

@@ -44,6 +44,15 @@ class Mechanism(abc.ABC):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where, such as "Laplace noise of scale 2 on x"."""
 
+    def check(self, values: NDArray[np.float64]) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse, before anything is spent or drawn, what `privatize` would refuse.
+
+        Raises
+        ------
+        DataError, PrivacyError
+            When the values are none that the mechanism takes.
+        """
+
     @abc.abstractmethod
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None

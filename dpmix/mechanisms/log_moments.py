@@ -195,6 +195,10 @@ class LogMoments(Mechanism):
             f"chosen with geometric noise (epsilon {self.epsilon2:g})"
         )
 
+    def check(self, values: Floats) -> None:
+        """Refuse what are no compositions; see `Mechanism`."""
+        checked(values, self.columns)
+
     def privatize(
         self, values: Floats, columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:

@@ -138,13 +138,18 @@ class Wavelet(OneColumn):
         noisy = self.noise.simulate(coefficients, rng)
         return self._release(noisy, columns, len(noisy), rng), clamped
 
-    def _coefficients(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def check(self, values: NDArray[np.float64]) -> None:
+        """Refuse more coefficients than a release can have; see `Mechanism`."""
         width = 2 ** (self.levels + 1) - 1
         if len(values) * width > _MOST:
             raise PrivacyError(
                 f"{len(values)} records of {width} coefficients each are more than the {_MOST} numbers that "
                 f"a release may have; take mechanism.levels below {self.levels}"
             )
+
+    def _coefficients(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        self.check(values)
+        width = 2 ** (self.levels + 1) - 1
         bounded, clamped = self._clamp(values)
         edges = checked_edges(self.kind, self.domain[0], width + 1)
         return haar(cell_of(bounded, edges), self.levels), clamped
