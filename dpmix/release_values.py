@@ -37,6 +37,7 @@ _WHOLE = {
 }
 _NOISES = ("laplace", "gaussian", "geometric")
 _MOST_LEVELS = 24
+_FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
 _MOST_BITS = 1000  # of weights that are doubles
 
 
@@ -339,6 +340,7 @@ def value_warning(mechanism: Mapping[str, Any], values: NDArray[np.float64], n: 
     """Say what is legal and yet suspect in released values; None where nothing is.
 
     Noisy counts may be negative, and may exceed the number of records, which a wrong n or wrong bins do too.
+    A count or moment far out of the reach of n records and their noise points to a wrong n, order or scale.
 
     Parameters
     ----------
@@ -347,6 +349,16 @@ def value_warning(mechanism: Mapping[str, Any], values: NDArray[np.float64], n: 
     n : int
         Number of confidential records.
     """
+    if mechanism["kind"] in ("noisy_counts", "clamped_moments"):
+        least = 0.0 if mechanism["kind"] == "noisy_counts" else -float(n)
+        beyond = np.maximum(values - n, least - values) > _FAR * mechanism["scale"][0]
+        if not beyond.any():
+            return None
+        verb = "is" if beyond.sum() == 1 else "are"
+        return (
+            f"{int(beyond.sum())} of {_counted(values.size, 'number')} {verb} more than {_FAR} noise scales "
+            f"beyond what {_counted(n, 'record')} can give: check n, the order, and the scale or epsilon"
+        )
     if mechanism["kind"] != "perturbed_histogram":
         return None
     above = int((values > n).sum())

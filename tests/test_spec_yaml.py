@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpmix.errors import DpmixError, SpecError
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.yamltext import MAX_BYTES, dump_yaml, parse_yaml
-from tests.specs import SHIPPED, full_spec
+from tests.specs import ROOT, SHIPPED, full_spec
 
 positive = st.floats(1e-300, 1e300)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -66,9 +66,12 @@ def test_a_resolved_spec_reads_back_equal(source: dict[str, Any]) -> None:
     assert RunSpec.from_yaml(analyst.to_yaml()) == analyst
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*SHIPPED, *sorted((ROOT / "configs").glob("p*/*.yaml"))], ids=lambda path: path.stem
+)
 def test_a_resolved_shipped_spec_reads_back_equal(path: Path, tmp_path: Path) -> None:
     spec = load_spec(path)
+    assert RunSpec.from_yaml(spec.for_analyst().to_yaml()) == spec.for_analyst()
     (tmp_path / "resolved.yaml").write_text(spec.to_yaml(), encoding="utf-8")
     again = load_spec(tmp_path / "resolved.yaml")
     assert again == spec
