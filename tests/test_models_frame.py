@@ -36,6 +36,9 @@ COLOURS = np.array(["red", "grün", "a/b"])
 Arrays = Mapping[str, NDArray[np.float64]]
 
 
+MECHANISM = {"kind": "perturbed_histogram", "bins": 3, "noise": "laplace", "domain": [[0, 1]], "scale": [2.0]}
+
+
 class Toy(ParametricModel):
     """A standard normal by random-walk Metropolis, its step adapted in burn-in, and what follows from it."""
 
@@ -120,7 +123,7 @@ def fit(path: Path, model: Toy, ids: tuple[int, ...] = (0, 1), *, draws: int = 9
                 ),
                 "seed": "5",
                 "dpmix_version": "0.1.0",
-                "mechanism": json.dumps({"kind": "perturbed_histogram", "bins": 3, "scale": [2.0]}),
+                "mechanism": json.dumps(MECHANISM),
                 "model": model.kind,
                 "epsilon": 1.0,
                 "private": True,

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dpmix.errors import DataError, UsageError
+from dpmix.store.chains_attrs import check_attributes
 from dpmix.store.chains_reader import read_chains
-from dpmix.store.h5 import create, work
+from dpmix.store.h5 import Attribute, create, work
 from dpmix.summary.density import posterior_density
 from dpmix.summary.grids import choose_grids
 from tests.chains_files import a_spec, states_of_mixture, write_chains
@@ -254,6 +255,46 @@ def test_names_of_columns(tmp_path):
     ],
 )
 def test_number_of_records(tmp_path, attrs, mechanism, n):
-    attrs = attrs | {"mechanism": json.dumps({"kind": "perturbed_histogram", **mechanism})}
+    histogram = {
+        "kind": "perturbed_histogram",
+        "bins": 3,
+        "noise": "laplace",
+        "domain": [[0, 1]],
+        "scale": [2.0],
+    }
+    attrs = attrs | {"mechanism": json.dumps(histogram | mechanism)}
     path = write_chains(tmp_path / "c.h5", chains_of(1), observed=np.arange(30.0), attrs=attrs)
     assert read_chains([path]).n == n
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mechanism", "{", "its attribute 'mechanism' is no JSON"),
+        ("mechanism", "[]", "'mechanism' is no JSON object"),
+        ("mechanism", "{}", "'mechanism' does not name its kind"),
+        ("mechanism", '{"kind": "laplace"}', "'mechanism' does not list a positive noise scale per column"),
+        ("versions", "x", "'versions' is no JSON"),
+        ("epsilon", -1.0, "'epsilon' is no number from 0"),
+        ("epsilon", "much", "'epsilon' is no number from 0"),
+        ("n", 0, "'n' is no number of records"),
+        ("private", 2, "'private' is neither 0 nor 1"),
+        ("trust", "none", "'trust' is neither local nor global"),
+    ],
+)
+def test_attributes_are_checked(name: str, value: object, message: str) -> None:
+    sound: dict[str, Attribute] = {
+        "mechanism": '{"kind": "laplace", "scale": [1.0]}',
+        "versions": "{}",
+        "epsilon": 1.0,
+        "rho": float("nan"),
+        "n": 20,
+        "private": 1,
+        "trust": "local",
+    }
+    check_attributes(Path("chains.h5"), sound)
+    with pytest.raises(
+        DataError, match="chains.h5 is not a chains file of dpmix as it was written"
+    ) as caught:
+        check_attributes(Path("chains.h5"), sound | {name: value})  # type: ignore[dict-item]
+    assert message in str(caught.value)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.spec.load import load_spec
-from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.chains_reader import NamedChains, read_chains
 from dpmix.store.contrast import write_contrast
+from dpmix.summary.account import spec_of
 from dpmix.summary.contrast import contrast_chains
 from dpmix.summary.contrast_result import Contrast
 from dpmix.summary.parametric import summarize_parametric
@@ -105,7 +105,7 @@ def contrast(
             raise DataError(
                 f"{file} is of a mixture, which has no shares to compare; --contrast takes dirichlet"
             )
-        options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
+        options = load_spec(spec_of(chains), overrides).summary
         remarks = summarize_parametric(chains, options).remarks
         warnings += [(f"{label}: {remark.text}", remark.convergence) for remark in remarks]
         levels.append(float(options.level))

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.simulate import true_labels
 from dpmix.spec.load import load_spec
-from dpmix.spec.run import RunSpec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.chains_reader import Chains, NamedChains, read_chains
 from dpmix.store.h5 import Attribute
 from dpmix.store.posterior_summary import write_posterior_summary
 from dpmix.store.release import is_release, read_release
 from dpmix.store.summary import write_summary
+from dpmix.summary.account import spec_of
 from dpmix.summary.compute import summarize_chains
 from dpmix.summary.guarantee import is_simulated
 from dpmix.summary.parametric import summarize_parametric
@@ -110,7 +110,7 @@ def summarize(
             raise UsageError(f"--require-convergence is about chains, and {paths[0]} is a release")
         return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
     chains = read_chains([os.fspath(path) for path in paths])
-    options = load_spec(RunSpec.from_yaml(str(chains.attrs["spec"])), overrides).summary
+    options = load_spec(spec_of(chains), overrides).summary
     summary = (
         summarize_parametric(chains, options)
         if isinstance(chains, NamedChains)

@@ -2,8 +2,9 @@
 
 All guarantees are for the replacement of one record of the same data set (methods, section 1). Local and
 global releases compose alike: a guarantee for each record on its own is one for the replacement of a record.
-What a release is of may be chosen in view of those before it; for its cost to be, too, sums are proved (Rogers
-et al. 2016; for zCDP Feldman and Zrnic 2021), the best split of them is not. Two compositions are known:
+What a release is of may be chosen in view of those before it; for its cost to be, too, sums are proved
+(Rogers et al. 2016; for zCDP Feldman and Zrnic 2021), the best split of them is not. Two compositions are
+known:
 
 - basic: epsilons and deltas add;
 - zCDP: rhos add (Bun and Steinke 2016, Lemma 2.3), and their sum is converted once at the delta that is left.

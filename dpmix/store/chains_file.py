@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from dpmix.errors import DataError
+from dpmix.store.chains_attrs import check_attributes
 from dpmix.store.components import Floats, Ints, Layout, layout_of
 from dpmix.store.h5 import Attribute, Group, reading
 from dpmix.store.stored import Stored, stored_parameters
@@ -95,6 +96,7 @@ def read_file(path: Path) -> MixtureFile | NamedFile:
         if missing:
             raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
         spec = _mapping(path, str(attrs["spec"]))
+        check_attributes(path, attrs)
         posterior = root.group("posterior")
         if "model" in attrs:  # which files of mixtures do not say
             found = stored_parameters(path, posterior)
@@ -131,7 +133,9 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
         "log_likelihood": _scalar(stats, "log_likelihood") if "log_likelihood" in stats else empty,
         "seconds": np.asarray(constant_data["seconds"][()], dtype=np.float64),
         "observed": observed,
-        "constants": {name: float(value[()]) for name, value in values.items() if value.shape == ()},
+        "constants": {
+            name: _number(path, name, value[()]) for name, value in values.items() if value.shape == ()
+        },
         "arrays": {
             name: np.asarray(value[()], dtype=np.float64)
             for name, value in values.items()
@@ -173,6 +177,12 @@ def _columns(
 
 def _scalar(group: Group, name: str) -> Floats:
     return np.asarray(group[name][()], dtype=np.float64)
+
+
+def _number(path: Path, name: str, value: Any) -> float:
+    if np.asarray(value).dtype.kind not in "biuf":
+        raise DataError(f"{path} has no number at constant_data/{name}; it is not as `dpmix fit` wrote it")
+    return float(value)
 
 
 def _planned_draws(spec: Mapping[str, Any]) -> int:

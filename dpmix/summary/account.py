@@ -7,13 +7,28 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dpmix.errors import DataError, SpecError
 from dpmix.spec.run import RunSpec
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import guarantee_in_words
 from dpmix.summary.result import Acceptance, Provenance
 
-__all__ = ["acceptance_of", "ess_per_second", "provenance_of"]
+__all__ = ["acceptance_of", "ess_per_second", "provenance_of", "spec_of"]
+
+
+def spec_of(chains: ChainSet) -> RunSpec:
+    """Return the spec that chains were run by.
+
+    Raises
+    ------
+    DataError
+        When the spec that they hold is none: somebody changed it.
+    """
+    try:
+        return RunSpec.from_yaml(str(chains.attrs["spec"]))
+    except SpecError as error:
+        raise DataError(f"the chains hold a spec that is none: {error}") from error
 
 
 def acceptance_of(chains: ChainSet) -> Acceptance:
@@ -52,6 +67,6 @@ def provenance_of(chains: ChainSet) -> Provenance:
     return Provenance(
         guarantee=guarantee_in_words(attrs, mechanism, n),
         mechanism=mechanism,
-        spec=RunSpec.from_yaml(str(attrs["spec"])).for_analyst().to_yaml(),
+        spec=spec_of(chains).for_analyst().to_yaml(),
         facts=facts,
     )

@@ -145,7 +145,7 @@ def _both(moments, alpha, whole, threshold, i, j):
 
 @njit
 def censored_moments(alpha, threshold, moments):
-    """Set the moments of log max(x, a), x Dirichlet with parameters `alpha` (d,), a = `threshold` in (0, 1)."""
+    """Set the moments of log max(x, a), x Dirichlet of parameters `alpha` (d,), a = `threshold` in (0, 1)."""
     d = len(alpha)
     whole = 0.0
     for j in range(d):
