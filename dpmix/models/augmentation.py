@@ -54,6 +54,7 @@ __all__ = [
     "replace",
     "run_sweeps",
     "statistic",
+    "sweep_bounded_offers",
     "sweep_offers",
     "sweep_records",
 ]
@@ -191,34 +192,93 @@ def sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offer
     is picked with probability w_I / W and replaced with probability min(1, W / (W - w_I + w_0)), W over the
     sum from where the same offer would lead back.
     """
-    n = len(records)
     for _ in range(offers):
         draw_record(model, rng, theta, offer)
-        top = 0.0
-        for i in range(n):
-            weights[i] = log_change(model, tally, records[i], offer)
-            top = max(top, weights[i])
-        total = 0.0
-        for i in range(n):
-            weights[i] = math.exp(weights[i] - top)
-            total += weights[i]
         moves[1] += 1.0
+        top, total = _weigh(model, tally, records, offer, weights)
         if not total > 0.0:
             continue
-        left = rng.random() * total
-        chosen = 0
-        for i in range(n):
-            if weights[i] > 0.0:
-                chosen = i  # the last of positive weight, where rounding runs past the end
-                left -= weights[i]
-                if left < 0.0:
-                    break
+        chosen = _pick(rng, weights, total)
         back = total - weights[chosen] + math.exp(-top)
         if total >= back or rng.random() * back < total:
-            log_change(model, tally, records[chosen], offer)
-            replace(model, tally, records[chosen], offer)
-            records[chosen][:] = offer
+            _put(model, tally, records[chosen], offer)
             moves[0] += 1.0
+
+
+@njit
+def sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound):
+    """Do as `sweep_offers` where no record's place changes the log density by more than `bound`.
+
+    Then a record picked uniformly is kept with probability w_I exp(-bound), else picked anew, and as W is at
+    least (n - 1) exp(-bound) + w_I, it is seldom needed to know whether to accept. So an offer takes about
+    exp(bound) weights, however large n, and all n only now and then; or always, where n is not much larger.
+    """
+    n = len(records)
+    tries = n if math.exp(bound) < 0.25 * n else 0
+    least = math.exp(-bound)
+    for _ in range(offers):
+        draw_record(model, rng, theta, offer)
+        moves[1] += 1.0
+        chosen, weight, whole = -1, 0.0, -1.0
+        for _ in range(tries):
+            i = min(int(rng.random() * n), n - 1)
+            weight = math.exp(log_change(model, tally, records[i], offer))
+            if rng.random() < weight * least:
+                chosen = i
+                break
+        if chosen < 0:
+            top, total = _weigh(model, tally, records, offer, weights)
+            if not total > 0.0:
+                continue
+            chosen = _pick(rng, weights, total)
+            weight, whole = weights[chosen] * math.exp(top), total * math.exp(top)
+        if weight < 1.0:
+            u = rng.random()
+            lower = (n - 1) * least + weight
+            if u * (lower - weight + 1.0) >= lower:
+                if whole < 0.0:
+                    top, total = _weigh(model, tally, records, offer, weights)
+                    whole = total * math.exp(top)
+                if u * (whole - weight + 1.0) >= whole:
+                    continue
+        _put(model, tally, records[chosen], offer)
+        moves[0] += 1.0
+
+
+@njit
+def _weigh(model, tally, records, offer, weights):
+    """Set the weights of all records over the largest or 1; return the log of that, and their sum."""
+    top = 0.0
+    for i in range(len(records)):
+        weights[i] = log_change(model, tally, records[i], offer)
+        top = max(top, weights[i])
+    total = 0.0
+    for i in range(len(records)):
+        weights[i] = math.exp(weights[i] - top)
+        total += weights[i]
+    return top, total
+
+
+@njit
+def _pick(rng, weights, total):
+    """Return a place drawn with probability proportional to its weight."""
+    left = rng.random() * total
+    chosen = 0
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            chosen = i  # the last of positive weight, where rounding runs past the end
+            left -= weights[i]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@njit
+def _put(model, tally, old, offer):
+    """Put an offer in the place of a record."""
+    log_change(model, tally, old, offer)
+    replace(model, tally, old, offer)
+    old[:] = offer
 
 
 @njit
@@ -235,9 +295,13 @@ def run_sweeps(model, rng, theta, records, tally, offer, weights, moves, age, of
         draw_theta(model, rng, theta, records, tally)
 
 
-def default_offers(n: int) -> int:
-    """Return how many offers make a sweep: n, or as many as keep it to about a million weights."""
-    return max(1, min(n, _MOST_WEIGHTS // n))
+def default_offers(n: int, bound: float = math.inf) -> int:
+    """Return how many offers make a sweep: n, or as many as keep it to about a million weights.
+
+    `bound` is that of `sweep_bounded_offers`, where it is used.
+    """
+    each = min(n, math.exp(min(bound, 700.0)))
+    return max(1, min(n, int(max(_MOST_WEIGHTS, n) // each)))
 
 
 class AugmentedChain(ParametricChain):

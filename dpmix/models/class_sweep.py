@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_offers
+from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_bounded_offers
 from dpmix.models.class_counts import (
     COUNT,
     RELEASED,
@@ -106,14 +106,14 @@ def run_class_sweeps(
     saved (draws, I + cells): probabilities of classes, then of levels; shares (draws,) of offers accepted.
     With rows in neither, nothing is saved.
     """
-    classes = len(theta.classes)
+    classes, bound = len(theta.classes), 2.0 * len(model.levels) * model.rate
     for draw in range(draws):
         for _ in range(thin):
             if age[0] % REFRESH == 0:
                 recount(model, records, tally)
             age[0] += 1
             if offers > 0:
-                sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offers)
+                sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
             else:
                 sweep_classes(model, rng, theta, records, tally, room, offer, moves)
             draw_theta(model, rng, theta, records, tally)

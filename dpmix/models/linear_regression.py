@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
 from dpmix.models.base import Parameter, ParametricModel
-from dpmix.models.moments import COV, MEAN, SD, Line, Moments, size_of
+from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, size_of
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
 from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
 from dpmix.models.regression_theta import draw_line
@@ -41,7 +41,8 @@ def build(spec: RunSpec, release: Release) -> LinearRegression:
     start = _start_values(spec.model, p)
     offers = 0
     if spec.sampler.algorithm == "soma":
-        offers = spec.sampler.offers or default_offers(release.n)
+        bound = farthest_change(p + 1) * law.rate
+        offers = spec.sampler.offers or default_offers(release.n, bound)
     rows = np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64)
     return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
 

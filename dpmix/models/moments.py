@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dpmix._jit import njit
 from dpmix.models.augmentation import draw_record, log_change, recount, replace
 
-__all__ = ["BLOCK", "COV", "MEAN", "SD", "Line", "Moments", "fill", "size_of"]
+__all__ = ["BLOCK", "COV", "MEAN", "SD", "Line", "Moments", "farthest_change", "fill", "size_of"]
 
 BLOCK = 64  # records that are worked on side by side; what they take stays in the nearest cache
 SD, MEAN, COV = 0, 1, 2  # of `Moments.known`: sigma2, x_mean, x_cov
@@ -60,6 +60,12 @@ class Line(NamedTuple):
 def size_of(q: int) -> int:
     """Return the number of released moments of q - 1 predictors and a response."""
     return q + 1 + q * (q + 1) // 2 - 1
+
+
+@njit
+def farthest_change(q):
+    """Return the most by which all sums together can change with one record, in absolute value."""
+    return q + q / (2.0 * (q + 1.0)) + q * (q + 1.0) / 2.0
 
 
 @njit

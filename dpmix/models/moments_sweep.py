@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_offers
-from dpmix.models.moments import BLOCK, clip, distance, size_of
+from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_bounded_offers
+from dpmix.models.moments import BLOCK, clip, distance, farthest_change, size_of
 from dpmix.models.streams import fill_normals, make_words, seed
 
 __all__ = ["Room", "make_room", "run_moment_sweeps", "sweep_blocks"]
@@ -151,14 +151,14 @@ def run_moment_sweeps(
     saved (draws, width): `Line.values` and then normals for predictions; shares (draws,) of offers accepted.
     With rows in neither, nothing is saved.
     """
-    width = len(theta.values)
+    width, bound = len(theta.values), farthest_change(len(model.columns)) * model.rate
     for draw in range(draws):
         for _ in range(thin):
             if age[0] % REFRESH == 0:
                 recount(model, records, tally)
             age[0] += 1
             if offers > 0:
-                sweep_offers(model, rng, theta, records, tally, offer, weights, moves, offers)
+                sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
             else:
                 sweep_blocks(model, rng, theta, records, tally, room, moves)
             draw_theta(model, rng, theta, records, tally)

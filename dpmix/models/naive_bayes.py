@@ -50,7 +50,8 @@ def build(spec: RunSpec, release: Release) -> NaiveBayes:
         )
     offers = None
     if spec.sampler.algorithm == "soma":
-        offers = spec.sampler.offers or default_offers(release.n)
+        bound = 2.0 * len(release.mechanism["levels"]) / release.scales[0]
+        offers = spec.sampler.offers or default_offers(release.n, bound)
     elif spec.sampler.latent == "metropolis":
         offers = 0
     return NaiveBayes(release, spec.model.prior, offers)
