@@ -22,24 +22,25 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import njit
-from dpmix.models.augmentation import (
-    REFRESH,
-    Tally,
-    default_offers,
-    log_release,
-    sweep_offers,
-)
+from dpmix.models.augmentation import REFRESH, default_offers
 from dpmix.models.base import ParametricChain
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.frame import Composition, Part, acceptance_bound, used_parts
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
-from dpmix.models.dirichlet.law import CensoredLogs, draw_logs, make_shapes, set_shapes, sweep_logs
+from dpmix.models.dirichlet.law import (
+    CensoredLogs,
+    draw_logs,
+    make_shapes,
+    set_shapes,
+    sweep_logs,
+    sweep_offers,
+)
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import matched, start_alpha
 from dpmix.release import Release
 from dpmix.spec.run import RunSpec
 
-__all__ = ["Augmented", "Compositions", "build"]
+__all__ = ["Augmented", "Compositions", "build", "known_of"]
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +69,17 @@ class Plan(NamedTuple):
     block: Any
     soma: bool
     joint: bool
+
+
+def known_of(parts: list[Part], prior: AlphaPrior) -> Compositions:
+    """Return parts of records and prior as compiled functions take them."""
+    return Compositions(
+        np.array([part.released * part.size for part in parts]),
+        np.array([1.0 / (part.scale * part.size) for part in parts]),
+        np.cumsum([0, *(part.size for part in parts)]),
+        math.log(parts[0].threshold),
+        prior,
+    )
 
 
 def build(spec: RunSpec, release: Release) -> Augmented:
@@ -100,14 +112,8 @@ class Augmented(Composition):
     ) -> None:
         super().__init__(release)
         self.parts, self.prior = parts, prior
+        self.law = known_of(parts, prior)
         sizes = np.array([part.size for part in parts])
-        self.law = Compositions(
-            np.array([part.released * part.size for part in parts]),
-            np.array([1.0 / (part.scale * part.size) for part in parts]),
-            np.concatenate([[0], np.cumsum(sizes)]),
-            math.log(parts[0].threshold),
-            prior,
-        )
         if offers is None:
             block = np.maximum(-(-sizes // SHARE), np.minimum(sizes, FEWEST))
         else:
@@ -144,7 +150,6 @@ class AugmentedChain(ParametricChain):
         self.root = root
         self.place = np.zeros(1 + len(model.parts), dtype=np.int64)  # sweeps done; next records of parts
         self._spare = make_room(n, d)
-        self._scratch = np.empty(d), np.empty(d), np.empty(d), np.empty(n if model.plan.soma else 0)
         state = {
             "alpha": shapes.alpha,
             "records": records,
@@ -168,7 +173,6 @@ class AugmentedChain(ParametricChain):
             self.root,
             self.place,
             self._spare,
-            self._scratch,
             self.moves,
             self.burning_in,
             count,
@@ -186,26 +190,12 @@ def _part(law, part):
 
 
 @njit
-def _update_block(law, plan, part, rng, shapes, records, sums, place, scratch, moves):
+def _update_block(law, plan, part, rng, shapes, records, sums, place, moves):
     """Update the next records of a part, around its end."""
     known = _part(law, part)
     first, last = law.starts[part], law.starts[part + 1]
     if plan.soma:
-        offer, offered, own, weights = scratch
-        level = np.empty(2)
-        level[0] = log_release(known, sums[part])
-        tally = Tally(sums[part], offered, own, level)
-        sweep_offers(
-            known,
-            rng,
-            shapes,
-            records[:, first:last].T,
-            tally,
-            offer,
-            weights[: last - first],
-            moves,
-            plan.block[part],
-        )
+        sweep_offers(known, rng, shapes, records[:, first:last], sums[part], moves, plan.block[part])
         return
     start = first + place[1 + part]
     stop = start + plan.block[part]
@@ -227,9 +217,7 @@ def _sum_up(law, part, records, sums):
 
 
 @njit
-def run_sweeps(
-    law, plan, rng, shapes, records, sums, learnt, root, place, room, scratch, moves, learning, count
-):
+def run_sweeps(law, plan, rng, shapes, records, sums, learnt, root, place, room, moves, learning, count):
     """Do `count` sweeps."""
     d, n = records.shape
     totals = np.empty(d)
@@ -240,7 +228,7 @@ def run_sweeps(
                 _sum_up(law, part, records, sums)
         place[0] += 1
         for part in range(len(sums)):
-            _update_block(law, plan, part, rng, shapes, records, sums, place, scratch, moves)
+            _update_block(law, plan, part, rng, shapes, records, sums, place, moves)
         for j in range(d):
             totals[j] = records[j].sum()
         slice_alpha(rng, shapes.alpha, n, totals, law.prior, root, REPEATS)

@@ -128,18 +128,15 @@ def _unpack(rng, alpha, records, small, room):
     for j in range(d):
         whole += alpha[j]
     size = roots[0]
-    if whole >= 1.0:
-        mode = whole - 1.0 / 3.0
-        spread = 1.0 / math.sqrt(9.0 * mode)
+    mode = whole - 1.0 / 3.0 if whole >= 1.0 else whole + 2.0 / 3.0
+    spread = 1.0 / math.sqrt(9.0 * mode)
+    for i in range(n):
+        size[i] = mode * standard_cube(rng, mode, spread)
+    for i in range(n):
+        size[i] = log(size[i])
+    if whole < 1.0:
         for i in range(n):
-            size[i] = mode * standard_cube(rng, mode, spread)
-        for i in range(n):
-            size[i] = log(size[i])
-    else:
-        mode = whole + 2.0 / 3.0
-        spread = 1.0 / math.sqrt(9.0 * mode)
-        for i in range(n):
-            size[i] = log(mode * standard_cube(rng, mode, spread)) - rng.standard_exponential() / whole
+            size[i] -= rng.standard_exponential() / whole
     for back in range(d):
         j = d - 1 - back  # the first row holds log T until its turn
         row, ratio = roots[j], ratios[j]

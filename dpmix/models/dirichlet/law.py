@@ -1,9 +1,9 @@
 """Latent compositions given noisy sums of their censored logarithms, one part of the records at a time.
 
 A record holds log x_1, .., log x_d, which do not underflow where a share is too small for a double. The sum
-over records is that of max(log x_j, log a), to which Laplace noise was added. `sweep_logs` does what
-`dpmix.models.augmentation.sweep_records` does, for records by columns: it draws offers for many records at a
-time, as they do not depend on the present ones, so that logarithms vectorise.
+over records is that of max(log x_j, log a), to which Laplace noise was added. The sweeps are those of
+`dpmix.models.augmentation`, for a database by columns, in a third of the time: offers do not depend on the
+present records, and are drawn for many at a time, so that logarithms vectorise.
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix._jit import inlined, njit
-from dpmix.models.augmentation import by_statistic, draw_record, log_release, statistic
 from dpmix.models.dirichlet.vector import log
 from dpmix.special import exp
 
-__all__ = ["CensoredLogs", "Shapes", "draw_logs", "make_shapes", "set_shapes", "standard_cube", "sweep_logs"]
+__all__ = [
+    "CensoredLogs",
+    "Shapes",
+    "draw_logs",
+    "make_shapes",
+    "set_shapes",
+    "standard_cube",
+    "sweep_logs",
+    "sweep_offers",
+]
 
 AT_ONCE = 64  # offers drawn at a time
 
@@ -155,26 +163,39 @@ def sweep_logs(model, rng, shapes, columns, sums, moves):
     moves[1] += n
 
 
-@draw_record.register
-def _draw_record(model: CensoredLogs, rng, theta, record):
-    one = np.empty((len(record), 1))
-    draw_logs(rng, theta, one, 1)
-    for j in range(len(record)):
-        record[j] = one[j, 0]
-
-
-@statistic.register
-def _statistic(model: CensoredLogs, record, out):
-    for j in range(len(out)):
-        out[j] = max(record[j], model.floor)
-
-
-@log_release.register
-def _log_release(model: CensoredLogs, sums):
-    total = 0.0
-    for j in range(len(sums)):
-        total += abs(model.released[j] - sums[j])
-    return -model.rate * total
-
-
-by_statistic(CensoredLogs)
+@njit
+def sweep_offers(model, rng, shapes, columns, sums, moves, offers):
+    """Make `offers` offers, each of one record to all n columns; see `dpmix.models.augmentation`."""
+    d, n = columns.shape
+    offer, weights = np.empty((d, 1)), np.empty(n)
+    for _ in range(offers):
+        draw_logs(rng, shapes, offer, 1)
+        level = 0.0
+        for j in range(d):
+            level += abs(model.released[j] - sums[j])
+        top = 0.0
+        for i in range(n):
+            found = 0.0
+            for j in range(d):
+                moved = sums[j] - max(columns[j, i], model.floor) + max(offer[j, 0], model.floor)
+                found += abs(model.released[j] - moved)
+            weights[i] = model.rate * (level - found)
+            top = max(top, weights[i])
+        total = 0.0
+        for i in range(n):
+            weights[i] = exp(weights[i] - top)
+            total += weights[i]
+        moves[1] += 1.0
+        left = rng.random() * total
+        chosen = 0
+        for i in range(n):
+            chosen = i  # the last, where rounding runs past the end
+            left -= weights[i]
+            if left < 0.0:
+                break
+        back = total - weights[chosen] + exp(-top)
+        if total >= back or rng.random() * back < total:
+            for j in range(d):
+                sums[j] += max(offer[j, 0], model.floor) - max(columns[j, chosen], model.floor)
+                columns[j, chosen] = offer[j, 0]
+            moves[0] += 1.0

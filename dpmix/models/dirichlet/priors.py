@@ -71,7 +71,12 @@ def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
         scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
         correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
     precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
-    return AlphaPrior(fits[:, 0].copy(), fits[:, 1].copy(), precision, np.linalg.cholesky(correlation))
+    return AlphaPrior(
+        fits[:, 0].copy(),
+        fits[:, 1].copy(),
+        precision,
+        np.asarray(np.linalg.cholesky(correlation), dtype=np.float64),
+    )
 
 
 def prior_of(spec: RunSpec, release: Release) -> AlphaPrior:
