@@ -24,10 +24,15 @@ config: Any = numba.config
 # holds no compiled code, so that changes there need no compiling
 _NEVER_COMPILED = frozenset(
     [
+        "__init__.py",
+        "__main__.py",
         "api",
+        "auditing",
         "cells.py",
         "chains.py",
         "cli.py",
+        "cli_ledger.py",
+        "cli_sweep.py",
         "data.py",
         "errors.py",
         "exits.py",
@@ -42,6 +47,7 @@ _NEVER_COMPILED = frozenset(
         "stops.py",
         "store",
         "summary",
+        "sweeping",
         "synthetic_table.py",
         "tables.py",
     ]
