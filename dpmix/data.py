@@ -13,7 +13,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
 from dpmix.release_values import trust_of, value_problem, value_warning
-from dpmix.simulate import SIMULATIONS, generators
+from dpmix.simulate import generators, simulate_records
 from dpmix.spec import RunSpec
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
@@ -85,7 +85,7 @@ def _simulated(section: DataSpec) -> Data:
         raise SpecError("data.n: at least 2 records are needed")
     columns = section.columns or ("value",)
     draws, noise = generators(section.seed)
-    values = SIMULATIONS[section.simulate](section.n, draws)
+    values = simulate_records(section.simulate, section.n, draws, section.alpha)
     if len(columns) != values.shape[1]:
         raise SpecError(f"data.columns: {section.simulate} has one column")
     return Data(values, columns, noise)

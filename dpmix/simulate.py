@@ -198,6 +198,28 @@ def linear_regression(n: int, rng: np.random.Generator) -> Floats:
     return np.column_stack([x, y])
 
 
+def dirichlet(n: int, rng: np.random.Generator, alpha: Sequence[float]) -> Floats:
+    """Draw compositions from the Dirichlet distribution.
+
+    Source: Guo, Barrientos and Pena, section 4.1.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    rng : Generator
+        Source of randomness.
+    alpha : sequence of float
+        Its d parameters.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, d)
+        Rows that sum to 1.
+    """
+    return rng.dirichlet(np.asarray(alpha, dtype=np.float64), n)
+
+
 def _three_gaussians(n: int, rng: np.random.Generator) -> Drawn:
     parts = [(mean, 1.0) for mean in THREE_GAUSSIANS_MEANS]
     return _truncated(parts, None, THREE_GAUSSIANS_DOMAIN, n, rng)
@@ -250,6 +272,13 @@ SIMULATIONS: dict[str, Callable[[int, np.random.Generator], Floats]] = {
     "naive_bayes": naive_bayes,
     "linear_regression": linear_regression,
 }
+
+
+def simulate_records(
+    name: str, n: int, rng: np.random.Generator, alpha: Sequence[float] | None = None
+) -> Floats:
+    """Return the data set of a name, shape (n, d); `alpha` are the parameters of dirichlet."""
+    return SIMULATIONS[name](n, rng) if alpha is None else dirichlet(n, rng, alpha)
 
 
 def generators(seed: int | None) -> tuple[np.random.Generator, np.random.Generator]:

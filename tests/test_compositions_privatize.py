@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import digamma, polygamma
 
 import dpmix
 from dpmix.errors import DataError, SpecError
@@ -202,3 +203,15 @@ def test_a_file_whose_parts_are_of_other_records_is_refused(tmp_path: Path) -> N
     write_release(tmp_path / "r.h5", made)
     with pytest.raises(DataError, match=r"states parts \[10, 31\], but n is 40"):
         read_release(tmp_path / "r.h5")
+
+
+def test_compositions_are_simulated(tmp_path: Path) -> None:
+    alpha = [0.5, 3.0, 1.5]
+    data = {"simulate": "dirichlet", "alpha": alpha, "n": 20_000, "seed": 3}
+    asked = {"data": data, "mechanism": {**MECHANISM, "threshold": 1e-9, "epsilon": 1e6}}
+    made = dpmix.privatize(asked, tmp_path / "r.h5", quiet=True)
+    assert (made.simulated, made.private, made.mechanism["columns"]) == (True, False, ["x1", "x2", "x3"])
+    error = np.sqrt((polygamma(1, alpha) - polygamma(1, 5.0)) / 20_000)
+    assert (np.abs(made.values[:, 0] - digamma(alpha) + digamma(5.0)) < 4 * error).all()
+    again = dpmix.privatize(asked, quiet=True)
+    np.testing.assert_array_equal(again.values, made.values)

@@ -218,6 +218,13 @@ WRONG = [
     ("data={simulate: three_gaussians}", "data.n: missing; say how many records to simulate"),
     ("data.seed=3", "data.seed: is for data.simulate only; no seed is accepted for a real release"),
     ("data.n=3", "data.n: is for data.simulate only"),
+    ("data.alpha=[1, 2]", "data.alpha: is for data.simulate: dirichlet only"),
+    ("data={simulate: dirichlet, n: 9}", "data.alpha: missing; give the parameters of the compositions"),
+    ("data={simulate: dirichlet, n: 9, alpha: [1]}", "data.alpha: [1] must have at least 2 entries"),
+    (
+        "data={simulate: dirichlet, n: 9, alpha: [1, 2], columns: [a]}",
+        "data.columns: dirichlet has 2 columns; name them all, or leave this out",
+    ),
     ("model.kernel=nromal", 'model.kernel: "nromal" is unknown; did you mean "normal"?'),
     ("model.base.kind=nigg", 'model.base.kind: "nigg" is unknown; did you mean "nig"?'),
     ("model.base.lamda=3", 'model.base.lamda: unknown key; did you mean "lambda"?'),

@@ -14,6 +14,7 @@ from dpmix.spec.fields import (
     Integer,
     Listed,
     Pair,
+    Positive,
     Section,
     TablePath,
     Text,
@@ -152,6 +153,7 @@ class DataSpec(ColumnsSection):
             "beta_grid",
             "naive_bayes",
             "linear_regression",
+            "dirichlet",
         ]
         | None
     ) = Field(
@@ -164,11 +166,17 @@ class DataSpec(ColumnsSection):
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
         None, description="Seed of the simulated data; real data never take one."
     )
+    alpha: Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)] | None = Field(
+        None, description="Parameters of the simulated compositions, of simulate: dirichlet."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> DataSpec:
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
+        if (self.alpha is None) == (self.simulate == "dirichlet"):
+            missing = "missing; give the parameters of the compositions to simulate"
+            raise refusal("alpha", missing if self.alpha is None else "is for data.simulate: dirichlet only")
         if self.simulate is None:
             if self.seed is not None:
                 raise refusal("seed", "is for data.simulate only; no seed is accepted for a real release")
@@ -182,6 +190,9 @@ class DataSpec(ColumnsSection):
             raise refusal("n", "missing; say how many records to simulate")
         elif self.simulate in SIMULATED_COLUMNS:
             self._settle_simulated(self.simulate, SIMULATED_COLUMNS[self.simulate])
+        elif self.alpha is not None:
+            names = tuple(f"x{number + 1}" for number in range(len(self.alpha)))
+            self._settle_simulated(self.simulate, names)
         return self
 
     def _settle_simulated(self, name: str, own: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmix.cells import Column
 from dpmix.data import coded
 from dpmix.errors import SpecError
-from dpmix.simulate import SIMULATIONS, generators
+from dpmix.simulate import generators, simulate_records
 from dpmix.spec import RunSpec
 from dpmix.spec.data import ColumnsSection
 from dpmix.tables import load_mixed
@@ -97,7 +97,7 @@ def load_records(spec: RunSpec) -> Records:
         if section.domain is None:
             raise SpecError("data.domain: missing; give the public bounds (none are read off the data)")
         draws, noise = generators(section.seed)
-        values = SIMULATIONS[section.simulate](section.n, draws)
+        values = simulate_records(section.simulate, section.n, draws, section.alpha)
         bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
         return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)
     columns = columns_of(section)
