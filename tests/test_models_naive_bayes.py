@@ -2,7 +2,7 @@
 
 Comparisons with enumeration are in Monte Carlo standard errors of 200 batch means, all below 4.5: with other
 seeds than the fixed ones a right sampler would fail one of about 110 with probability below 0.002. The
-p-values of the joint law are compared with 1e-5, 30 of them.
+p-values of the joint law and of single offers are compared with 1e-5, 32 of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy import stats
 
 from dpmix.errors import DataError
 from dpmix.models import class_counts
-from dpmix.models.augmentation import recount
+from dpmix.models.augmentation import recount, sweep_bounded_offers
 from dpmix.models.class_counts import COUNT
 from dpmix.models.naive_bayes import CountsChain, NaiveBayes, RecordsChain, build
 from dpmix.release import Release
@@ -56,6 +56,8 @@ TINY = {
         released([1.5, 0.3, 0.9, 2.2, -0.3, 0.1, 0, 1, 2, 0.5, 0.5, -1, 2, 0.1, 0.4], [2, 3], 3, 3),
         1.0,
     ),
+    # so many records that soma tries some before it weighs all
+    "many": (released([9.5, 2.2, 6.3, 14.1], [2], 2, 30, scale=1.0), 1.5),
 }
 
 
@@ -65,8 +67,9 @@ def test_posterior_is_that_of_all_databases(case: str, sampler: str) -> None:
     release, prior = TINY[case]
     levels, count = release.mechanism["levels"], release.mechanism["classes"]
     exact = databases.classes(release.values[:, 0], levels, count, release.scales[0], prior, release.n)
-    chain = NaiveBayes(release, prior, SAMPLERS[sampler]).make_chain(np.random.default_rng([1, len(case)]))
-    draws = chain.run(20_000, thin=1 if sampler == "counts" else 4, skip=200)
+    offers = SAMPLERS[sampler] and release.n
+    chain = NaiveBayes(release, prior, offers).make_chain(np.random.default_rng([1, len(case)]))
+    draws = chain.run(20_000, thin=1 if sampler == "counts" else 3, skip=200)
     gaps = [discrepancies(draws["p"], exact.p), discrepancies(draws["p"] ** 2, exact.p_squared)]
     gaps += [
         discrepancies(draws[f"p_feature_{k + 1}"], table).ravel() for k, table in enumerate(exact.levels)
@@ -159,6 +162,43 @@ def test_joint_law_is_invariant(sampler: str, noise: str) -> None:
     values = joint_p_values(SAMPLERS[sampler], noise, 1200, 7)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
+
+
+@pytest.mark.parametrize("bound", [2.0, 6.0])  # 6 is so far that all records are weighed for each offer
+def test_an_offer_replaces_each_record_as_often_as_its_weight_says(bound: float) -> None:
+    n, offers, released_counts = 30, 20_000, np.array([9.5, 2.0, 8.0, 12.5])
+    release = released(released_counts, [2], 2, n, scale=1.0)
+    chain = NaiveBayes(release, 1.5, n).make_chain(np.random.default_rng(8))
+    assert isinstance(chain, RecordsChain)
+    chain.theta.classes[:], chain.theta.levels[:] = [0.4, 0.6], [0.7, 0.3, 0.2, 0.8]
+    class_counts.set_alias(chain.law, chain.theta)
+    counts = np.array([9, 5, 4, 12])
+    chain.records[:, 0] = np.repeat(np.arange(4), counts)
+    chain.records[:, 1] = chain.records[:, 0] // 2
+    recount(chain.law, chain.records, chain.tally)
+    held, kept = chain.records.copy(), chain.tally.cells.copy()
+    chance = np.array([0.28, 0.12, 0.12, 0.48])  # of each offer, given theta
+    # rows what is offered, columns what it replaces
+    wanted, found = np.zeros((4, 4)), np.zeros((4, 4))
+    for new in range(4):
+        after = counts - np.eye(4) + np.eye(4)[new]
+        gains = np.abs(released_counts - counts).sum() - np.abs(released_counts - after).sum(axis=1)
+        weights = np.exp(gains)
+        whole = float(counts @ weights)
+        wanted[new] = chance[new] * counts * weights / np.maximum(whole, whole - weights + 1.0)
+    moves, offer, room = np.zeros(2), np.zeros_like(held[0]), np.zeros(n)
+    for _ in range(offers):
+        chain.records[:], chain.tally.cells[:] = held, kept
+        before = moves[0]
+        state = (chain.law, chain.rng, chain.theta, chain.records, chain.tally)
+        sweep_bounded_offers(*state, offer, room, moves, 1, bound)
+        if moves[0] > before:
+            changed = np.bincount(chain.records[:, 0], minlength=4) - counts
+            new = int(offer[0])
+            found[new, int(np.argmin(changed)) if changed.any() else new] += 1
+    cells = np.append(wanted.ravel(), 1.0 - wanted.sum()) * offers
+    assert 1.0 - wanted.sum() > 0.005 and cells.min() > 5
+    assert stats.chisquare(np.append(found.ravel(), offers - found.sum()), cells).pvalue > LEVEL
 
 
 @pytest.mark.parametrize("offers", [0, 3])

@@ -7,6 +7,7 @@ joint law are compared with 1e-5, about 100 of them.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -89,18 +90,29 @@ def exact() -> dict[str, tuple[Any, dict[str, tuple[float, float]]]]:
     return found
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("prior", ["free", "known"])
-def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
-    values, means = exact[prior]
-    model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
-    chain = model.make_chain(np.random.default_rng([2, len(prior), len(sampler)]))
-    found = databases.functions(theta(chain.run(20_000, thin=3, skip=1000)))
+def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str, Any]) -> None:
+    chain = model.make_chain(np.random.default_rng(seed))
+    found = databases.functions(theta(chain.run(20_000, thin=thin, skip=1000)))
     for name, column in found.items():
         mean, error = batch_means(column)
         wanted, slack = means[name]
         assert slack < 0.03 and error < 0.05, name
         assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("prior", ["free", "known"])
+def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
+    values, means = exact[prior]
+    model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
+    compare(model, [2, len(prior), len(sampler)], 3, means)
+
+
+def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
+    line, n, rng = dataclasses.replace(KNOWN, scale=5.5), 24, np.random.default_rng(5)
+    values = np.array([4.0, 8.0, 4.0, 12.0, 4.0, -3.0, 14.0, 2.0, 9.0])
+    means = databases.weighed(line, values, n, rng, 10_000, 10)
+    compare(make(line, values, n, False, n), [3], 4, means)
 
 
 def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) -> dict[str, float]:

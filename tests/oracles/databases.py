@@ -26,13 +26,14 @@ class Classes:
 def classes(
     released: Array, levels: Sequence[int], count: int, scale: float, prior: float, n: int
 ) -> Classes:
-    """Enumerate every database of n records, (count * prod levels)^n of them."""
+    """Enumerate every database of n records, but for their order."""
     kinds = np.array(list(itertools.product(range(count), *(range(j) for j in levels))))
-    databases = np.array(list(itertools.product(range(len(kinds)), repeat=n)))
+    databases = np.array(list(itertools.combinations_with_replacement(range(len(kinds)), n)))
     label = kinds[databases]  # (databases, n, 1 + K)
     n_class = (label[:, :, :1] == np.arange(count)).sum(axis=1)
+    alike = (databases[:, :, None] == np.arange(len(kinds))).sum(axis=1)
     # the probability of records in their order: Polya's urn for the classes, then for each feature in each
-    log_w = gammaln(prior + n_class).sum(axis=1)
+    log_w = gammaln(prior + n_class).sum(axis=1) - gammaln(alike + 1).sum(axis=1)
     means: list[Array] = []
     at = 0
     for k, width in enumerate(levels):
