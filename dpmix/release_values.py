@@ -154,6 +154,8 @@ def _posterior_problem(mechanism: Mapping[str, Any]) -> str | None:
     wanted = 1 if len(prior) == 2 else len(prior)
     if not (isinstance(noisy, list) and len(noisy) == wanted and all(map(_is_number, noisy))):
         return "does not list its noisy counts"
+    if mechanism["method"] == "geometric" and not all(float(value).is_integer() for value in noisy):
+        return "lists noisy counts that are not whole, as geometric noise leaves them"
     return None
 
 
@@ -310,8 +312,9 @@ def _no_posterior(mechanism: Mapping[str, Any], values: NDArray[np.float64]) -> 
     slack = 1e-9 * (n + prior.sum())
     if (counts < -slack).any() or abs(counts.sum() - n) > slack:
         return f"is not the prior plus counts of {n} records"
-    if mechanism["method"] == "hellinger" and (np.abs(counts - np.rint(counts)) > slack).any():
-        return "is not the prior plus whole counts, as method hellinger gives"
+    whole = mechanism["method"] == "hellinger" or (mechanism["method"] == "geometric" and prior.size == 2)
+    if whole and (np.abs(counts - np.rint(counts)) > slack).any():
+        return f"is not the prior plus whole counts, as method {mechanism['method']} gives"
     return None
 
 

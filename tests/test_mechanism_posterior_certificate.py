@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from dpmix.errors import PrivacyError
+from dpmix.mechanisms import from_spec
 from dpmix.mechanisms.posterior import cache
 from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
 from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
@@ -22,6 +23,7 @@ from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosteri
 from dpmix.mechanisms.posterior.search import certify, largest, search
 from dpmix.posteriors.law import Law
 from dpmix.posteriors.tables import Posteriors
+from dpmix.spec.mechanism import PosteriorMechanism
 from tests.oracles import posteriors as oracle
 
 TWO = [
@@ -98,6 +100,23 @@ def test_every_database_neighbour_and_posterior_meets_the_guarantee(
     ]
     assert found.error == pytest.approx(np.mean(errors), abs=1e-6)
     assert math.comb(n + d - 1, d - 1) == len(weights)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("calibration", ["certified", "theorem"])
+@pytest.mark.parametrize(
+    ("prior", "most"),
+    [((1.0, 1.0), 60), ((0.5, 2.0), 60), ((1.0, 1.0, 1.0), 8), ((0.5, 1.0, 4.0), 8)],
+    ids=["two", "two of different entries", "three", "three of different entries"],
+)
+def test_every_number_of_records_meets_the_guarantee(prior: Any, most: int, calibration: Calibration) -> None:
+    for n in range(1, most + 1):
+        for epsilon, delta in ((0.8, 1e-8), (0.2, 0.01), (3.0, 1e-4)):
+            mechanism = made(prior, n, epsilon, delta, calibration)
+            exact = oracle.largest_divergence(all_weights(mechanism.law), epsilon)
+            found = mechanism.certificate
+            assert found is not None
+            assert exact <= Fraction(found.delta) <= min(exact + Fraction(4 * MARGIN), Fraction(delta)), n
 
 
 @pytest.mark.parametrize(("prior", "n", "epsilon", "delta"), [TWO[2], TWO[3], THREE[0]])
@@ -295,6 +314,27 @@ def test_what_cannot_be_certified_is_refused() -> None:
         made((1.0, 1.0), 5, 0.8, 0.0)
     with pytest.raises(PrivacyError, match=r"mechanism.epsilon: method hellinger takes at most 50, not 60"):
         made((1.0, 1.0), 5, 60.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("prior", "n", "delta", "expected"),
+    [
+        ((1.0, 2.0), 50, 1e-8, "certified"),
+        ((1.0, 1.0), 50, 1e-20, "theorem"),  # finer than a certificate resolves
+        ((1.0, 1.0, 1.0), 6, 1e-8, "certified"),
+        ((1.0, 1.0, 1.0), 97, 1e-8, "certified"),
+        ((1.0, 1.0, 1.0), 98, 1e-8, "theorem"),
+        ((1.0, 1.0, 2.0), 62, 1e-8, "theorem"),
+        ((1.0, 1.0, 1.0), 10_000, 1e-8, "theorem"),
+        ((1.0,) * 5, 300, 1e-8, "theorem"),
+    ],
+)
+def test_a_certificate_is_the_default_where_it_can_be_computed(
+    prior: Any, n: int, delta: float, expected: str
+) -> None:
+    spec = PosteriorMechanism(kind="posterior", prior=prior, epsilon=0.8, delta=delta)
+    found = from_spec(spec, 1, n, ("x",))
+    assert isinstance(found, HellingerPosterior) and found.calibration == expected
 
 
 @pytest.mark.parametrize("start", [0.01, 0.7, 3.0, 900.0])

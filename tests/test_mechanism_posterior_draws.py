@@ -434,6 +434,10 @@ def test_a_column_of_categories_is_released_and_read_back(tmp_path: Path) -> Non
         ({"method": "gauss"}, "does not state its method"),
         ({"method": "laplace"}, "does not state one noise scale"),
         ({"method": "laplace", "scale": [1.0]}, "does not list its noisy counts"),
+        (
+            {"method": "geometric", "scale": [1.0], "noisy_counts": [2.5]},
+            "lists noisy counts that are not whole",
+        ),
     ],
 )
 def test_descriptions_that_lack_something_are_refused(change: dict[str, Any], said: str) -> None:

@@ -425,6 +425,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(
         ("5\n18", (), 3, of_twenty),  # a sum of 21
         ("5\n16\n1", (), 3, "has not one number for each of the 2 entries of the prior"),
         ("5.5\n16.5", hellinger_too, 3, "is not the prior plus whole counts, as method hellinger gives"),
+        ("5.5\n16.5", (), 3, "is not the prior plus whole counts, as method geometric gives"),
         ("5\nmany", (), 3, "is not a number"),
         ("5\n17", ("mechanism.prior=[0, 1]",), 2, "mechanism.prior[0]: 0 must be greater than 0"),
         ("5\n17", ("mechanism.prior=[-1, 1]",), 2, "mechanism.prior[0]: -1 must be greater than 0"),

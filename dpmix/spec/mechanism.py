@@ -350,8 +350,6 @@ class PosteriorMechanism(MechanismSection):
                 raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
             if self.sensitivity is not None:
                 raise refusal("sensitivity", "is for method laplace or geometric; leave it out")
-            if self.calibration is None:
-                self.settle(calibration="certified")
             return self
         if self.delta is not None:
             raise refusal("delta", f"method {self.method} has none; leave it out, or use method: hellinger")

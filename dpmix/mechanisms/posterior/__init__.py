@@ -50,9 +50,9 @@ def from_spec(
         )
     assert spec.epsilon is not None  # the spec requires it
     if spec.method == "hellinger":
-        from dpmix.mechanisms.posterior.exponential import HellingerPosterior  # numba: half a second
+        from dpmix.mechanisms.posterior.exponential import HellingerPosterior, best  # numba: half a second
 
-        assert spec.delta is not None and spec.calibration is not None  # the spec requires or settles it
+        assert spec.delta is not None  # the spec requires it
         return HellingerPosterior(
             prior=spec.prior,
             n=n,
@@ -60,7 +60,7 @@ def from_spec(
             requested={"epsilon": spec.epsilon, "delta": spec.delta},
             epsilon=spec.epsilon,
             delta=spec.delta,
-            calibration=spec.calibration,
+            calibration=spec.calibration or best(spec.prior, n, spec.delta),
         )
     sensitivity = spec.sensitivity or (1 if len(spec.prior) == 2 else 2)
     of = LaplacePosterior if spec.method == "laplace" else GeometricPosterior

@@ -15,7 +15,7 @@ from dpmix.posteriors import loops
 from dpmix.posteriors.law import LISTED, Law, folded, states
 from dpmix.posteriors.tables import Integers, Posteriors
 
-__all__ = ["MARGIN", "Few", "Neighbours", "Two", "neighbours"]
+__all__ = ["MARGIN", "Few", "Neighbours", "Two", "can_be_certified", "neighbours"]
 
 Floats = NDArray[np.float64]
 
@@ -220,11 +220,15 @@ def _orders(counts: list[int]) -> int:
     return math.factorial(len(counts)) // math.prod(math.factorial(k) for k in Counter(counts).values())
 
 
+def can_be_certified(posteriors: Posteriors) -> bool:
+    """Return whether the pairs of neighbours of a family are few enough for a certificate."""
+    orders = math.factorial(posteriors.dimension) if posteriors.exchangeable else 1
+    few = posteriors.size <= LISTED and posteriors.size**2 <= FEW_MOST * orders
+    return few or posteriors.dimension == 2
+
+
 def neighbours(posteriors: Posteriors) -> Neighbours | None:
     """Return the pairs of neighbours of a family, None where they are too many for a certificate."""
-    if posteriors.dimension == 2:
-        return Two(posteriors)
-    orders = math.factorial(posteriors.dimension) if posteriors.exchangeable else 1
-    if posteriors.size > LISTED or posteriors.size**2 > FEW_MOST * orders:
+    if not can_be_certified(posteriors):
         return None
-    return Few(posteriors)
+    return Two(posteriors) if posteriors.dimension == 2 else Few(posteriors)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.cache import calibrated
-from dpmix.mechanisms.posterior.certificate import neighbours
+from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
 from dpmix.mechanisms.posterior.draws import sampler
 from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
 from dpmix.mechanisms.posterior.search import SMALLEST_DELTA, Certified, certify
@@ -21,11 +21,17 @@ from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 
-__all__ = ["HellingerPosterior"]
+__all__ = ["HellingerPosterior", "best"]
 
 Calibration = Literal["certified", "theorem"]
 
 _AT_ONCE_TWO, _AT_ONCE = 2001, 200  # posteriors whose certificate takes about a second at most
+
+
+def best(prior: tuple[float, ...], n: int, delta: float) -> Calibration:
+    """Return ``certified`` where a certificate can be computed, else ``theorem``; no data decide it."""
+    known = delta >= SMALLEST_DELTA and can_be_certified(Posteriors(prior, n))
+    return "certified" if known else "theorem"
 
 
 @dataclass(frozen=True, kw_only=True)
