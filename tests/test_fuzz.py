@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fuzzing.case import judge, run_case
+from fuzzing.files import prepare
 from fuzzing.mutate import mutate_bytes, mutate_text, mutate_value
-from fuzzing.targets import prepare
 
 
 @pytest.fixture(scope="module")

@@ -46,8 +46,9 @@ def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
     for name in _GUARANTEE:
         if name in attrs and not _at_least(attrs[name], 0.0, nan=True):
             raise _bad(path, name, "is no number from 0")
-    if "n" in attrs and not _at_least(attrs["n"], 1.0):
-        raise _bad(path, "n", "is no number of records")
+    for holder, name in ((attrs, "n"), (mechanism, "mechanism")):
+        if holder.get("n") is not None and not _is_count(holder["n"]):
+            raise _bad(path, name, "states no number of records")
     for name in _FLAGS:
         if name in attrs and not (_at_least(attrs[name], 0.0) and float(attrs[name]) in (0.0, 1.0)):
             raise _bad(path, name, "is neither 0 nor 1")
@@ -70,6 +71,10 @@ def _at_least(value: Attribute, least: float, *, nan: bool = False) -> bool:
         return False
     number = float(value)
     return math.isnan(number) if nan and math.isnan(number) else number >= least
+
+
+def _is_count(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "iuf" and _at_least(value, 1.0) and math.isfinite(value)
 
 
 def _bad(path: Path, name: str, problem: str) -> DataError:

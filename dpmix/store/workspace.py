@@ -4,17 +4,19 @@ It stands in a directory beside the output, ``<output>.partial``. ``run.json`` s
 ``chain-K.NNNNNN.h5`` holds some draws of chain K in a row, and ``chain-K.state.h5`` its state after the last
 of them. Each file appears complete or not at all, the draws before the state that follows them; draws that no
 state follows are dropped. So a run that was killed goes on from its last states, with the draws that it would
-have had.
+have had. A state has the digest of itself and of all draws before it, so that compiled code is never given
+another one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ class Workspace:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._digests: dict[int, list[str]] = {}  # of the segments of each chain
 
     @classmethod
     @contextlib.contextmanager
@@ -131,12 +134,13 @@ class Workspace:
         DataError
             When that cannot be written; the state before is kept.
         """
-        count = len(self.segments(chain))
+        digests = self._digests.setdefault(chain, [])
         if any(dims[:1] == ("draw",) and len(values) for dims, values in draws.values()):
             kept = Node(variables={name: Variable(*parts) for name, parts in draws.items()})
-            write_tree(self.path / f"chain-{chain}.{count:06d}.h5", Node(groups={"draws": kept}))
-            count += 1
-        write_tree(self._state(chain), _state_node(snapshot, seconds, count), force=True)
+            segment = self.path / _segment(chain, len(digests))
+            write_tree(segment, Node(groups={"draws": kept}))
+            digests.append(_digest(segment))
+        write_tree(self._state(chain), _state_node(snapshot, seconds, digests), force=True)
 
     def last(self, chain: int) -> tuple[dict[str, Any], float] | None:
         """Return the state of a chain and its seconds so far, or None for a chain that has none.
@@ -147,20 +151,23 @@ class Workspace:
             When it cannot be read, or does not go with the draws that are there.
         """
         segments, path = self.segments(chain), self._state(chain)
-        if not path.exists():
-            count, found = 0, None
-        else:
+        digests: list[str] = []
+        found = None
+        if path.exists():
             node = read(path)
             try:
-                count, found = _read_state(node)
-            except (KeyError, ValueError, TypeError) as error:
+                digests, found = _read_state(node)
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
                 raise self._damage(path) from error
-        if [segment.name for segment in segments[:count]] != [
-            f"chain-{chain}.{i:06d}.h5" for i in range(count)
-        ]:
+        count = len(digests)
+        if [segment.name for segment in segments[:count]] != [_segment(chain, i) for i in range(count)]:
             raise DataError(f"{self.path} lacks draws of chain {chain}; start over with --force")
+        for segment, digest in zip(segments, digests, strict=False):
+            if _digest(segment) != digest:
+                raise self._damage(segment)
         for orphan in segments[count:]:
             orphan.unlink()
+        self._digests[chain] = digests
         return found
 
     def _state(self, chain: int) -> Path:
@@ -187,30 +194,69 @@ def _lock(handle: int, path: Path) -> None:
         raise busy
 
 
-def _state_node(snapshot: Mapping[str, Any], seconds: float, segments: int) -> Node:
+def _segment(chain: int, number: int) -> str:
+    return f"chain-{chain}.{number:06d}.h5"
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file.
+
+    Raises
+    ------
+    DataError
+        When it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
+
+
+def _state_node(snapshot: Mapping[str, Any], seconds: float, digests: Sequence[str]) -> Node:
     arrays = {name: value for name, value in snapshot.items() if isinstance(value, np.ndarray)}
+    attrs = {
+        "shapes": json.dumps({name: value.shape for name, value in arrays.items()}),
+        "generators": json.dumps([_plain(state) for state in snapshot["generators"]]),
+        "seconds": float(seconds),
+        "segments": json.dumps(list(digests)),
+    }
     return Node(
-        attrs={
-            "shapes": json.dumps({name: value.shape for name, value in arrays.items()}),
-            "generators": json.dumps([_plain(state) for state in snapshot["generators"]]),
-            "seconds": float(seconds),
-            "segments": segments,
-        },
+        attrs=attrs | {"digest": _sum(attrs, arrays)},
         variables={
             name: Variable((f"{name}_",), value.ravel()) for name, value in arrays.items() if value.size
         },
     )
 
 
-def _read_state(node: Node) -> tuple[int, tuple[dict[str, Any], float]]:
+def _read_state(node: Node) -> tuple[list[str], tuple[dict[str, Any], float]]:
+    """Return the digests of a chain's segments, its snapshot and its seconds.
+
+    Raises
+    ------
+    KeyError, ValueError, TypeError, AttributeError
+        When it is not as it was written.
+    """
     shapes = json.loads(str(node.attrs["shapes"]))
     empty: NDArray[np.float64] = np.empty(0)
     snapshot: dict[str, Any] = {
         name: np.reshape(node[name] if name in node.variables else empty, shape)
         for name, shape in shapes.items()
     }
+    if node.attrs["digest"] != _sum(node.attrs, snapshot):
+        raise ValueError("the digest is another one")
     snapshot["generators"] = [_lively(state) for state in json.loads(str(node.attrs["generators"]))]
-    return int(node.attrs["segments"]), (snapshot, float(node.attrs["seconds"]))
+    return json.loads(str(node.attrs["segments"])), (snapshot, float(node.attrs["seconds"]))
+
+
+def _sum(attrs: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the digest of a state: of its arrays' names and bytes, and of what else it says."""
+    found = hashlib.sha256()
+    for name in ("shapes", "generators", "seconds", "segments"):
+        found.update(f"{attrs[name]}\n".encode())
+    for name in sorted(arrays):
+        found.update(f"{name}\n".encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return found.hexdigest()
 
 
 def _plain(state: Any) -> Any:

@@ -14,7 +14,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from fuzzing.case import Outcome, run_case
-from fuzzing.targets import TARGETS, prepare
+from fuzzing.files import prepare
+from fuzzing.targets import TARGETS
 
 _MEMORY = 12 << 30  # bytes of address space, of which compiled code and libraries reserve most
 

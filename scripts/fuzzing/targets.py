@@ -4,151 +4,98 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 import dpmix
+import dpmix.api.fit
+from fuzzing.files import FITTED, SHORT, SPECS, table_of
 from fuzzing.mutate import HOSTILE, mutate_csv, mutate_hdf5, mutate_text, mutate_value
 
-__all__ = ["TARGETS", "prepare"]
-
-Floats = list[list[float]]
-
-_NIG = {"kind": "mixture", "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0}
-_SHORT = {"iterations": 6, "burn_in": 2, "chains": 1, "seed": 1}
-_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
-_COUNTS = {"path": "counts.csv", "columns": ["u", "v", "y"]}
-SPECS: dict[str, dict[str, Any]] = {
-    "mixture": {
-        "data": _DATA,
-        "mechanism": {"kind": "laplace", "epsilon": 5.0},
-        "model": _NIG,
-        "sampler": {"kind": "neal8", **_SHORT},
-        "summary": {"grid": [0.0, 6.0, 20]},
-    },
-    "histogram": {
-        "data": _DATA,
-        "mechanism": {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 4},
-        "model": {"kind": "discrete"},
-        "sampler": _SHORT,
-    },
-    "moments": {
-        "data": {"path": "data.csv", "columns": ["x", "y"]},
-        "mechanism": {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 6], [0, 6]]},
-        "model": {"kind": "linear_regression", "predict": [[1.0]]},
-        "sampler": _SHORT,
-    },
-    "counts": {
-        "data": _COUNTS,
-        "mechanism": {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 2], "classes": 2},
-        "model": {"kind": "naive_bayes"},
-        "sampler": _SHORT,
-    },
-    "compositions": {
-        "data": {"path": "shares.csv", "columns": ["a", "b", "c"]},
-        "mechanism": {"kind": "log_moments", "epsilon": 1.0, "thresholds": [0.2, 0.1]},
-        "model": {"kind": "dirichlet"},
-        "sampler": _SHORT,
-    },
-    "posterior": {
-        "data": {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]},
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
-        "model": {"kind": "multinomial"},
-        "sampler": _SHORT,
-    },
-    "synthesis": {
-        "data": {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]},
-        "synthesis": {"kind": "pitman_yor", "delta": 0.4},
-    },
-}
-_FITTED = ("mixture", "moments")
-"""Specs that are run while files are prepared; the others are checked, and their commands planned."""
-
-
-def prepare(folder: Path, *, fits: bool = True) -> None:
-    """Write sound files to damage: specs, tables and a ledger; with fits also releases and chains."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = random.Random(1)
-    rows = [(rng.uniform(0, 6), rng.uniform(0, 6)) for _ in range(12)]
-    (folder / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
-    (folder / "labels.csv").write_text("g\n" + "".join(rng.choice("pq") + "\n" for _ in range(12)))
-    codes = [",".join(str(rng.randint(1, 2)) for _ in range(3)) for _ in range(12)]
-    (folder / "counts.csv").write_text("u,v,y\n" + "\n".join(codes) + "\n")
-    (folder / "shares.csv").write_text("a,b,c\n" + "0.2,0.3,0.5\n0.1,0.1,0.8\n" * 6)
-    for name, spec in SPECS.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
-    for name in _FITTED if fits else ():
-        dpmix.privatize(folder / f"{name}.yaml", folder / f"{name}_release.h5", quiet=True)
-        dpmix.fit(
-            folder / f"{name}.yaml",
-            release=folder / f"{name}_release.h5",
-            output=folder / f"{name}_chains.h5",
-            quiet=True,
-        )
-    dpmix.synthesize(folder / "synthesis.yaml", folder / "synthetic.csv", quiet=True)
-    ledgered = SPECS["mixture"] | {"privacy": {"ledger": "ledger.json", "dataset": "fuzz"}}
-    (folder / "ledgered.yaml").write_text(yaml.safe_dump(ledgered, sort_keys=False))
-    dpmix.privatize(folder / "ledgered.yaml", folder / "ledgered.h5", quiet=True)
+__all__ = ["TARGETS"]
 
 
 def spec_values(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage the values of a spec."""
-    name = rng.choice(list(SPECS))
-    damaged = mutate_value(SPECS[name], rng)
-    (folder / "s.yaml").write_text(yaml.safe_dump(damaged, sort_keys=False, allow_unicode=True), "utf-8")
-    return _planned(folder, name, rng)
+    return _planned(folder, _damaged_values(folder, rng), rng)
 
 
 def spec_text(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage the text of a spec."""
+    return _planned(folder, _damaged_text(folder, rng), rng)
+
+
+def _damaged_values(folder: Path, rng: random.Random) -> str:
+    name = rng.choice(list(SPECS))
+    damaged = mutate_value(SPECS[name], rng)
+    (folder / "s.yaml").write_text(yaml.safe_dump(damaged, sort_keys=False, allow_unicode=True), "utf-8")
+    return name
+
+
+def _damaged_text(folder: Path, rng: random.Random) -> str:
     name = rng.choice(list(SPECS))
     text = mutate_text((folder / f"{name}.yaml").read_text("utf-8"), rng)
     (folder / "s.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
-    return _planned(folder, name, rng)
+    return name
 
 
 def _planned(folder: Path, name: str, rng: random.Random) -> Sequence[str]:
     spec, output = str(folder / "s.yaml"), str(folder / "out.h5")
     commands: list[list[str]] = [["validate", spec], ["calibrate", spec]]
-    if name == "synthesis":
-        commands.append(["synthesize", spec, "-o", output, "--dry-run"])
-    else:
-        commands.append(["privatize", spec, "-o", output, "--dry-run"])
+    commands.append([_verb(name), spec, "-o", output, "--dry-run"])
     if (folder / f"{name}_release.h5").exists():
         release = str(folder / f"{name}_release.h5")
         commands.append(["fit", spec, "--release", release, "-o", output, "--dry-run"])
     return rng.choice(commands)
 
 
+def _verb(name: str) -> str:
+    return "synthesize" if "synthesis" in SPECS[name] else "privatize"
+
+
 def overrides(folder: Path, rng: random.Random) -> Sequence[str]:
     """Override keys with nonsense."""
     name = rng.choice(list(SPECS))
     keys = [f"{section}.{key}" for section, held in SPECS[name].items() for key in held] + ["x", "", "a.b.c"]
+    return ["validate", str(folder / f"{name}.yaml"), "--set", _override(keys, rng)]
+
+
+def _override(keys: Sequence[str], rng: random.Random) -> str:
     value = rng.choice(HOSTILE)
     text = json.dumps(value) if rng.random() < 0.5 else str(value)
     key = rng.choice(keys) + rng.choice(("", "", "", ".", ".x", "[0]"))
-    return ["validate", str(folder / f"{name}.yaml"), "--set", f"{key}={text}".replace("\x00", "")]
+    return f"{key}={text}".replace("\x00", "")
 
 
 def csv(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage a confidential table."""
     name = rng.choice(list(SPECS))
-    path = folder / str(SPECS[name]["data"]["path"])
+    path = folder / table_of(name)
     path.write_bytes(mutate_csv(path.read_text(), rng).encode("utf-8", "surrogatepass"))
-    verb = "synthesize" if name == "synthesis" else "privatize"
-    return [verb, str(folder / f"{name}.yaml"), "-o", str(folder / "out.h5"), "--quiet"]
+    spec = str(folder / f"{name}.yaml")
+    if name == "smoothed" and rng.random() < 0.3:
+        return ["synthesize", spec, "--compare", "--runs", "1", "--quiet"]
+    return [_verb(name), spec, "-o", str(folder / "out.h5"), "--quiet"]
+
+
+def audit(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Audit what a damaged spec says."""
+    (_damaged_values if rng.random() < 0.8 else _damaged_text)(folder, rng)
+    confidence = rng.choice(("0.9", "0.9", "0", "1", "nan", "-1", "x"))
+    runs = rng.choice(("200", "200", "200", "200", "-1", "7", "1e3", "x"))
+    return ["audit", str(folder / "s.yaml"), "--runs", runs, "--confidence", confidence, "--quiet"]
 
 
 def release(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage a release file."""
-    name = rng.choice(_FITTED)
+    name = rng.choice(FITTED)
     path = folder / f"{name}_release.h5"
     mutate_hdf5(path, rng)
     spec = str(folder / f"{name}.yaml")
+    if name == "posterior" and rng.random() < 0.5:
+        return ["summarize", str(path), "--json"]
     return ["fit", spec, "--release", str(path), "-o", str(folder / "out.h5"), "--quiet"]
 
 
@@ -161,19 +108,36 @@ def synthetic(folder: Path, rng: random.Random) -> Sequence[str]:
         account.write_text(json.dumps(mutate_value(json.loads(account.read_text()), rng)))
     else:
         account.write_bytes(mutate_text(account.read_text(), rng).encode("utf-8", "surrogatepass"))
-    spec = {"model": {"kind": "discrete"}, "sampler": _SHORT}
+    spec = {"model": {"kind": "discrete"}, "sampler": SHORT}
     (folder / "s.yaml").write_text(yaml.safe_dump(spec))
     return ["fit", str(folder / "s.yaml"), "--release", str(path), "-o", str(folder / "out.h5"), "--quiet"]
 
 
+def stated(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage a release that the spec states, or the code of a model given it."""
+    damaged = rng.choice(("released.csv", "my_model.py", "custom.yaml"))
+    path = folder / damaged
+    mutate = mutate_csv if damaged == "released.csv" else mutate_text
+    path.write_bytes(mutate(path.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
+    allowed = ["--allow-code"] if rng.random() < 0.8 else []
+    spec, output = str(folder / "custom.yaml"), str(folder / "out.h5")
+    run = ["--set", "sampler.iterations=20", "--set", "sampler.burn_in=10", "--chains", "1"]
+    if damaged == "my_model.py" or rng.random() < 0.8:  # other code takes long to compile
+        run = ["--dry-run"]
+    return ["fit", spec, "-o", output, "--quiet", *allowed, *run]
+
+
 def chains(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage a chains file."""
-    name = rng.choice(_FITTED)
+    name = rng.choice(FITTED)
     path = folder / f"{name}_chains.h5"
     mutate_hdf5(path, rng)
-    if rng.random() < 0.7:
+    kind = rng.random()
+    if kind < 0.6:
         return ["summarize", str(path), "--json"]
-    if rng.random() < 0.5:
+    if kind < 0.7:
+        return ["summarize", str(path), "-o", str(folder / "out.h5"), "--report", str(folder / "out.html")]
+    if kind < 0.85:
         resumed = str(folder / f"{name}_release.h5")
         return ["fit", str(folder / f"{name}.yaml"), "--release", resumed, "-o", str(path), "--resume", "-q"]
     (folder / "s.yaml").write_text("synthesis: {kind: pitman_yor, records: 2}\n")
@@ -181,10 +145,63 @@ def chains(folder: Path, rng: random.Random) -> Sequence[str]:
     return ["synthesize", str(folder / "s.yaml"), "--chains", str(path), "-o", output, "--quiet"]
 
 
+def contrast(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage one of two chains files to be compared, or how."""
+    pair = [str(folder / f"{name}_chains.h5") for name in ("compositions", "others")]
+    rng.shuffle(pair)
+    options = []
+    if rng.random() < 0.7:
+        mutate_hdf5(Path(pair[0]), rng)
+    elif rng.random() < 0.5:
+        pair[1] = str(folder / f"{rng.choice(FITTED)}_chains.h5")
+    else:
+        options = ["--margin", rng.choice(("nan", "-1", "2", "x", "inf", "1e-320"))]
+    keys = ["summary.grid", "summary.level", "summary.x"]
+    options += ["--set", _override(keys, rng)] if rng.random() < 0.3 else []
+    return ["summarize", *pair, "--contrast", *options, *rng.choice((["--json"], ["--public-groups"], []))]
+
+
+def partial(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage the work of a fit that was stopped, and go on with it."""
+    name = rng.choice(("mixture", "moments"))
+    spec, held = str(folder / f"{name}.yaml"), str(folder / f"{name}_release.h5")
+    output = folder / "out.h5"
+    _stop_half_way(spec, held, output)
+    files = sorted(path for path in (folder / "out.h5.partial").iterdir() if path.name != "lock")
+    path = rng.choice(files)
+    if path.suffix == ".h5":
+        mutate_hdf5(path, rng)
+    elif rng.random() < 0.5:
+        path.write_text(json.dumps(mutate_value(json.loads(path.read_text()), rng)))
+    else:
+        path.write_bytes(mutate_text(path.read_text(), rng).encode("utf-8", "surrogatepass"))
+    return ["fit", spec, "--release", held, "-o", str(output), "--resume", "--quiet"]
+
+
+def _stop_half_way(spec: str, release: str, output: Path) -> None:
+    """Leave the work of a fit whose file could not be put together."""
+    real = dpmix.api.fit.write_chains
+    dpmix.api.fit.write_chains = _full_disk
+    try:
+        dpmix.fit(spec, release=release, output=output, quiet=True)
+    except OSError:
+        return
+    finally:
+        dpmix.api.fit.write_chains = real
+
+
+def _full_disk(*args: object, **options: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
-    """Damage a ledger."""
+    """Damage a ledger, or the note of its length."""
     path = folder / "ledger.json"
-    if rng.random() < 0.5:
+    kind = rng.random()
+    if kind < 0.15:
+        note = folder / "ledger.json.lock"
+        note.write_bytes(mutate_text(note.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
+    elif kind < 0.55:
         path.write_bytes(mutate_text(path.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
     else:
         lines = path.read_text("utf-8").splitlines()
@@ -208,11 +225,15 @@ def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
         (
             ["validate", first],
             ["summarize", first, second, "--json"],
+            ["summarize", first, second, "--contrast"],
             ["fit", first, "--release", second, "-o", output, "--quiet"],
             ["privatize", first, "-o", output, "--quiet"],
+            ["privatize", str(folder / "mixture.yaml"), "-o", output, "--ledger", first],
             ["synthesize", first, "--chains", second, "-o", str(folder / "out.csv"), "--quiet"],
             ["ledger", "show", first],
+            ["ledger", "budget", first, "--rho", "1"],
             ["calibrate", first],
+            ["audit", first, "--runs", "200", "--quiet"],
         )
     )
 
@@ -222,15 +243,13 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "text": spec_text,
     "set": overrides,
     "csv": csv,
+    "audit": audit,
     "release": release,
     "synthetic": synthetic,
+    "stated": stated,
     "chains": chains,
+    "contrast": contrast,
+    "partial": partial,
     "ledger": ledger,
     "swap": damaged_anything,
 }
-
-
-def fresh(base: Path, folder: Path) -> None:
-    """Copy the sound files to a folder of their own."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(base, folder)
