@@ -16,11 +16,22 @@ if TYPE_CHECKING:
     from dpmix.api.fit import fit
     from dpmix.api.privatize import privatize
     from dpmix.api.summarize import summarize
+    from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "audit", "calibrate", "contrast", "fit", "privatize", "summarize", "synthesize"]
+__all__ = [
+    "__version__",
+    "audit",
+    "calibrate",
+    "contrast",
+    "fit",
+    "privatize",
+    "summarize",
+    "sweep",
+    "synthesize",
+]
 
 
 def __getattr__(name: str) -> Any:

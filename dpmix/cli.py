@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli_ledger import app as ledger_app
+from dpmix.cli_sweep import sweep
 from dpmix.errors import DataError, UsageError
 from dpmix.exits import run
 
@@ -67,6 +68,7 @@ Version = Annotated[
 
 
 app.add_typer(ledger_app, name="ledger")
+app.command()(sweep)
 
 
 def _output(what: str) -> Any:

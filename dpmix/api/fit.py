@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dpmix.api.release_of import find_release
 from dpmix.api.task import Task
 from dpmix.chains import available_cores, run
 from dpmix.errors import SpecError, UsageError
-from dpmix.progress import show_fit
+from dpmix.progress import Watch, show_fit
 from dpmix.release import Release
 from dpmix.spec import RunSpec, check_combination, load_spec
 from dpmix.stops import stop_on_signals
@@ -80,6 +81,7 @@ def fit(
     force: bool = False,
     quiet: bool = False,
     allow_code: bool = False,
+    watch: Watch | None = None,
 ) -> FitResult:
     """Sample the posterior of a spec's model given a release, and write the chains.
 
@@ -109,6 +111,8 @@ def fit(
         Show no progress.
     allow_code : bool
         Whether the Python file of a custom model may run.
+    watch : Watch, optional
+        Shown the progress, in place of a terminal.
 
     Returns
     -------
@@ -139,9 +143,9 @@ def fit(
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
         task = job.task.seeded(entropy)
         check_room(folder, task)
-        with show_fit(quiet) as watch:
-            seconds = run(task, workspace, jobs or available_cores(), stop, watch)
-            with watch.phase(f"writing {output}"):
+        with show_fit(quiet) if watch is None else nullcontext(watch) as shown:
+            seconds = run(task, workspace, jobs or available_cores(), stop, shown)
+            with shown.phase(f"writing {output}"):
                 finished = Finished(
                     chains=task.chains,
                     draws=task.draws,

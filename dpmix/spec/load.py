@@ -53,7 +53,7 @@ def load_spec(
         contents, folder = source, Path()
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        contents, folder = _read(path), path.parent
+        contents, folder = read_contents(path), path.parent
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
     for override in overrides:
@@ -96,7 +96,14 @@ def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
     )
 
 
-def _read(path: Path) -> Any:
+def read_contents(path: Path) -> Any:
+    """Read the mapping that a YAML file holds.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, is no YAML, or holds no mapping.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -128,11 +135,34 @@ def _override(contents: Any, override: str) -> Any:
     """Return a copy of nested mappings in which one key is replaced."""
     if not isinstance(override, str):
         raise SpecError(f"an override is text such as sampler.chains=2, not {shown(override)}")
+    keys, value = parse_override(override)
+    return replaced(contents, keys, value)
+
+
+def parse_override(override: str) -> tuple[list[str], Any]:
+    """Return the keys, from the section inwards, and the value of an override such as ``sampler.chains=2``.
+
+    Raises
+    ------
+    SpecError
+        If it is no such text.
+    """
     path, equals, text = override.partition("=")
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys):
         raise SpecError(f"--set {shown(override)}: write section.key=value, such as sampler.chains=2")
-    return _replaced(contents, keys, parse_yaml(text, f"--set {'.'.join(keys)}"), ())
+    return keys, parse_yaml(text, f"--set {'.'.join(keys)}")
+
+
+def replaced(contents: Any, keys: Sequence[str], value: Any) -> Any:
+    """Return a copy of the contents of a spec in which one key is replaced, or taken out by a value of None.
+
+    Raises
+    ------
+    SpecError
+        If there is no such section, or something on the way to the key is no section.
+    """
+    return _replaced(contents, keys, value, ())
 
 
 def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...]) -> Any:

@@ -5,32 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import signal, stats
+from scipy import signal
 
-from dpmix import simulate
+from dpmix.sweeping.truth import density
 
 __all__ = ["density", "distance", "edge_mass", "modes"]
-
-Floats = NDArray[np.float64]
-
-
-def density(name: str, x: Floats) -> Floats:
-    """Return the density of a simulation of `dpmix.simulate` at `x` (g,), zero outside its bounds."""
-    if name == "three_betas":
-        return np.mean([stats.beta.pdf(x, a, b) for a, b in simulate.THREE_BETAS], axis=0)
-    if name == "three_gaussians":
-        parts = [(mean, 1.0) for mean in simulate.THREE_GAUSSIANS_MEANS]
-        weights, (low, high) = np.full(3, 1.0 / 3.0), simulate.THREE_GAUSSIANS_DOMAIN
-    elif name == "waiting_times":
-        parts, weights = list(simulate.WAITING_TIMES), np.array(simulate.WAITING_TIMES_WEIGHTS)
-        low, high = simulate.WAITING_TIMES_DOMAIN
-    else:
-        raise ValueError(f"no simulation {name!r}")
-    laws = [stats.norm(mean, sd) for mean, sd in parts]
-    mass = sum(w * (law.cdf(high) - law.cdf(low)) for w, law in zip(weights, laws, strict=True))
-    values = sum(w * law.pdf(x) for w, law in zip(weights, laws, strict=True)) / mass
-    return np.where((x >= low) & (x <= high), values, 0.0)
 
 
 def distance(result: dict[str, Any], name: str, curve: str = "mean") -> float:

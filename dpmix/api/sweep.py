@@ -1,0 +1,359 @@
+"""`dpmix.sweep`: many runs from one spec, done or left to a cluster, and gathered to one table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dpmix
+from dpmix.api.sweep_prepare import Prepared, prepare
+from dpmix.chains import available_cores
+from dpmix.errors import DpmixError, Interrupted, UsageError
+from dpmix.spec.sweep import SweepSpec
+from dpmix.stops import stop_on_signals
+from dpmix.store.atomic import write_bytes
+from dpmix.sweeping.board import show_sweep
+from dpmix.sweeping.emit import KINDS, emitted
+from dpmix.sweeping.folder import Folder
+from dpmix.sweeping.pool import Outcome, Pool
+from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
+
+__all__ = ["SweepFailed", "SweepResult", "do_one", "emit", "gather", "plan", "sweep"]
+
+Source = Mapping[str, Any] | str | os.PathLike[str] | SweepSpec
+Row = dict[str, Any]
+
+_PAUSE = 0.2  # seconds between looks at the processes
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep, as far as it is finished.
+
+    Parameters
+    ----------
+    rows : tuple of dict
+        One a run, in the order of the plan: parameters, `status` (finished, failed or missing), `message`,
+        guarantee, diagnostics, scores, times.
+    folder : Path
+        The folder of the sweep.
+    written : tuple of Path
+        The tables and the figures.
+    varied : tuple of str
+        Keys of the spec that vary.
+    codes : tuple of int
+        Exit codes of the runs: 0 finished, 5 also for one that has not been run.
+    """
+
+    rows: tuple[Row, ...]
+    folder: Path
+    written: tuple[Path, ...]
+    varied: tuple[str, ...]
+    codes: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as strict JSON has it: `columns` and `rows`."""
+        columns = columns_of(self.rows)
+        return {"columns": columns, "rows": [{key: row.get(key) for key in columns} for row in self.rows]}
+
+    def to_text(self) -> str:
+        """Return the means over replicates, as text for a terminal."""
+        return means(self.rows, self.varied)
+
+    def check(self) -> None:
+        """Raise where not every run is finished.
+
+        Raises
+        ------
+        SweepFailed
+            With the exit code that all that failed have, else 5.
+        """
+        if any(self.codes):
+            raise SweepFailed(self)
+
+
+class SweepFailed(DpmixError):  # noqa: N818 - the base class says Error
+    """Some runs of a sweep are not finished; the others are, and the table is written."""
+
+    def __init__(self, result: SweepResult) -> None:
+        bad = [row for row in result.rows if row["status"] != "finished"]
+        first = bad[0]
+        many = f"{len(bad)} of {len(result.rows)} runs are"
+        words = f"{many if len(result.rows) > 1 else 'the run is'} not finished"
+        super().__init__(f"{words}; {first['run']}: {first['message']}")
+        codes = {code for code in result.codes if code}
+        self.exit_code = codes.pop() if len(codes) == 1 else 5
+        self.result = result
+
+
+def sweep(
+    spec: Source,
+    output: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    threads: int = 1,
+    force: bool = False,
+    quiet: bool = False,
+    allow_code: bool = False,
+) -> SweepResult:
+    """Do all runs of a sweep that are not finished, several at once, and gather what came out.
+
+    Every run's spec is checked before any begins. Releases of confidential data are made first, one for all
+    runs that privatize the same, each entered in the ledger; runs then see releases alone. A run that fails
+    is noted, and costs the others nothing; the same call again goes on with what is not finished.
+
+    Parameters
+    ----------
+    spec : dict, path or SweepSpec
+        The spec of the sweep.
+    output : path
+        Folder of the sweep; one that a sweep made is gone on with.
+    overrides : sequence of str
+        ``key=value`` each, of the sweep or of its base spec.
+    jobs : int, optional
+        Number of processes; default: the cores this one may use, divided by `threads`.
+    threads : int
+        Threads of each run. Draws do not depend on it.
+    force : bool
+        Whether to make all runs anew; releases of confidential data stay.
+    quiet : bool
+        Whether to say nothing but warnings and failures.
+    allow_code : bool
+        Whether the Python file of a custom model may run.
+
+    Returns
+    -------
+    SweepResult
+        Also where runs failed: `check` raises then.
+
+    Raises
+    ------
+    SpecError, UsageError, DataError
+        When the plan makes no sense, naming run and key; nothing was run then.
+    PrivacyError
+        When a guarantee cannot be met, or the budget does not cover all releases; nothing was drawn then.
+    Interrupted
+        On SIGINT or SIGTERM, with the state of all runs saved.
+    """
+    for name, value in (("--jobs", jobs), ("--threads", threads)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value} must be at least 1")
+    ready = prepare(spec, output, overrides, force=force, allow_code=allow_code)
+    ready.folder.open()
+    with ready.folder.alone():
+        if force:
+            for run in ready.plan.runs:
+                ready.folder.run(run.name).clear()
+        ready.make_releases(quiet)
+        left = [run for run in ready.plan.runs if ready.folder.run(run.name).row() is None]
+        orders = [ready.order(run, threads, allow_code) for run in left]
+        at_once = jobs or max(1, available_cores() // threads)
+        _work(ready, orders, at_once, quiet)
+        return _gathered(ready)
+
+
+def _work(ready: Prepared, orders: Sequence[Mapping[str, Any]], jobs: int, quiet: bool) -> None:
+    total = len(ready.plan.runs)
+    if len(orders) < total and not quiet:
+        print(f"dpmix: {total - len(orders)} of {total} runs are finished already", file=sys.stderr)
+    if not orders:
+        return
+    with stop_on_signals() as stop, show_sweep(total, total - len(orders), quiet) as board:
+        pool = Pool(orders, jobs)
+        pool.start()
+        try:
+            while pool.working:
+                for outcome in pool.ended():
+                    _note(ready.folder, outcome)
+                    board.ended(outcome)
+                board.show(pool.running())
+                if stop.asked:
+                    pool.stop()
+                time.sleep(_PAUSE)
+        except BaseException:
+            pool.stop()
+            raise
+        for outcome in pool.ended():
+            _note(ready.folder, outcome)
+            board.ended(outcome)
+        if stop.asked:
+            raise Interrupted("interrupted; the state is saved: the same command goes on")
+
+
+def _note(folder: Folder, outcome: Outcome) -> None:
+    """Note what failed where the table finds it."""
+    if outcome.row is None and outcome.code != 130:
+        folder.run(outcome.name).fail(outcome.message, outcome.code)
+
+
+def do_one(
+    spec: Source,
+    output: str | os.PathLike[str],
+    name: str,
+    *,
+    overrides: Sequence[str] = (),
+    threads: int = 1,
+    allow_code: bool = False,
+) -> Row:
+    """Do one run of a sweep, or what is left of it, in this process; what emitted jobs call.
+
+    Returns
+    -------
+    dict
+        Its row of the table.
+
+    Raises
+    ------
+    DpmixError
+        As `sweep`, and when the run fails, which is noted for the table.
+    Interrupted
+        On SIGINT or SIGTERM, with the state saved.
+    """
+    from dpmix.api.sweep_run import do_run
+
+    ready = prepare(spec, output, overrides, only=name, allow_code=allow_code)
+    ready.folder.open()
+    (run,) = ready.plan.runs
+    try:
+        return do_run(ready.order(run, threads, allow_code))
+    except Interrupted:
+        raise
+    except DpmixError as error:
+        ready.folder.run(name).fail(str(error).splitlines()[0], error.exit_code)
+        raise
+
+
+def gather(spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[str] = ()) -> SweepResult:
+    """Write tables and figures of what is finished, and run nothing.
+
+    Raises
+    ------
+    SpecError, UsageError, DataError
+        As `sweep`.
+    """
+    ready = prepare(spec, output, overrides, calibrated=False)
+    ready.folder.open()
+    return _gathered(ready)
+
+
+def emit(
+    spec: Source,
+    output: str | os.PathLike[str],
+    kind: str,
+    *,
+    overrides: Sequence[str] = (),
+    threads: int = 1,
+    force: bool = False,
+    quiet: bool = False,
+    allow_code: bool = False,
+) -> Path:
+    """Write a workflow of Snakemake or an array job of Slurm for the runs of a sweep, and run none.
+
+    Releases of confidential data are made here, so that the jobs see releases alone.
+
+    Parameters
+    ----------
+    spec : path
+        The spec of the sweep, which every job reads.
+    output : path
+        Folder of the sweep, where the file goes.
+    kind : str
+        ``snakemake`` or ``sbatch``.
+    overrides, threads, quiet, allow_code
+        As `sweep`.
+    force : bool
+        Whether to replace a file of that name.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    SpecError, UsageError, DataError, PrivacyError
+        As `sweep`.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
+    if not isinstance(spec, (str, os.PathLike)):
+        raise UsageError("--emit: needs the spec of the sweep as a file, which every job reads")
+    ready = prepare(spec, output, overrides, allow_code=allow_code)
+    ready.folder.open()
+    with ready.folder.alone():
+        arguments = [os.path.abspath(spec), "-o", str(ready.folder.path)]
+        arguments += [part for override in overrides for part in ("--set", override)]
+        arguments += ["--threads", str(threads), "--quiet", *(["--allow-code"] if allow_code else [])]
+        names = [run.name for run in ready.plan.runs]
+        path, text = emitted(kind, names, arguments, ready.folder.path, threads)
+        if path.exists() and not force:
+            raise UsageError(f"{path} exists already; --force replaces it")
+        ready.make_releases(quiet)
+        write_bytes(path, text.encode("utf-8"), force=True)
+    return path
+
+
+def plan(
+    spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[str] = (), allow_code: bool = False
+) -> str:
+    """Say which runs there are, which of them are finished, and what would be released, and do nothing.
+
+    Raises
+    ------
+    SpecError, UsageError, DataError, PrivacyError
+        As `sweep`.
+    """
+    ready = prepare(spec, output, overrides, allow_code=allow_code)
+    lines = []
+    width = max(len(run.name) for run in ready.plan.runs)
+    for run in ready.plan.runs:
+        own = ready.folder.run(run.name)
+        state = "finished" if own.row() is not None else "begun" if own.begun else "to do"
+        lines.append(f"{run.name.ljust(width)}  {state}")
+    done = sum(line.endswith("  finished") for line in lines)
+    lines.append(f"would do {len(lines) - done} of {len(lines)} runs in {ready.folder.path}")
+    return "\n".join([*lines, *ready.release_plan()])
+
+
+def _gathered(ready: Prepared) -> SweepResult:
+    rows: list[Row] = []
+    codes = []
+    labelled = any(run.label for run in ready.plan.runs)
+    for run in ready.plan.runs:
+        own = ready.folder.run(run.name)
+        found, failure = own.row(), own.failure()
+        row: Row = {"run": run.name} | ({"name": run.label} if labelled else {})
+        row |= run.values(ready.plan.keys) | {"seed": run.seed}
+        if found is not None:
+            row |= {"status": "finished", "message": ""} | {k: v for k, v in found.items() if k not in row}
+            row["seed"] = found["seed"]
+            codes.append(0)
+        elif failure is not None:
+            row |= {"status": "failed", "message": failure["message"]}
+            codes.append(int(failure["code"]))
+        else:
+            row |= {"status": "missing", "message": "has not been run to its end"}
+            codes.append(5)
+        rows.append(row)
+    written = [ready.folder.path / "table.csv", ready.folder.path / "table.h5"]
+    write_csv(written[0], rows)
+    attrs = {
+        "dpmix_version": dpmix.__version__,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "varied": json.dumps(list(ready.plan.varied)),
+    }
+    write_hdf5(written[1], rows, attrs)
+    fine = [row for row in rows if row["status"] == "finished"]
+    if fine:
+        from dpmix.sweeping.figures import draw_figures  # late: matplotlib takes its time
+
+        written += draw_figures(fine, ready.plan.varied, ready.folder.path)
+    return SweepResult(tuple(rows), ready.folder.path, tuple(written), ready.plan.varied, tuple(codes))

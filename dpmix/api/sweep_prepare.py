@@ -1,0 +1,211 @@
+"""What is checked of a sweep before any run begins, and the releases of confidential data that it makes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmix.api.calibrate import mechanism_of
+from dpmix.api.ledger import Spending, spending_of
+from dpmix.api.privatize import privatize
+from dpmix.errors import DataError, DpmixError, PrivacyError, UsageError
+from dpmix.mechanisms import Mechanism
+from dpmix.spec import RunSpec
+from dpmix.spec.model import CustomModel
+from dpmix.spec.sweep import SweepSpec, load_sweep
+from dpmix.store.atomic import reason
+from dpmix.sweeping.folder import Folder, identity_of
+from dpmix.sweeping.plan import Plan, Planned, make_plan
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A sweep whose runs are checked.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its runs, or the one that is to be done.
+    specs : mapping of str to RunSpec
+        Their specs by name.
+    folder : Folder
+    """
+
+    plan: Plan
+    specs: Mapping[str, RunSpec]
+    folder: Folder
+
+    def order(self, run: Planned, threads: int, allow_code: bool) -> dict[str, Any]:
+        """Return what a process is told of a run."""
+        from dpmix.api.sweep_run import order
+
+        keep = self.plan.keep_chains
+        return order(run, self.plan.keys, self.folder, threads=threads, keep=keep, allow_code=allow_code)
+
+    def make_releases(self, quiet: bool) -> None:
+        """Make the releases of confidential data that are not there yet.
+
+        Raises
+        ------
+        DataError, PrivacyError
+            When one cannot be made or entered.
+        """
+        for path, spec, _ in self._releases():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(f"cannot write {path.parent}: {reason(error)}") from error
+            privatize(spec, path, quiet=quiet)
+
+    def release_plan(self) -> list[str]:
+        """Say what would be released of confidential data, and what that would leave of the budget."""
+        lines = []
+        account = None
+        for path, spec, mechanism in self._releases():
+            spending = _spending(spec)
+            account = (account or spending.foresee()).allow(mechanism.guarantee)
+            lines.append(f"would release {mechanism.in_words(_columns(spec))} as {path}")
+        return lines if account is None else [*lines, f"would leave {account.in_words()}"]
+
+    def check_budget(self) -> None:
+        """Check that the ledger's budget covers all releases that are still to be made, together.
+
+        Raises
+        ------
+        PrivacyError
+            When it does not, or there is none.
+        DataError
+            When the ledger is damaged.
+        """
+        account = None
+        for _, spec, mechanism in self._releases():
+            if account is None:
+                account = _spending(spec).foresee()
+                if account.budget is None:
+                    raise PrivacyError(
+                        "privacy.budget: missing; a sweep over confidential data spends once for every "
+                        "release, so say what they may cost together"
+                    )
+            account = account.allow(mechanism.guarantee)
+
+    def _releases(self) -> Iterator[tuple[Path, RunSpec, Mechanism]]:
+        """Give each release of confidential data that is not there yet."""
+        seen = set()
+        for run in self.plan.runs:
+            spec = self.specs[run.name]
+            if spec.data is None or spec.data.simulate is not None:
+                continue
+            path = self.folder.release_of(spec)
+            if path not in seen and not path.exists():
+                seen.add(path)
+                with _naming(run):
+                    mechanism = mechanism_of(spec)
+                yield path, spec, mechanism
+
+
+class _naming:  # noqa: N801 - reads as what it does
+    """Put the name of a run before errors of the block."""
+
+    def __init__(self, run: Planned) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DpmixError):
+            raise type(error)(f"run {self._run.name}: {str(error).splitlines()[0]}") from None
+
+
+def prepare(
+    source: Mapping[str, Any] | str | os.PathLike[str] | SweepSpec,
+    output: str | os.PathLike[str],
+    overrides: Sequence[str] = (),
+    *,
+    only: str | None = None,
+    force: bool = False,
+    allow_code: bool = False,
+    calibrated: bool = True,
+) -> Prepared:
+    """Make the plan of a sweep, and check all that can be checked before a run begins.
+
+    Parameters
+    ----------
+    source : mapping, path or SweepSpec
+    output : path
+        The folder.
+    overrides : sequence of str
+        ``key=value`` each.
+    only : str, optional
+        The one run to look at.
+    force : bool
+        Whether the folder may hold other runs under the same names.
+    allow_code : bool
+        Whether custom models may run.
+    calibrated : bool
+        Whether mechanisms are calibrated and the budget is looked at, as a run needs.
+
+    Raises
+    ------
+    SpecError, UsageError, DataError, PrivacyError
+        Naming run and key.
+    """
+    plan = make_plan(load_sweep(source, overrides))
+    if only is not None:
+        plan = replace(plan, runs=(plan.run(only),))
+    folder = Folder(output)
+    folder.check()
+    specs: dict[str, RunSpec] = {}
+    met: set[str] = set()
+    for run in plan.runs:
+        spec = specs[run.name] = run.spec()
+        with _naming(run):
+            _check_files(spec)
+            if isinstance(spec.model, CustomModel) and calibrated and not allow_code:
+                raise UsageError(
+                    "model.file: a custom model runs its Python file; read it, and give --allow-code"
+                )
+            if calibrated:
+                _check_mechanism(spec, met)
+        if not force:
+            folder.run(run.name).check(identity_of(spec))
+    ready = Prepared(plan, specs, folder)
+    if calibrated and only is None:
+        ready.check_budget()
+    return ready
+
+
+def _check_files(spec: RunSpec) -> None:
+    for key, section in (("data.path", spec.data), ("release.path", spec.release)):
+        path = None if section is None else section.path
+        if path is not None and not path.is_file():
+            raise DataError(f"{key}: {path}: {'not a file' if path.exists() else 'no such file'}")
+
+
+def _check_mechanism(spec: RunSpec, met: set[str]) -> None:
+    """Calibrate the mechanism for simulated data, once for all runs that have it."""
+    if spec.data is None or spec.data.simulate is None or spec.mechanism is None:
+        return
+    contents = spec.to_dict()
+    data = {key: value for key, value in contents["data"].items() if key != "seed"}
+    said = json.dumps([data, contents["mechanism"]], sort_keys=True)
+    if said not in met and spec.mechanism.kind != "none":
+        met.add(said)
+        mechanism_of(spec)
+
+
+def _spending(spec: RunSpec) -> Spending:
+    spending = spending_of(spec)
+    assert spending is not None  # a plan of confidential data has a ledger
+    return spending
+
+
+def _columns(spec: RunSpec) -> tuple[str, ...]:
+    assert spec.data is not None
+    return spec.data.columns or ("value",)

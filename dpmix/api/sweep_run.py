@@ -1,0 +1,248 @@
+"""One run of a sweep: release, fit, summary and scores; and the process that does one run after the other.
+
+A process takes runs from its standard input, a line of JSON each, and says on its standard output how far it
+is. It stops, with the state of its fit saved, on SIGTERM and when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmix.api.fit import fit
+from dpmix.api.privatize import privatize
+from dpmix.api.summarize import summarize
+from dpmix.errors import DataError, Interrupted
+from dpmix.exits import explain
+from dpmix.progress import Watch
+from dpmix.spec import RunSpec
+from dpmix.store.atomic import write_bytes
+from dpmix.store.h5 import reading
+from dpmix.summary.result import Summary
+from dpmix.sweeping.folder import Folder, RunFolder, identity_of
+from dpmix.sweeping.plan import Planned
+from dpmix.sweeping.scores import diagnostics, scores
+
+__all__ = ["do_run", "main", "order", "planned"]
+
+Row = dict[str, Any]
+Say = Callable[[Mapping[str, Any]], None]
+
+
+def order(
+    run: Planned, keys: Sequence[str], folder: Folder, *, threads: int, keep: bool, allow_code: bool
+) -> dict[str, Any]:
+    """Return what a process is told of a run, for JSON."""
+    return {
+        "name": run.name,
+        "label": run.label,
+        "seed": run.seed,
+        "contents": run.contents,
+        "base": str(run.folder),
+        "keys": list(keys),
+        "folder": str(folder.path),
+        "threads": threads,
+        "keep_chains": keep,
+        "allow_code": allow_code,
+    }
+
+
+def planned(told: Mapping[str, Any]) -> Planned:
+    """Return the run that a process is told of."""
+    return Planned(told["name"], told["label"], told["seed"], told["contents"], Path(told["base"]))
+
+
+class _Telling(Watch):
+    """Tells how far a fit is."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def phase(self, text: str) -> contextlib.AbstractContextManager[Any]:
+        self._say({"stage": text.split(",")[0]})
+        return contextlib.nullcontext()
+
+    def chains(self, boards: Sequence[Any]) -> None:
+        done, total = sum(board.done for board in boards), sum(board.total for board in boards)
+        self._say({"stage": "sampling", "share": done / total})
+
+
+def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
+    """Do a run, or what is left of it, and write its result.
+
+    Parameters
+    ----------
+    told : mapping
+        What `order` returns.
+    say : callable
+        Told how far it is.
+
+    Returns
+    -------
+    dict
+        The row of the table: parameters, guarantee, diagnostics, scores, times.
+
+    Raises
+    ------
+    DpmixError
+        When it fails; what is done stays, and is gone on with.
+    Interrupted
+        On SIGINT or SIGTERM while sampling, with the state saved.
+    """
+    run = planned(told)
+    spec = run.spec()
+    folder = Folder(told["folder"])
+    own = folder.run(run.name)
+    identity = identity_of(spec)
+    own.begin(identity)
+    with own.alone():
+        found = own.row()
+        if found is not None:
+            return found
+        with own.log.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+            say({"stage": "release"})
+            release = _release(spec, folder, own)
+            fit(
+                spec,
+                release,
+                own.chains,
+                resume=True,
+                jobs=int(told["threads"]),
+                quiet=True,
+                allow_code=bool(told["allow_code"]),
+                watch=_Telling(say),
+            )
+            say({"stage": "summary"})
+            row = _row(run, spec, own, told["keys"])
+            write_bytes(own.result, json.dumps(row, indent=1, allow_nan=False).encode(), force=True)
+            if not told["keep_chains"]:
+                own.drop_chains()
+        if not own.log.stat().st_size:
+            own.log.unlink()
+    return row
+
+
+def _release(spec: RunSpec, folder: Folder, own: RunFolder) -> Path | None:
+    """Return the release to fit, None where the spec names it; simulated ones are made here.
+
+    Raises
+    ------
+    DataError
+        When that of confidential data has not been made.
+    """
+    if spec.data is None or (spec.release is not None and spec.release.path is not None):
+        return None
+    if spec.data.simulate is None:
+        path = folder.release_of(spec)
+        if not path.exists():
+            raise DataError(f"{path}: no such release; dpmix sweep makes all releases before any run begins")
+        return path
+    if spec.mechanism is not None and spec.mechanism.kind == "none":
+        return None
+    if not own.release.exists():
+        privatize(spec, own.release, quiet=True)
+    return own.release
+
+
+def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Row:
+    simulated = spec.data is not None and spec.data.simulate is not None
+    alpha = getattr(spec.data, "alpha", None)
+    told = [f"summary.truth={list(alpha)}"] if alpha is not None and spec.summary.truth is None else []
+    summary = summarize(own.chains, own.summary, overrides=told, force=True)
+    assert isinstance(summary, Summary)  # of chains
+    with reading(own.chains) as root:
+        attrs = root.attrs
+    row: Row = {"run": run.name}
+    if run.label:
+        row["name"] = run.label
+    row |= run.values(keys)
+    row |= {"seed": run.seed if run.seed is not None else spec.sampler.seed}
+    row |= {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
+    row |= {"n": summary.n, "private": bool(attrs.get("private")), "simulated": bool(attrs.get("simulated"))}
+    row |= diagnostics(summary)
+    row |= scores(summary, spec.data.simulate if spec.data is not None and simulated else None)
+    if summary.clustering is not None and summary.clustering.estimate.ari is not None:
+        row["ari"] = summary.clustering.estimate.ari
+    row["seconds"] = summary.seconds
+    rates = [rate for rate in summary.ess_per_second.values() if rate is not None]
+    row["ess_per_second_min"] = min(rates) if rates else None
+    return {key: None if _is_nan(value) else value for key, value in row.items()}
+
+
+def _number(value: Any) -> float | None:
+    """Return a number that JSON can hold, else None."""
+    number = float("nan") if value is None else float(value)
+    return number if abs(number) < float("inf") else None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and not abs(value) < float("inf")
+
+
+def main() -> None:
+    """Do the runs that come in, one after the other, until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints does not disturb the lines
+
+    def say(message: Mapping[str, Any]) -> None:
+        out.write(json.dumps(message) + "\n")
+        out.flush()
+
+    code = 0
+    try:
+        for told in _incoming():
+            code = _safely(told, say)
+            if code == 130:
+                break
+    except (KeyboardInterrupt, BrokenPipeError):
+        code = 130
+    os._exit(code if code == 130 else 0)  # the thread that reads may still wait
+
+
+def _safely(told: Mapping[str, Any], say: Say) -> int:
+    """Do a run, say how it ended, and return its exit code."""
+    try:
+        say({"finished": do_run(told, say)})
+    except (KeyboardInterrupt, Interrupted):
+        say({"interrupted": True})
+        return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        code, lines = explain(error)
+        say({"failed": " ".join(lines), "code": code})
+        return code
+    return 0
+
+
+def _incoming() -> Iterator[dict[str, Any]]:
+    """Give the runs that come in; when the input ends within one, ask it to stop."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    busy = threading.Event()
+
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        lines.put(None)
+        if busy.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := lines.get()) is not None:
+        busy.set()
+        yield json.loads(line)
+        busy.clear()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The command ``dpmix sweep``: many runs from one spec."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmix.errors import UsageError
+
+
+def sweep(
+    spec: Annotated[
+        Path, typer.Argument(metavar="SWEEP", help="Spec of the sweep (YAML).", show_default=False)
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder of the sweep; what is finished there is not run again.",
+            show_default=False,
+        ),
+    ],
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at once; by default as there are cores."),
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Threads of each run.")] = 1,
+    emit: Annotated[
+        str | None,
+        typer.Option(
+            "--emit",
+            metavar="KIND",
+            help="Run nothing; write a Snakemake workflow (snakemake) or a Slurm array job (sbatch).",
+        ),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="Do this run alone; what emitted jobs call.")
+    ] = None,
+    gather: Annotated[
+        bool, typer.Option("--gather", help="Run nothing; write table and figures of what is finished.")
+    ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON object.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a key of the sweep (replicates=2), or of the base spec; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Make all runs anew; with --emit, replace the file.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check every run's spec, list the runs, do nothing.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Do many runs from one spec: privatize, fit and summarize each, and gather one table."""
+    given = [
+        name
+        for name, is_given in (("--emit", emit), ("--run", run), ("--gather", gather), ("--dry-run", dry_run))
+        if is_given
+    ]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]}: give one of them")
+    for name, is_given in (("--json", as_json), ("--force", force)):
+        if is_given and (run or (name == "--force" and gather) or (name == "--json" and (emit or dry_run))):
+            raise UsageError(f"{name}: does not go with {given[0]}")
+    from dpmix.api import sweep as verbs
+
+    options: dict[str, Any] = {"overrides": tuple(set_ or ())}
+    if dry_run:
+        print(verbs.plan(spec, output, allow_code=allow_code, **options), flush=True)
+        return
+    if gather:
+        found = verbs.gather(spec, output, **options)
+    else:
+        options |= {"threads": threads, "allow_code": allow_code}
+        if run is not None:
+            verbs.do_one(spec, output, run, **options)
+            return
+        options |= {"force": force, "quiet": quiet}
+        if emit is not None:
+            _say(f"wrote {verbs.emit(spec, output, emit, **options)}", quiet)
+            return
+        found = verbs.sweep(spec, output, jobs=jobs, **options)
+    if as_json:
+        print(json.dumps(found.to_json(), allow_nan=False), flush=True)
+    elif not quiet:
+        print(found.to_text(), flush=True)
+    for path in found.written:
+        _say(f"wrote {path}", quiet)
+    found.check()
+
+
+def _say(text: str, quiet: bool) -> None:
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

@@ -1,0 +1,174 @@
+"""Error, acceptance and effective sample size of a sweep against epsilon, or what else varies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dpmix.pages import COLOURS, INK, STYLES, drawings, picture
+from dpmix.store.atomic import write_bytes
+from dpmix.sweeping.table import columns_of
+
+__all__ = ["across", "draw_figures"]
+
+Row = Mapping[str, Any]
+
+EPSILON = "mechanism.epsilon"
+MOST_PANELS, MOST_LINES = 4, 12
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_TITLES = {
+    "hellinger": "Hellinger distance from the truth",
+    "ise": "integrated squared error",
+    "ks": "largest error of the distribution function",
+    "w1": "Wasserstein distance from the truth",
+    "acceptance": "acceptance rate",
+    "ess_bulk_min": "least bulk ESS",
+    "ess_per_second_min": "least bulk ESS per second",
+}
+
+
+def across(rows: Sequence[Row], varied: Sequence[str]) -> str | None:
+    """Return the column that figures have on their horizontal axis.
+
+    Epsilon where it varies: as asked for, else as released. Else what varies and has numbers; None where
+    nothing does.
+    """
+    for key in (EPSILON, "epsilon", *varied):
+        numbers = {row[key] for row in rows if _is_number(row.get(key))}
+        if len(numbers) > 1:
+            return key
+    return None
+
+
+def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> list[Path]:
+    """Draw what the rows of finished runs have, as SVG and PNG: ``error``, ``acceptance`` and ``ess``.
+
+    Points are means over replicates, bars reach one standard error of them up and down; a dashed line is the
+    bound e^-epsilon below which acceptance cannot fall.
+
+    Returns
+    -------
+    list of Path
+        The files; none where nothing varies that has numbers.
+
+    Raises
+    ------
+    DataError
+        When one cannot be written.
+    """
+    key = across(rows, varied)
+    if key is None:
+        return []
+    lines = _lines(rows, [name for name in ("name", *varied) if name != key])
+    columns = [name for name in columns_of(rows) if any(_is_number(row.get(name)) for row in rows)]
+    errors = [name for name in columns if name in ("hellinger", "ise", "ks", "w1")][:2]
+    if not errors:
+        errors = [name for name in columns if name.startswith("error[")][:MOST_PANELS]
+    wanted: dict[str, list[str]] = {
+        "error": errors,
+        "acceptance": [name for name in ("acceptance",) if name in columns],
+        "ess": [name for name in ("ess_bulk_min", "ess_per_second_min") if name in columns],
+    }
+    written = []
+    for stem, panels in wanted.items():
+        if not panels:
+            continue
+        for kind, data in _drawn(lines, key, panels).items():
+            path = folder / f"{stem}.{kind}"
+            write_bytes(path, data, force=True)
+            written.append(path)
+    return written
+
+
+def _lines(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[Row]]:
+    """Return rows by what a line stands for: a setting of all that varies but the horizontal axis."""
+    apart = [key for key in keys if len({repr(row.get(key)) for row in rows}) > 1]
+    if "name" in apart:  # the entry of the list says what its keys are
+        own: dict[str, dict[Any, set[str]]] = {key: {} for key in apart if key != "name"}
+        for key, seen in own.items():
+            for row in rows:
+                seen.setdefault(row.get("name"), set()).add(repr(row.get(key)))
+        apart = ["name", *(key for key, seen in own.items() if any(len(s) > 1 for s in seen.values()))]
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        parts = [
+            str(row.get(key)) if isinstance(row.get(key), str) else f"{key.rsplit('.', 1)[-1]} {row.get(key)}"
+            for key in apart
+        ]
+        found.setdefault(", ".join(parts), []).append(row)
+    return found
+
+
+def _drawn(lines: Mapping[str, list[Row]], key: str, panels: Sequence[str]) -> dict[str, bytes]:
+    width = max(4.6, 3.6 * len(panels))
+    with drawings((width, 3.2 + 0.2 * (len(lines) > 4)), len(panels)) as (figure, axes):
+        for place, (panel, name) in enumerate(zip(axes, panels, strict=True)):
+            for number, (label, rows) in enumerate(list(lines.items())[:MOST_LINES]):
+                _line(panel, rows, key, name, label if place == 0 else "", number)
+            if name == "acceptance":
+                _bound(panel, lines, key, place == 0)
+            _settle(panel, [row for rows in lines.values() for row in rows], key, name)
+        handles, labels = axes[0].get_legend_handles_labels()
+        if any(labels):
+            figure.legend(handles, labels, loc="outside upper left", ncols=min(4, max(1, len(labels))))
+        return {kind: picture(figure, kind) for kind in ("svg", "png")}
+
+
+def _line(axes: Axes, rows: Sequence[Row], key: str, name: str, label: str, number: int) -> None:
+    places = sorted({row[key] for row in rows if _is_number(row.get(key)) and _is_number(row.get(name))})
+    if not places:
+        return
+    groups = [
+        np.array([row[name] for row in rows if row.get(key) == at and _is_number(row.get(name))])
+        for at in places
+    ]
+    bars = [group.std(ddof=1) / math.sqrt(group.size) if group.size > 1 else 0.0 for group in groups]
+    axes.errorbar(
+        places,
+        [group.mean() for group in groups],
+        bars if any(bars) else None,
+        color=COLOURS[number % len(COLOURS)],
+        ls=STYLES[number // len(COLOURS) % len(STYLES)],
+        marker=_MARKS[number % len(_MARKS)],
+        ms=4,
+        lw=1.4,
+        capsize=2,
+        label=label,
+    )
+
+
+def _bound(axes: Axes, lines: Mapping[str, list[Row]], key: str, named: bool) -> None:
+    """Draw the bound of the acceptance, where every run has one and it depends on the axis alone."""
+    found: dict[float, set[float]] = {}
+    for rows in lines.values():
+        for row in rows:
+            if _is_number(row.get("acceptance_bound")) and _is_number(row.get(key)):
+                found.setdefault(row[key], set()).add(round(row["acceptance_bound"], 9))
+    if not found or any(len(bounds) > 1 for bounds in found.values()):
+        return
+    places = sorted(found)
+    heights = [next(iter(found[at])) for at in places]
+    axes.plot(
+        places, heights, color=INK, ls=(0, (5, 2)), lw=1.0, label="bound exp(-epsilon)" if named else ""
+    )
+
+
+def _settle(axes: Axes, rows: Sequence[Row], key: str, name: str) -> None:
+    places = sorted({row[key] for row in rows if _is_number(row.get(key))})
+    if places[0] > 0 and places[-1] / places[0] >= 8:
+        axes.set_xscale("log")
+    if len(places) <= 10:
+        axes.set_xticks(places, [f"{at:g}" for at in places])
+        axes.minorticks_off()
+    axes.set_ylim(0.0, 1.03 if name == "acceptance" else None)
+    axes.set_xlabel("epsilon" if key in (EPSILON, "epsilon") else key)
+    axes.set_ylabel(_TITLES.get(name, name.replace("error[", "error of ").rstrip("]")))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

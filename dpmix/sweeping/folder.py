@@ -1,0 +1,244 @@
+"""The folder of a sweep: one folder a run, the releases of confidential data, and what was made of all.
+
+Everything appears complete or not at all. A run is finished when its ``result.json`` is there; what it needs
+to go on after it was killed is the workspace of its fit, beside the chains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dpmix
+from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.spec import RunSpec
+from dpmix.store.atomic import reason, write_bytes
+from dpmix.store.differences import first_difference
+from dpmix.store.workspace import workspace_of
+
+__all__ = ["Folder", "RunFolder", "identity_of"]
+
+MARK = "sweep.json"
+PATIENCE = 60.0  # seconds for a run that is stopping to save its state
+
+
+def identity_of(spec: RunSpec) -> dict[str, Any]:
+    """Say what a run is, without confidential data; runs that say the same have the same result."""
+    contents = spec.to_dict()
+    for section in ("synthesis", "privacy"):
+        contents.pop(section, None)
+    if spec.data is not None and spec.data.simulate is None:
+        contents.pop("data")
+    return {"dpmix_version": dpmix.__version__, "spec": json.loads(json.dumps(contents))}
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.release = path / "release.h5"
+        self.chains = path / "chains.h5"
+        self.summary = path / "summary.h5"
+        self.result = path / "result.json"
+        self.log = path / "log.txt"
+        self._failure = path / "failed.json"
+
+    def failure(self) -> dict[str, Any] | None:
+        """Return the `message` and exit `code` of a run that failed, else None.
+
+        Raises
+        ------
+        DataError
+            When the note is damaged.
+        """
+        found = _read_json(self._failure)
+        return None if found is None else {"message": str(found["message"]), "code": int(found["code"])}
+
+    def fail(self, message: str, code: int) -> None:
+        """Note that the run failed, until it is begun again."""
+        with contextlib.suppress(OSError):
+            self.path.mkdir(parents=True, exist_ok=True)
+        write_bytes(self._failure, json.dumps({"message": message, "code": code}).encode(), force=True)
+
+    def row(self) -> dict[str, Any] | None:
+        """Return the result of a finished run, else None.
+
+        Raises
+        ------
+        DataError
+            When it is damaged.
+        """
+        found = _read_json(self.result)
+        return None if found is None else dict(found)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is work that a fit can go on with."""
+        return workspace_of(self.chains).exists() or self.chains.exists()
+
+    def check(self, identity: Mapping[str, Any]) -> None:
+        """Refuse what is there of another run, naming the difference.
+
+        Raises
+        ------
+        SpecError
+            When there is such.
+        DataError
+            When it is damaged.
+        """
+        found = _read_json(self.path / "run.json")
+        difference = None if found is None else first_difference(found, dict(identity))
+        if difference is not None:
+            key, old, new = difference
+            raise SpecError(
+                f"{key.removeprefix('spec.')}: {self.path} holds a run that has {old}, not {new}; give "
+                "another folder, or --force to make such runs anew"
+            )
+
+    def begin(self, identity: Mapping[str, Any]) -> None:
+        """Make the folder, and note what is run there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {reason(error)}") from error
+        self.check(identity)
+        text = json.dumps(identity, indent=1)
+        write_bytes(self.path / "run.json", text.encode(), force=True)
+        self._failure.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from the run while the block runs, after waiting for one that is stopping.
+
+        Raises
+        ------
+        UsageError
+            When another process works on it.
+        """
+        with _locked(self.path / "lock", PATIENCE) as ours:
+            if not ours:
+                raise UsageError(f"another process is working on {self.path}")
+            for leftover in self.path.glob(".*.partial"):  # of a process that was killed
+                leftover.unlink(missing_ok=True)
+            yield
+
+    def drop_chains(self) -> None:
+        """Remove chains, and the release that they are of."""
+        for path in (self.chains, self.release):
+            path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Folder:
+    """The folder of a sweep."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+
+    def open(self) -> None:
+        """Make it, or take one that a sweep made.
+
+        Raises
+        ------
+        UsageError
+            When it holds something else.
+        DataError
+            When it cannot be made or written.
+        """
+        self.check()
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {reason(error)}") from error
+        if not (self.path / MARK).exists():
+            mark = json.dumps({"kind": "dpmix sweep", "dpmix_version": dpmix.__version__})
+            write_bytes(self.path / MARK, mark.encode(), force=True)
+
+    def check(self) -> None:
+        """Say before any work whether it can be the folder of a sweep.
+
+        Raises
+        ------
+        UsageError, DataError
+            As `open`.
+        """
+        if not self.path.exists():
+            if not self.path.parent.is_dir():
+                raise DataError(f"cannot make {self.path}: the directory {self.path.parent} does not exist")
+            return
+        if not self.path.is_dir():
+            raise DataError(f"{self.path} is a file; name a folder for the runs of the sweep")
+        if not (self.path / MARK).exists() and any(self.path.iterdir()):
+            raise UsageError(f"{self.path} holds other files than those of a sweep; name another folder")
+
+    def run(self, name: str) -> RunFolder:
+        """Return the folder of a run."""
+        return RunFolder(self.path / "runs" / name)
+
+    def release_of(self, spec: RunSpec) -> Path:
+        """Return the file of the release of confidential data: one for all runs that privatize the same."""
+        own = spec.to_dict()
+        said = json.dumps([own.get(section) for section in ("data", "mechanism")], sort_keys=True)
+        return self.path / "releases" / f"{hashlib.sha256(said.encode()).hexdigest()[:16]}.h5"
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other sweeps from the folder while the block runs.
+
+        Raises
+        ------
+        UsageError
+            When there is one.
+        """
+        with _locked(self.path / "lock", 0.0) as ours:
+            if not ours:
+                raise UsageError(f"another dpmix sweep is working in {self.path}")
+            yield
+
+
+@contextlib.contextmanager
+def _locked(path: Path, patience: float) -> Iterator[bool]:
+    """Lock a file, and give whether that could be done in time."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {reason(error)}") from error
+    try:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    yield False
+                    return
+                time.sleep(0.2)
+            else:
+                yield True
+                return
+    finally:
+        os.close(handle)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is damaged; remove its folder to run it again") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path} is damaged; remove its folder to run it again")
+    return found

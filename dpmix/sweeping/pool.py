@@ -1,0 +1,206 @@
+"""Several processes at once, each doing one run after the other; what breaks one run costs no other."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+__all__ = ["Outcome", "Pool", "Progress"]
+
+WORKER = (sys.executable, "-m", "dpmix.api.sweep_run")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Parameters
+    ----------
+    name : str
+        The run.
+    row : mapping or None
+        Its result, where it is finished.
+    message : str
+        What went wrong, where it failed.
+    code : int
+        Exit code that `dpmix` would have had: 0 finished, 130 interrupted.
+    seconds : float
+        Wall time.
+    """
+
+    name: str
+    row: Mapping[str, Any] | None
+    message: str
+    code: int
+    seconds: float
+
+
+@dataclass
+class Progress:
+    """How far a run is; written by the thread of its process, read by whoever shows it."""
+
+    name: str
+    began: float = field(default_factory=time.monotonic)
+    stage: str = "starting"
+    share: float | None = None
+
+
+class Pool:
+    """Processes that do runs.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        What the processes are told of each run, for JSON; each has a ``name``.
+    jobs : int
+        Number of processes.
+    command : sequence of str
+        What a process is: it reads lines of JSON and answers each with lines of JSON, of which the last has
+        the key ``finished``, ``failed`` or ``interrupted``.
+    """
+
+    def __init__(self, runs: Sequence[Mapping[str, Any]], jobs: int, command: Sequence[str] = WORKER) -> None:
+        self._left = deque(runs)
+        self._command = list(command)
+        self._lock = threading.Lock()
+        self._ended: deque[Outcome] = deque()
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._stopping = False
+        self._warm = threading.Event()
+        self._running: dict[int, Progress] = {}
+        self._threads = [
+            threading.Thread(target=self._work, args=(place,)) for place in range(min(jobs, len(runs)))
+        ]
+
+    def start(self) -> None:
+        """Start working."""
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def working(self) -> bool:
+        """Whether anything is still being done."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def running(self) -> dict[int, Progress]:
+        """Return how far the runs are that are being done, by the place of their process."""
+        with self._lock:
+            return dict(self._running)
+
+    def ended(self) -> list[Outcome]:
+        """Return the runs that ended since the last call."""
+        with self._lock:
+            found = list(self._ended)
+            self._ended.clear()
+        return found
+
+    def stop(self) -> None:
+        """Ask all processes to save their state and stop; asking again changes nothing."""
+        with self._lock:
+            if self._stopping:
+                return
+            self._stopping = True
+            self._left.clear()
+            self._warm.set()
+            for process in self._processes.values():
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+
+    def _work(self, place: int) -> None:
+        """Do runs in one process, or in a new one where that ended."""
+        if place > 0:  # what the first compiles, the others find compiled
+            self._warm.wait()
+        process: subprocess.Popen[str] | None = None
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+            while (told := self._next()) is not None:
+                board = Progress(str(told["name"]))
+                with self._lock:
+                    self._running[place] = board
+                process = self._process(place, process, errors)
+                outcome = self._run(process, told, board, errors)
+                self._warm.set()
+                with self._lock:
+                    self._ended.append(outcome)
+                    self._running.pop(place, None)
+            if process is not None:
+                assert process.stdin is not None
+                process.stdin.close()
+                process.wait()
+
+    def _next(self) -> Mapping[str, Any] | None:
+        with self._lock:
+            return self._left.popleft() if self._left else None
+
+    def _process(
+        self, place: int, process: subprocess.Popen[str] | None, errors: IO[str]
+    ) -> subprocess.Popen[str]:
+        if process is not None and process.poll() is None:
+            return process
+        with self._lock:
+            fresh = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # Ctrl-C is for us, who stop them
+            )
+            self._processes[place] = fresh
+            if self._stopping:
+                fresh.send_signal(signal.SIGTERM)
+        return fresh
+
+    def _run(
+        self, process: subprocess.Popen[str], told: Mapping[str, Any], board: Progress, errors: IO[str]
+    ) -> Outcome:
+        """Have a process do a run, and follow it to its end."""
+        assert process.stdin is not None and process.stdout is not None
+
+        def outcome(row: Mapping[str, Any] | None, message: str, code: int) -> Outcome:
+            return Outcome(board.name, row, message, code, time.monotonic() - board.began)
+
+        try:
+            process.stdin.write(json.dumps(told) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it ended: there is nothing to read either
+        for line in process.stdout:
+            said = json.loads(line)
+            if "finished" in said:
+                return outcome(said["finished"], "", 0)
+            if "failed" in said:
+                return outcome(None, str(said["failed"]), int(said["code"]))
+            if "interrupted" in said:
+                process.wait()
+                return outcome(None, "interrupted", 130)
+            board.stage, board.share = str(said["stage"]), said.get("share")
+            if board.share is not None:
+                self._warm.set()
+        code = process.wait()
+        if self._stopping:
+            return outcome(None, "interrupted", 130)
+        return outcome(None, _how_it_ended(code, errors), 5)
+
+
+def _how_it_ended(code: int, errors: IO[str]) -> str:
+    """Say how a process ended that should not have, with the last that it said."""
+    errors.seek(0)
+    said = errors.read().strip().splitlines()
+    last = f" ({said[-1].strip()[:200]})" if said else ""
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return f"its process was ended by {name}{last}"
+    return f"its process ended with code {code}{last}"
