@@ -92,7 +92,7 @@ class Sampler:
 
     def run(self, draws: int, thin: int) -> tuple[NDArray[np.int64], Array]:
         """Return counts (draw, J), and the probability of the first cell given latent noisy counts."""
-        found, shares = np.empty((draws, len(self.state.counts)), dtype=np.int64), np.empty(draws)
+        found, shares = np.empty((draws, len(self.state.counts)), dtype=np.int64), np.full(draws, -1.0)
         for t in range(draws):
             for _ in range(thin):
                 self.sweep()
