@@ -167,11 +167,10 @@ def table(results: Results, data: str, folder: Path) -> list[dict[str, Any]]:
 def _figure(data: str, results: Results, folder: Path) -> None:
     subject, own = SUBJECTS[data], confidential(data, folder)
     count = len(subject.labels)
-    title = (
-        f"{subject.title}; 90% intervals, black: {'posterior mean' if data == 'anes' else 'least squares'}"
-    )
+    black = "posterior mean" if data == "anes" else "least squares"
+    title = f"{subject.title}\n90% intervals; black: {black} given the data"
     width = 4.0 if count == 2 else 2.9
-    with draw.panels(folder / f"{data}.png", 1, count, f"{title} given the data", (width, 2.8)) as (
+    with draw.panels(folder / f"{data}.png", 1, count, title, (width, 2.8)) as (
         shown,
         axes,
     ):
