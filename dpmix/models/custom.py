@@ -122,7 +122,7 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     def log_release(law: Any, sums: Any) -> Any:
         return level(law.model, law.released, sums)
 
-    keep_nothing(augmentation.run_sweeps, augmentation.sweep_records, augmentation.sweep_offers)
+    keep_nothing(*vars(augmentation).values())
     for function in (draw_record, draw_theta, statistic, log_release):
         registered = getattr(augmentation, function.__name__)
         registered.register(fresh_njit(function), law, compiled=False)
