@@ -1,21 +1,47 @@
-"""Posteriors of a Dirichlet distribution of two parts, given noisy sums over three records, by quadrature."""
+"""Posteriors of a Dirichlet distribution of two parts, given noisy sums over few records, by quadrature."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.special import betainc, betaln
 
 Array = NDArray[np.float64]
 CELLS = 64  # of a record (u, 1 - u), equal in the logit of u between -12 and 12, and all beyond
 
 
+class Sums(NamedTuple):
+    """What was released of some records.
+
+    Parameters
+    ----------
+    released : ndarray, shape (2,)
+        Noisy sums of log max(x, a).
+    scale : float
+        Of the Laplace noise on these.
+    count : int
+        Records: three at most.
+    power : float
+        Of the density of each record: 1, but for pseudo-records.
+    """
+
+    released: Array
+    scale: float
+    count: int = 3
+    power: float = 1.0
+
+
 def two_parts(
-    log_prior: Callable[[Array], float], parts: list[tuple[Array, float]], threshold: float
+    log_prior: Callable[[Array], Array],
+    parts: list[Sums],
+    threshold: float,
+    low: float = -6.0,
+    high: float = 3.2,
 ) -> dict[str, float]:
     """Return posterior means of functions of alpha = (alpha_1, alpha_2).
 
@@ -25,31 +51,50 @@ def two_parts(
     Parameters
     ----------
     log_prior : function
-        Log density of alpha (2,).
-    parts : list of (released sums (2,) over three records, scale of their noise)
+        Log density of alpha (m, 2).
+    parts : list of Sums
     threshold : float
         Above 1e-5.
+    low, high : float
+        Ends of log alpha; powers have no integral where alpha <= 1 - 1 / power.
     """
     edges = np.linspace(-12.0, 12.0, CELLS - 1)
     middles = np.concatenate([[-30.0], 0.5 * (edges[1:] + edges[:-1]), [30.0]])
     logs = np.stack([-np.logaddexp(0.0, -middles), -np.logaddexp(0.0, middles)])
     stats = np.maximum(logs, math.log(threshold))
-    sums = stats[:, :, None, None] + stats[:, None, :, None] + stats[:, None, None, :]
-    axis = np.linspace(-6.0, 3.2, 46)
+    axis = np.linspace(low, high, 46)
     grid = np.array(list(itertools.product(axis, axis)))
     alpha = np.exp(grid)
-    below = betainc(alpha[:, :1], alpha[:, 1:], 1.0 / (1.0 + np.exp(-edges)))
-    above = betainc(alpha[:, 1:], alpha[:, :1], 1.0 / (1.0 + np.exp(edges)))
-    steps = np.where(edges[1:] <= 0.0, np.diff(below, axis=1), -np.diff(above, axis=1))
-    cells = np.hstack([below[:, :1], steps, above[:, -1:]])
-    level = np.array([log_prior(a) for a in alpha]) + grid.sum(axis=1)
-    for released, scale in parts:
-        eta = np.exp(-np.abs(released[:, None, None, None] - sums).sum(axis=0) / scale)
-        once = (cells @ eta.reshape(CELLS, -1)).reshape(-1, CELLS, CELLS)
-        level += np.log(np.einsum("iab,ia,ib->i", once, cells, cells, optimize=True))
+    level = log_prior(alpha) + grid.sum(axis=1)
+    for part in parts:
+        cells = powered_cells(alpha, part.power, edges)
+        gaps = np.abs(part.released.reshape(2, *[1] * part.count) - sums_of(stats, part.count))
+        density = np.exp(-gaps.sum(axis=0) / part.scale)[None]
+        for _ in range(part.count):
+            density = np.einsum(
+                "i...a,ia->i...", np.broadcast_to(density, (len(alpha), *density.shape[1:])), cells
+            )
+        level += np.log(density)
     w = np.exp(level - level.max())
     w /= w.sum()
     return {name: float(w @ column) for name, column in functions(alpha).items()}
+
+
+def powered_cells(alpha: Array, power: float, edges: Array) -> Array:
+    """Return the integrals over all cells of densities to a power, (len(alpha), cells)."""
+    a, b = (power * (alpha - 1.0) + 1.0).T[:, :, None]
+    below, above = betainc(a, b, 1.0 / (1.0 + np.exp(-edges))), betainc(b, a, 1.0 / (1.0 + np.exp(edges)))
+    steps = np.where(edges[1:] <= 0.0, np.diff(below, axis=1), -np.diff(above, axis=1))
+    cells = np.hstack([below[:, :1], steps, above[:, -1:]])
+    return np.asarray(cells * np.exp(betaln(a, b) - power * betaln(alpha[:, :1], alpha[:, 1:])))
+
+
+def sums_of(stats: Array, count: int) -> Array:
+    """Return the sums (2, cells, .., cells) of the statistics (2, cells) of `count` records."""
+    sums = np.zeros((2, *[1] * count))
+    for k in range(count):
+        sums = sums + stats.reshape(2, *[-1 if j == k else 1 for j in range(count)])
+    return sums
 
 
 def functions(alpha: Array) -> dict[str, Array]:

@@ -174,7 +174,8 @@ def slice_alpha(rng, alpha, n, sums, prior, root, repeats):
                 widest = max(widest, high[j] - low[j])
             found = _level(offered, trial, n, sums, prior)
             if found >= bar:
-                point[:] = offered
+                for j in range(d):
+                    point[j] = offered[j]
                 now = found
                 break
             if widest < 1e-14:

@@ -26,7 +26,7 @@ from dpmix.models.augmentation import REFRESH, default_offers
 from dpmix.models.base import ParametricChain
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.frame import Composition, Part, acceptance_bound, used_parts
-from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
+from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, move_jointly
 from dpmix.models.dirichlet.law import (
     CensoredLogs,
     draw_logs,
@@ -35,6 +35,7 @@ from dpmix.models.dirichlet.law import (
     sweep_logs,
     sweep_offers,
 )
+from dpmix.models.dirichlet.maps import make_room
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import matched, start_alpha
 from dpmix.release import Release
