@@ -25,6 +25,8 @@ NOISY = 2.0
 BIASED = 0.5
 """Bias over the standard deviation of a released mean from which on a 95% interval covers less than 93%."""
 REDRAWN = 0.05
+LOOSE = 2.0
+"""Tolerance of simulations over the distance of two releases of one alpha from which on it widens results."""
 APPROXIMATE = ("replicated", "abc", "normal_approximation")
 AWARE = ("data_augmentation", "soma", "replicated", "abc", "normal_approximation")
 """Methods that account for censoring; the bootstrap takes censored means for means of all logarithms."""
@@ -45,6 +47,7 @@ def composition_remarks(found: Composition, chains: ChainSet) -> list[Remark]:
     texts += _outside(chains, censoring, len(names))
     texts += _noise(found)
     texts += _sizes(found, chains)
+    texts += _tolerance(found, chains)
     redrawn = chains.constants.get("bootstrap_redrawn", 0.0)
     if found.is_bootstrap and redrawn > REDRAWN:
         texts.append(
@@ -140,6 +143,22 @@ def _sizes(found: Composition, chains: ChainSet) -> list[str]:
             "of larger epsilon where there is one."
         )
     return texts
+
+
+def _tolerance(found: Composition, chains: ChainSet) -> list[str]:
+    """Say when simulations are kept that are far from the release."""
+    tolerance = chains.constants.get("abc_tolerance")
+    if found.sampler != "abc" or tolerance is None:
+        return []
+    usual = math.sqrt(2.0 * float((found.censoring.total_sd**2).sum()))
+    if tolerance < LOOSE * usual:
+        return []
+    return [
+        f"abc keeps simulations within {tolerance:.3g} of the release, {_times(tolerance / usual)} times as "
+        "far as two releases of one alpha usually are from each other: results are wider than the posterior; "
+        "use a smaller sampler.keep, a prior from a part of the records (mechanism.split with p2 or p5), or "
+        "sampler.kind: data_augmentation."
+    ]
 
 
 def _times(ratio: float) -> str:
