@@ -142,7 +142,7 @@ def make_plan(sweep: SweepSpec) -> Plan:
         given = _with(contents, sweep.fixed, setting, seeds)
         text = json.dumps(given, sort_keys=True, default=str)
         if text in known:
-            raise SpecError(f"list: {name} is the same as {known[text]}; take one of them out")
+            raise SpecError(f"list: gives the run {name} twice; take one of them out")
         known[text] = name
         runs.append(Planned(name, label, seed, given, folder))
     _check_names(runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -131,10 +132,7 @@ class Pool:
                 with self._lock:
                     self._ended.append(outcome)
                     self._running.pop(place, None)
-            if process is not None:
-                assert process.stdin is not None
-                process.stdin.close()
-                process.wait()
+            _close(process)
 
     def _next(self) -> Mapping[str, Any] | None:
         with self._lock:
@@ -145,6 +143,7 @@ class Pool:
     ) -> subprocess.Popen[str]:
         if process is not None and process.poll() is None:
             return process
+        _close(process)
         with self._lock:
             fresh = subprocess.Popen(
                 self._command,
@@ -190,6 +189,17 @@ class Pool:
         if self._stopping:
             return outcome(None, "interrupted", 130)
         return outcome(None, _how_it_ended(code, errors), 5)
+
+
+def _close(process: subprocess.Popen[str] | None) -> None:
+    """Tell a process that there is no more to do, and wait for its end."""
+    if process is None:
+        return
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # what was not sent to a process that ended
+        process.stdin.close()
+    process.wait()
+    process.stdout.close()
 
 
 def _how_it_ended(code: int, errors: IO[str]) -> str:

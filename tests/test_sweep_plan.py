@@ -1,0 +1,285 @@
+"""Sweeps: which runs a spec stands for, what is refused before any of them begins, and what truth is."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmix.api import sweep as verbs
+from dpmix.errors import DpmixError, PrivacyError
+from dpmix.privacy.ledger import Book
+from dpmix.simulate import SIMULATIONS
+from dpmix.spec.sweep import load_sweep
+from dpmix.store.tree import read
+from dpmix.sweeping.figures import across, draw_figures
+from dpmix.sweeping.plan import make_plan
+from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
+from dpmix.sweeping.truth import density, law_of
+
+BASE: dict[str, Any] = {
+    "data": {"simulate": "three_gaussians", "n": 20, "seed": 1, "domain": [-10, 10]},
+    "mechanism": {"kind": "laplace", "epsilon": 5.0},
+    "model": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}},
+    "sampler": {"kind": "neal8", "iterations": 60, "burn_in": 20, "chains": 1, "seed": 1, "store": []},
+}
+
+
+def sweep_of(**changes: Any) -> dict[str, Any]:
+    return {"base": copy.deepcopy(BASE), "grid": {"mechanism.epsilon": [1, 5]}, **changes}
+
+
+def names(**changes: Any) -> list[str]:
+    return [run.name for run in make_plan(load_sweep(sweep_of(**changes))).runs]
+
+
+def refused(tmp_path: Path, contents: Any, *overrides: str, kind: type[DpmixError] = DpmixError) -> str:
+    """Return the one line by which a sweep is refused, with nothing done."""
+    with pytest.raises(kind) as caught:
+        verbs.sweep(contents, tmp_path / "out", overrides=overrides)
+    assert not (tmp_path / "out").exists()
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def test_runs_are_entries_by_grid_by_replicates() -> None:
+    assert names() == ["epsilon=1", "epsilon=5"]
+    assert names(grid={"mechanism.epsilon": [1, 5], "data.n": [20, 30]}, replicates=[7, 9])[:3] == [
+        "epsilon=1_n=20_seed=7",
+        "epsilon=1_n=20_seed=9",
+        "epsilon=1_n=30_seed=7",
+    ]
+    entries = [{"name": "few", "data.n": 20}, {"sampler": {"kind": "private_slice", "seed": 3}}]
+    assert names(list=entries) == [
+        "few_epsilon=1",
+        "few_epsilon=5",
+        "sampler=private_slice_epsilon=1",
+        "sampler=private_slice_epsilon=5",
+    ]
+    assert names(grid={"sampler.kind": ["neal8", "private_slice"]}) == [
+        "sampler=neal8",
+        "sampler=private_slice",
+    ]
+    assert names(grid={}) == ["run"]
+    assert names(grid={"data.columns": [["a/b"], ["a b"]]}) == ["columns=a-b-1", "columns=a-b-2"]
+
+
+def test_sections_are_set_before_what_is_in_them() -> None:
+    grid = {"mechanism.epsilon": [2], "mechanism": [{"kind": "gaussian", "delta": 1e-3}]}
+    (run,) = make_plan(load_sweep(sweep_of(grid=grid))).runs
+    assert run.contents["mechanism"] == {"kind": "gaussian", "delta": 1e-3, "epsilon": 2}
+
+
+def test_replicates_seed_data_and_chains_alike() -> None:
+    for run in make_plan(load_sweep(sweep_of(replicates=[4, 6]))).runs:
+        spec = run.spec()
+        assert spec.data is not None
+        assert spec.data.seed == spec.sampler.seed == run.seed
+        assert run.values(("data.n", "sampler.kind", "mechanism")) == {
+            "data.n": 20,
+            "sampler.kind": "neal8",
+            "mechanism": "laplace",
+        }
+
+
+def test_paths_count_from_the_base_spec(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    base = copy.deepcopy(BASE) | {"data": {"path": "d.csv", "column": "x", "domain": [0, 1]}}
+    base["privacy"] = {"ledger": "l.json"}
+    (tmp_path / "specs" / "base.yaml").write_text(json.dumps(base))
+    (tmp_path / "sweep.yaml").write_text("base: specs/base.yaml\ngrid: {mechanism.epsilon: [1, 2]}\n")
+    run = make_plan(load_sweep(tmp_path / "sweep.yaml", ["set.data.path=e.csv"])).runs[0]
+    spec = run.spec()
+    assert spec.data is not None and spec.privacy is not None
+    assert (spec.data.path, spec.privacy.ledger) == (
+        tmp_path / "specs" / "e.csv",
+        tmp_path / "specs" / "l.json",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"grid": {"mechanism.epsilon": [1, -1]}}, "run epsilon=-1: mechanism.epsilon: -1 must be greater"),
+        (
+            {"grid": {"mechanism.epsilonn": [1]}},
+            'run run: mechanism.epsilonn: unknown key; did you mean "eps',
+        ),
+        ({"grid": {"mechanism.epsilon": 1}}, "grid.mechanism.epsilon: must be a list, not 1"),
+        ({"grid": {"mechanism.epsilon": []}}, "grid.mechanism.epsilon: [] must have at least 1"),
+        ({"grid": {"mechanism.epsilon": [1, 1.0]}}, "grid.mechanism.epsilon: lists 1.0 twice"),
+        ({"grid": {"mechanims.epsilon": [1]}}, 'grid.mechanims.epsilon: "mechanims" is no section'),
+        ({"grid": {"mechanism..epsilon": [1]}}, "must be a key of the spec such as mechanism.epsilon"),
+        ({"grid": {"privacy.ledger": ["a"]}}, '"privacy.ledger" is the same for all runs'),
+        ({"grid": {"sampler.seed": [1, 2]}, "replicates": 2}, "grid.sampler.seed: is set by replicates"),
+        ({"grid": {"data.n.m": [1]}}, "data.n.m: data.n is 20, not a section"),
+        ({"grid": {"data.n": [20, 10**9]}}, "run n=1000000000: data.n: 1000000000 must be at most"),
+        ({"set": {"mechanism.epsilon": 1}}, "set.mechanism.epsilon: is replaced by grid.mechanism.epsilon"),
+        (
+            {"list": [{"mechanism.epsilon": 1}]},
+            "list[0].mechanism.epsilon: is replaced by grid.mechanism.eps",
+        ),
+        ({"grid": {"data": [{}]}, "list": [{"data.n": 20}]}, "list[0].data.n: is replaced by grid.data"),
+        ({"list": []}, "list: [] must have at least 1"),
+        ({"list": [3]}, "list[0]: must be a mapping of keys such as mechanism.epsilon to values, not 3"),
+        ({"list": [{"name": "x"}]}, "list[0]: sets no key of the spec"),
+        ({"list": [{"name": "", "data.n": 20}]}, "list[0]: name must be printable text"),
+        ({"list": [{"name": "x", "data.n": k} for k in (20, 30)]}, 'list: names two entries "x"'),
+        ({"list": [{"data.n": 20}, {"data.n": 20}]}, "list: gives the run n=20_epsilon=1 twice"),
+        ({"replicates": 0}, "replicates: 0 must be at least 1"),
+        ({"replicates": [1, 1]}, "replicates: lists a seed twice"),
+        ({"replicates": [-1]}, "replicates[0]: -1 must be at least 0"),
+        ({"replicates": 9000}, "the spec: the sweep has 18,000 runs; at most 10,000"),
+        ({"replicates": "many"}, 'replicates: must be a whole number, not "many"'),
+        ({"keep_chains": "no"}, 'keep_chains: must be true or false, not "no"'),
+        ({"girds": {}}, 'girds: unknown key; did you mean "grid"?'),
+        ({"base": 3}, "base: must be"),
+        ({"base": "nowhere.yaml"}, "nowhere.yaml: no such spec file"),
+        ({"set": {"model": None}}, "run epsilon=1: model: missing; every run of a sweep fits a model"),
+        ({"set": {"data": None}}, "run epsilon=1: data: missing"),
+        ({"set": {"data.seed": None}}, "run epsilon=1: data.seed: missing"),
+        ({"set": {"sampler.seed": None}}, "run epsilon=1: sampler.seed: missing"),
+        ({"set": {"mechanism": None}, "grid": {"data.n": [20]}}, "run run: mechanism: missing"),
+        ({"set": {"model": {"kernel": "cubic"}}}, 'run epsilon=1: model.kernel: "cubic" is unknown'),
+        ({"set": {"sampler.kind": "neal2"}}, "run epsilon=1: "),
+    ],
+    ids=str,
+)
+def test_nonsense_is_refused_before_anything_runs(
+    changes: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    assert expected in refused(tmp_path, sweep_of(**changes))
+
+
+def test_a_guarantee_that_cannot_be_met_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    grid = {"mechanism": [{"kind": "gaussian", "epsilon": 5, "delta": 0.01, "calibration": "classical"}]}
+    said = refused(tmp_path, sweep_of(grid=grid), kind=PrivacyError)
+    assert said.startswith("run run: mechanism")
+
+
+def confidential(tmp_path: Path, epsilon: float | None) -> dict[str, Any]:
+    """Return a sweep of two epsilons and two samplers over confidential records, under a budget."""
+    values = np.random.default_rng(1).uniform(0.0, 1.0, 30)
+    (tmp_path / "d.csv").write_text("x\n" + "\n".join(f"{value:.3f}" for value in values) + "\n")
+    base = copy.deepcopy(BASE)
+    base["data"] = {"path": str(tmp_path / "d.csv"), "column": "x", "domain": [0, 1]}
+    base["privacy"] = {"ledger": str(tmp_path / "l.json")}
+    if epsilon is not None:
+        base["privacy"]["budget"] = {"epsilon": epsilon}
+    return {"base": base, "grid": {"mechanism.epsilon": [1, 2], "sampler.kind": ["neal8", "private_slice"]}}
+
+
+def test_confidential_data_need_a_ledger_and_a_budget_for_all_releases(tmp_path: Path) -> None:
+    contents = confidential(tmp_path, None)
+    assert "privacy.budget: missing" in refused(tmp_path, contents, kind=PrivacyError)
+    contents = confidential(tmp_path, 2.5)  # enough for either release, and not for both
+    said = refused(tmp_path, contents, kind=PrivacyError)
+    assert "has a budget of epsilon = 2.5" in said
+    assert not (tmp_path / "l.json").exists()
+    del contents["base"]["privacy"]
+    assert "privacy.ledger: missing" in refused(tmp_path, contents)
+    contents["base"]["mechanism"] = {"kind": "none"}
+    assert "mechanism.kind: none" in refused(tmp_path, contents | {"grid": {"sampler.chains": [1, 2]}})
+    contents = confidential(tmp_path, 4.0)
+    (tmp_path / "d.csv").unlink()
+    assert f"data.path: {tmp_path / 'd.csv'}: no such file" in refused(tmp_path, contents)
+
+
+def test_confidential_data_are_released_once_for_all_runs(tmp_path: Path) -> None:
+    """Jobs of a cluster get releases alone, and asking again spends nothing."""
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text(json.dumps(confidential(tmp_path, 3.1)))
+    planned = verbs.plan(spec, tmp_path / "out")
+    assert planned.count("would release Laplace noise") == 2
+    assert "of the budget of epsilon = 3.1" in planned.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+    for force in (False, True):
+        verbs.emit(spec, tmp_path / "out", "sbatch", force=force, quiet=True)
+        book = Book.parse((tmp_path / "l.json").read_text())
+        account = book.account("data")
+        assert [round(spent.epsilon or 0.0, 3) for spent in account.spent] == [1.0, 2.0]
+    assert len(list((tmp_path / "out" / "releases").glob("*.h5"))) == 2
+    for path in (tmp_path / "out").rglob("*"):
+        assert path.is_dir() or b"d.csv" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["three_gaussians", "three_betas", "waiting_times", "beta_grid", "dyadic_geometric"]
+)
+def test_laws_are_those_that_records_come_from(name: str) -> None:
+    law = law_of(name)
+    assert law is not None
+    x = np.sort(SIMULATIONS[name](200_000, np.random.default_rng(5))[:, 0])
+    assert law.mean == pytest.approx(x.mean(), abs=5 * law.sd / 200_000**0.5)
+    assert law.sd == pytest.approx(x.std(), rel=0.01)
+    at = np.quantile(x, [0.01, 0.2, 0.5, 0.9])
+    assert law.cdf(at) == pytest.approx(np.searchsorted(x, at, side="right") / x.size, abs=0.005)
+    assert law.scalar("tail[0.5]") == pytest.approx((x > 0.5).mean(), abs=0.005)
+    assert law.scalar("quantile[0.5]") == pytest.approx(np.quantile(x, 0.5), abs=0.03 * law.sd)
+    assert law.scalar("n_clusters") is None
+    if law.continuous:
+        grid = np.linspace(law.at[0] - 1.0, law.at[-1] + 1.0, 4001)
+        assert np.trapezoid(density(name, grid), grid) == pytest.approx(1.0, abs=1e-3)
+
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "run": f"e={e} s={s}",
+        "mechanism.epsilon": e,
+        "sampler.kind": "neal8",
+        "status": "finished" if e < 9 or s == 1 else "failed",
+        "private": False,
+        "hellinger": 1.0 / (e + s),
+        "acceptance": 0.5,
+        "acceptance_bound": float(np.exp(-e)),
+        "ess_bulk_min": None if s == 2 else 10.0 * e,
+        "seconds": 1.0,
+        "message": 'said "a, b"',
+    }
+    for e in (1.0, 3.0, 9.0)
+    for s in (1, 2)
+]
+
+
+def test_tables_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+    import csv
+
+    rows = [*ROWS, {"run": "late", "status": "missing", "extra": 3}]
+    assert columns_of(rows)[-2:] == ["message", "seconds"]
+    write_csv(tmp_path / "t.csv", rows)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [row["message"] for row in found] == ['said "a, b"'] * 6 + [""]
+    assert [row["hellinger"] for row in found] == [repr(row["hellinger"]) for row in ROWS] + [""]
+    assert (found[0]["private"], found[6]["extra"]) == ("false", "3")
+    write_hdf5(tmp_path / "t.h5", rows, {"dpmix_version": "x"})
+    node = read(tmp_path / "t.h5")
+    assert node["run"].tolist() == [row["run"] for row in rows]
+    assert node["hellinger"][:6].tolist() == [row["hellinger"] for row in ROWS]
+    assert np.isnan(node["hellinger"][6])
+    assert node.variables["hellinger"].dims == ("run",)
+
+
+def test_means_are_over_replicates_of_finished_runs() -> None:
+    lines = [line.split() for line in means(ROWS, ["mechanism.epsilon"]).splitlines()]
+    assert lines[0] == ["mechanism.epsilon", "runs", "hellinger", "acceptance", "ess_bulk_min"]
+    assert lines[1] == ["1", "2", f"{(1 / 2 + 1 / 3) / 2:.4g}", "0.5", "10"]
+    assert lines[3] == ["9", "1", "of", "2", "0.1", "0.5", "90"]
+
+
+def test_figures_are_drawn_against_what_varies(tmp_path: Path) -> None:
+    assert across(ROWS, ["mechanism.epsilon"]) == "mechanism.epsilon"
+    assert across([{"data.n": 1}, {"data.n": 2}], ["data.n"]) == "data.n"
+    assert across(ROWS[:1], ["mechanism.epsilon"]) is None
+    assert draw_figures(ROWS[:1], ["mechanism.epsilon"], tmp_path) == []
+    found = draw_figures(ROWS, ["mechanism.epsilon"], tmp_path)
+    assert [path.name for path in found] == [
+        f"{stem}.{kind}" for stem in ("error", "acceptance", "ess") for kind in ("svg", "png")
+    ]
+    drawn = (tmp_path / "acceptance.svg").read_text()
+    assert "acceptance rate" in drawn
+    assert "bound exp(-epsilon)" in drawn
