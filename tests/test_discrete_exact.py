@@ -86,9 +86,9 @@ class Sampler:
     def sweep(self) -> None:
         """Move everything once."""
         if self.name == "records":
-            sweep_records(self.prior, self.likelihood, self.rng, self.state, self.moves)
+            sweep_records(self.prior, self.likelihood, self.rng, self.state, self.moves, 1)
         else:
-            sweep_counts(self.prior, self.likelihood, self.rng, self.state)
+            sweep_counts(self.prior, self.likelihood, self.rng, self.state, 1)
 
     def run(self, draws: int, thin: int) -> tuple[NDArray[np.int64], Array]:
         """Return counts (draw, J), and the probability of the first cell given latent noisy counts."""

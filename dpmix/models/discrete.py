@@ -138,11 +138,11 @@ class CountsChain(DiscreteChain):
 
     def sweep(self, count: int) -> None:
         """Move the latent counts, and what else is latent."""
-        for _ in range(count):
-            if self.model.by_record:
-                sweep_records(self._prior, self.model.law.likelihood, self.rng, self._latent, self.moves)
-            else:
-                sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent)
+        likelihood = self.model.law.likelihood
+        if self.model.by_record:
+            sweep_records(self._prior, likelihood, self.rng, self._latent, self.moves, count)
+        else:
+            sweep_counts(self._prior, likelihood, self.rng, self._latent, count)
 
     def law(self) -> Any:
         """Return the law of P given the latent counts."""

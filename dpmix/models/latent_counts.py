@@ -68,8 +68,18 @@ def cell_prior(concentration: float, probabilities: NDArray[np.float64], exact: 
 
 
 @njit
-def sweep_records(prior, likelihood, rng, state, moves):
-    """Offer every record a cell once, then draw all else that is latent; add to `moves` (accepted, made)."""
+def sweep_records(prior, likelihood, rng, state, moves, count):
+    """Offer every record a cell once, then draw all else that is latent, `count` times over.
+
+    Adds to `moves` (accepted, made).
+    """
+    for _ in range(count):
+        _sweep_once(prior, likelihood, rng, state, moves)
+
+
+@njit
+def _sweep_once(prior, likelihood, rng, state, moves):
+    """Offer every record a cell once, then draw all else that is latent."""
     labels, counts, noisy = state.labels, state.counts, state.noisy
     n = len(labels)
     for i in range(n):
@@ -255,13 +265,15 @@ def _sweep_pairs(prior, likelihood, rng, state, cells, least, scratch):
 
 
 @njit
-def sweep_counts(prior, likelihood, rng, state):
+def sweep_counts(prior, likelihood, rng, state, count):
     """Move records between pairs of cells, as many as there are cells, and all else that is latent.
 
-    Then once more between the cells that hold records, leaving each with one at least, so that which cells
-    these are does not change: under a sparse prior they are few, and would seldom meet.
+    This `count` times over; each ends with one more round between the cells that hold records, leaving each
+    with one at least, so that which cells these are does not change: under a sparse prior they are few, and
+    would seldom meet.
     """
     scratch = np.empty(prior.exact + 1)
-    _sweep_pairs(prior, likelihood, rng, state, prior.active, 0, scratch)
-    _sweep_pairs(prior, likelihood, rng, state, np.flatnonzero(state.counts), 1, scratch)
-    refresh(likelihood, rng, state)
+    for _ in range(count):
+        _sweep_pairs(prior, likelihood, rng, state, prior.active, 0, scratch)
+        _sweep_pairs(prior, likelihood, rng, state, np.flatnonzero(state.counts), 1, scratch)
+        refresh(likelihood, rng, state)

@@ -141,8 +141,7 @@ class NoisyChain(MultinomialChain):
 
     def sweep(self, count: int) -> None:
         """Move records between pairs of categories."""
-        for _ in range(count):
-            sweep_counts(self._prior, self._likelihood, self.rng, self._latent)
+        sweep_counts(self._prior, self._likelihood, self.rng, self._latent, count)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw probabilities given the counts."""
