@@ -1,0 +1,1 @@
+"""Simulation-based calibration and comparisons with exact posteriors, of every sampler; scripts/verify."""

@@ -1,0 +1,157 @@
+"""Calibrate every sampler by simulation, and hold it against exact posteriors; see scripts/verify."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scripts.reproduction.pool import compute
+from scripts.verification.calibrate import calibrate
+from scripts.verification.cases import Case, all_cases, covering
+from scripts.verification.exact import FILES, QUICK, ROOT, run_exact
+from scripts.verification.page import draw, smallest, write
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is simulated."""
+
+    replicates: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A case as the pool of processes runs it; its result is kept in a file of its own."""
+
+    case: Case
+
+    @property
+    def name(self) -> str:
+        """Name of the case."""
+        return self.case.name
+
+    @property
+    def spec(self) -> str:
+        """Model and release: cases of the same compile some of the same functions."""
+        return f"{self.case.model} / {self.case.release}"
+
+    overrides: tuple[str, ...] = ()
+
+    def _path(self, folder: Path) -> Path:
+        return folder / (self.name.replace(" / ", "__").replace(" ", "_") + ".json")
+
+    def _settings(self, size: Size) -> dict[str, Any]:
+        return json.loads(
+            json.dumps([self.case.spec, self.case.thin, self.case.n, size.replicates, size.seed])
+        )
+
+    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
+        """Return the result where there is one with these settings."""
+        path = self._path(folder)
+        if not path.exists():
+            return None
+        try:
+            known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return None
+        return known if known.get("settings") == self._settings(size) else None
+
+    def run(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Calibrate, and write the result."""
+        found = calibrate(self.case, size.replicates, size.seed) | {"settings": self._settings(size)}
+        partial = self._path(folder).with_suffix(".partial")
+        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.replace(self._path(folder))
+        return found
+
+
+def commit() -> str:
+    """Return the commit of the checkout, and whether files differ from it."""
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from the command line; exit 1 where ranks are not uniform or a comparison fails."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/verify",
+        description="Simulation-based calibration and comparisons with exact posteriors, of every sampler.",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few cases that have everything once, and fewer replicates"
+    )
+    parser.add_argument("--only", metavar="TEXT", help="cases whose name holds this; nothing else is run")
+    parser.add_argument("--list", action="store_true", help="list the names of the cases, and end")
+    parser.add_argument("--replicates", type=int, help="of each case; 200, with --quick 60")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="page to write; docs/verification.md, with --only none")
+    parser.add_argument(
+        "--work", type=Path, help="folder of results, which are not computed again; else one that is removed"
+    )
+    options = parser.parse_args(arguments)
+    cases = all_cases()
+    if options.only:
+        cases = [case for case in cases if options.only in case.name]
+        if not cases:
+            parser.error(f"--only {options.only}: no case has that in its name; --list lists them")
+    elif options.quick:
+        cases = covering(cases)
+    if options.list:
+        print("\n".join(case.name for case in cases))
+        return 0
+    size = Size(options.replicates or (60 if options.quick else 200), options.seed)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.work or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        results, failed = compute([Cell(case) for case in cases], size, folder, options.jobs)
+        cases = [case for case in cases if case.name in results]
+        exact: dict[str, dict[str, Any]] = {}
+        if not options.only:
+            exact = run_exact(
+                QUICK if options.quick else FILES, folder / "exact.json", matrix=not options.quick
+            )
+    for case in cases if options.only else []:
+        least, many, outside = smallest({case.name: results[case.name]})
+        print(
+            f"{case.name}: {many} quantities, {outside} outside their 95% band, smallest p-value {least:.2g}"
+        )
+    if not results:
+        return 1
+    facts = {
+        "commit": commit(),
+        "replicates of each case": str(size.replicates),
+        "cases": f"{len(cases)}" + (" of " + str(len(all_cases())) if options.quick else ""),
+        "seed": str(size.seed),
+        "wall time": f"{(time.perf_counter() - start) / 60:.0f} min",
+    }
+    output = options.output or (None if options.only else ROOT / "docs" / "verification.md")
+    if output is None:
+        least, many, _ = smallest(results)
+        return int(bool(failed) or least <= 0.01 / many)
+    (output.parent / "verification").mkdir(parents=True, exist_ok=True)
+    draw(output.parent / "verification" / "ranks.png", cases, results)
+    right = write(output, cases, results, exact, facts)
+    print(f"wrote {output}: {'all as it should be' if right and not failed else 'NOT as it should be'}")
+    return int(not right or bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""Joint laws of parameters and confidential records, drawn here by NumPy alone, and what of them is ranked.
+
+A law draws parameters from the prior of a spec's model, and records given these; `Law.ranked` takes what is
+ranked from the draws of a chain, under the same names as `Law.draw` returns the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy import stats
+
+from tests.oracles.joint import Model, draw_latent, draw_state
+
+__all__ = [
+    "Composition",
+    "Discrete",
+    "Law",
+    "Median",
+    "Mixture",
+    "Multinomial",
+    "NaiveBayes",
+    "Regression",
+    "Truth",
+]
+
+Floats = NDArray[np.float64]
+Truth = dict[str, float]
+
+
+class Law(Protocol):
+    """A joint law."""
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw the parameters, of which the ranked functions are returned, and n records (n, columns)."""
+
+    def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
+        """Return the functions of these names of a chain's draws, (draws,) each."""
+
+
+class Entries:
+    """Laws of which entries of parameters are ranked: ``name[i]`` or ``name[i,j]``."""
+
+    def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
+        """Return entries of the arrays of these names."""
+        found = {}
+        for name in names:
+            title, _, index = name.rstrip("]").partition("[")
+            place = tuple(int(i) for i in index.split(",")) if index else ()
+            found[name] = np.asarray(draws[title][(slice(None), *place)], dtype=np.float64)
+        return found
+
+
+def entries(**parameters: Any) -> Truth:
+    """Return all entries of arrays of parameters by name."""
+    found = {}
+    for name, values in parameters.items():
+        for place, value in np.ndenumerate(np.asarray(values, dtype=np.float64)):
+            found[f"{name}[{','.join(map(str, place))}]" if place else name] = float(value)
+    return found
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture: only what no labelling of the clusters changes is ranked.
+
+    The random measure stands by its density at `points` (its distribution function, for a truncated base),
+    given weights and parameters of the clusters; what is left of its mass adds the same to truth and draws
+    in distribution, and is left out.
+    """
+
+    model: Model
+    points: tuple[float, ...] | tuple[tuple[float, ...], ...]
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw partition, parameters, weights and records."""
+        model = self.model
+        labels, theta, alpha = draw_state(rng, model, n)
+        records = model.law.value(draw_latent(rng, model, labels, theta, 1)[:, 0])
+        counts = np.bincount(labels)
+        rest = alpha + len(counts) * model.discount
+        shares = rng.standard_gamma(np.append(counts - model.discount, rest))
+        truth = self._of(theta, (shares / shares.sum())[:-1], labels)
+        if isinstance(model.alpha, tuple):
+            truth["concentration"] = float(alpha)
+        return truth, records.reshape(n, -1)
+
+    def _of(self, theta: Floats, weights: Floats, labels: Any) -> Truth:
+        law = self.model.law
+        found = {"clusters": float(theta.shape[1])}
+        of_all = law.unpack(theta) if self.model.kernel == "multivariate" else theta
+        for point in self.points:
+            found[f"measure at {point}"] = float(weights @ law.function(np.array(point), of_all))
+        if labels is not None:
+            first = theta[:, int(labels[0])]
+            found["records with the first"] = float(np.sum(labels == labels[0]))
+            values = law.summaries(law.unpack(first) if self.model.kernel == "multivariate" else first)
+            for i, value in enumerate(np.asarray(values)):
+                found[f"parameter {i + 1} of the first"] = float(value)
+        return found
+
+    def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
+        """Return the same functions of draws as `dpmix.models.mixture.MixtureChain` gives them."""
+        starts, labels = draws["first"], draws.get("allocations")
+        rows = []
+        for t in range(len(starts) - 1):
+            own = slice(int(starts[t]), int(starts[t + 1]))
+            row = self._of(
+                np.asarray(draws["theta"][:, own]),
+                np.asarray(draws["weights"][own]),
+                None if labels is None else labels[t],
+            )
+            row["concentration"] = float(draws["concentration"][t])
+            rows.append(row)
+        return {name: np.array([row[name] for row in rows]) for name in names if name in rows[0]}
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Entries):
+    """Classes and features of naive Bayes, with symmetric Dirichlet priors."""
+
+    levels: tuple[int, ...]
+    classes: int
+    prior: float
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw probabilities and records, the class last."""
+        p = rng.dirichlet(np.full(self.classes, self.prior))
+        levels = [rng.dirichlet(np.full(count, self.prior), self.classes) for count in self.levels]
+        own = rng.choice(self.classes, n, p=p)
+        columns = [[rng.choice(len(q[c]), p=q[c]) for c in own] for q in levels]
+        named = {f"p_feature_{k + 1}": q[:, :-1] for k, q in enumerate(levels)}
+        return entries(p=p[:-1], **named), np.column_stack([*columns, own]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Regression(Entries):
+    """Linear regression on p predictors; known parameters are given, others have their prior."""
+
+    p: int
+    prior_mean: float
+    prior_sd: float
+    sigma2: float | None
+    sigma2_prior: tuple[float, float]
+    x_known: bool
+    nu: float
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw parameters and records, the response last; x_cov ~ IW(nu, I) where it is not known."""
+        p = self.p
+        beta = rng.normal(self.prior_mean, self.prior_sd, p + 1)
+        a, b = self.sigma2_prior
+        sigma2 = b / rng.standard_gamma(a) if self.sigma2 is None else self.sigma2
+        cov, mean = np.eye(p), np.zeros(p)
+        if not self.x_known:
+            cov = np.reshape(stats.invwishart.rvs(self.nu, np.eye(p), random_state=rng), (p, p))
+            mean = rng.multivariate_normal(np.zeros(p), cov)
+        x = rng.multivariate_normal(mean, cov, n)
+        y = beta[0] + x @ beta[1:] + math.sqrt(sigma2) * rng.standard_normal(n)
+        truth = entries(beta=beta)
+        if self.sigma2 is None:
+            truth["sigma2"] = float(sigma2)
+        if not self.x_known:
+            truth |= entries(x_mean=mean, x_cov=cov)
+            truth = {name: value for name, value in truth.items() if name != "x_cov[1,0]"}
+        return truth, np.column_stack([x, y])
+
+
+@dataclass(frozen=True)
+class Composition(Entries):
+    """Compositions of d shares, alpha_j ~ Gamma(shape, rate) independently."""
+
+    d: int
+    shape: float
+    rate: float
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw alpha and compositions."""
+        alpha = rng.standard_gamma(self.shape, self.d) / self.rate
+        records = rng.dirichlet(alpha, n)
+        return entries(alpha=alpha, mean=(alpha / alpha.sum())[:-1]), records
+
+
+@dataclass(frozen=True)
+class Multinomial(Entries):
+    """Counts of categories; the records are the codes."""
+
+    prior: tuple[float, ...]
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw probabilities and codes."""
+        p = rng.dirichlet(self.prior)
+        codes = rng.choice(len(p), n, p=p)
+        counts = np.bincount(codes, minlength=len(p))
+        return entries(p=p[:-1], count=counts[:-1]), codes[:, None].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Discrete(Entries):
+    """A Pitman-Yor process on [0, 1], of uniform base measure: tails and mean."""
+
+    concentration: float
+    discount: float
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw the distribution by its first 2,000 sticks, and records from it."""
+        k = np.arange(1, 2001)
+        sticks = rng.beta(1.0 - self.discount, self.concentration + k * self.discount)
+        shares = sticks * np.cumprod(np.append(1.0, 1.0 - sticks[:-1]))
+        atoms = rng.random(len(k))
+        records = rng.choice(atoms, n, p=shares / shares.sum())
+        tails = [float(shares[atoms > t].sum()) for t in (0.25, 0.5, 0.75)]
+        return entries(tail=tails, mean=float(shares @ atoms)), records[:, None]
+
+
+@dataclass(frozen=True)
+class Median(Entries):
+    """The model of configs/models/private_median.py."""
+
+    epsilon: float
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw the mean and the records."""
+        mean = rng.normal(10.0, 3.0)
+        return {"mean": float(mean)}, rng.normal(mean, 3.0, (n, 1))
+
+    def release(self, rng: Generator, records: Floats) -> Floats:
+        """Choose a candidate by the exponential mechanism."""
+        below = np.array([(records < r).sum() for r in range(21)])
+        score = -0.5 * self.epsilon * np.abs(below - len(records) / 2)
+        weights = np.exp(score - score.max())
+        return np.array([[float(rng.choice(21, p=weights / weights.sum()))]])

@@ -1,0 +1,140 @@
+"""What came out, as a page and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scripts.verification.calibrate import DRAWS, p_values
+from scripts.verification.cases import Case
+from tests.oracles.ecdf import band
+
+__all__ = ["LEVEL", "draw", "smallest", "write"]
+
+LEVEL = 0.01
+"""Family-wise level at which ranks are called not uniform."""
+
+
+def smallest(results: Mapping[str, Mapping[str, Any]]) -> tuple[float, int, int]:
+    """Return the smallest p-value of all ranks, how many there are, and how many leave their 95% band."""
+    found = [p for result in results.values() for p in p_values(result["ranks"]).values()]
+    return min(found), len(found), sum(p <= 0.05 for p in found)
+
+
+def write(
+    path: Path,
+    cases: Sequence[Case],
+    results: Mapping[str, Mapping[str, Any]],
+    exact: Mapping[str, Mapping[str, Any]],
+    facts: Mapping[str, str],
+) -> bool:
+    """Write the page; return whether everything is as it should be."""
+    least, many, outside = smallest(results)
+    uniform = least > LEVEL / many
+    failed = [name for name, test in exact.items() if test.get("outcome") == "failed"]
+    verdict = "as uniform ranks would" if uniform else "**which is not as uniform ranks would**"
+    lines = [
+        "# Verification",
+        "",
+        "What `scripts/verify` found: " + "; ".join(f"{name} {value}" for name, value in facts.items()) + ".",
+        "",
+        "## Simulation-based calibration",
+        "",
+        "Parameters and records are drawn from their joint law, the records released by the mechanism with",
+        "seeded noise, and the chain of `dpmix fit` is run given the release: if mechanism, model and",
+        f"sampler agree, the rank of a true value among {DRAWS} nearly independent draws is uniform (Talts",
+        "et al. 2018). The p-value of a quantity is the level at which its ranks would just leave a",
+        "simultaneous band for their distribution function (Säilynoja, Bürkner and Vehtari 2022). Methods that",
+        "are approximations by design (replicated, abc, normal_approximation, bootstrap) are not in it.",
+        "",
+        f"Of {many} quantities {outside} leave their 95% band, where {0.05 * many:.1f} would be expected to;",
+        f"the smallest p-value is {least:.2g}, against {LEVEL / many:.2g} for a family-wise level of "
+        f"{LEVEL:.0%}: {verdict}.",
+        "",
+        "![Ranks of every case](verification/ranks.png)",
+        "",
+        "| model | release | sampler | quantities | outside 95% | smallest p-value |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case in cases:
+        found = p_values(results[case.name]["ranks"])
+        worst = min(found, key=lambda name: found[name])
+        beyond = sum(p <= 0.05 for p in found.values())
+        lines.append(
+            f"| {case.model} | {case.release} | {case.sampler} | {len(found)} | {beyond} | "
+            f"{found[worst]:.2g} ({worst}) |"
+        )
+    lines += ["", "## Exact posteriors and joint laws", "", *_exact(exact), ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return uniform and not failed
+
+
+def _exact(exact: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the table of the suite's comparisons, a row for each test function."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for name, test in exact.items():
+        if "gap" in test or "minus log10 p" in test or test.get("outcome") == "failed":
+            groups.setdefault(name.split("[")[0].removeprefix("tests/"), []).append(test)
+    failed = sum(test.get("outcome") == "failed" for tests in groups.values() for test in tests)
+    lines = [
+        "Long runs against posteriors that are enumerated or integrated numerically, with gaps in Monte",
+        "Carlo standard errors, and joint-distribution tests (Geweke 2004) by exact restarts, with p-values;",
+        "every combination that a test has is a case. What a test allows is in its file.",
+        "",
+        f"{sum(map(len, groups.values()))} cases, {failed} failed.",
+        "",
+        "| test | cases | failed | comparisons | largest gap | p-values | smallest |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, tests in sorted(groups.items()):
+        gaps, logs = _of(tests, "gap"), _of(tests, "minus log10 p")
+        lines.append(
+            f"| `{name}` | {len(tests)} | {sum(t.get('outcome') == 'failed' for t in tests)} | "
+            f"{sum(t.get('gaps', 0) for t in tests) or ''} | {f'{max(gaps):.1f}' if gaps else ''} | "
+            f"{sum(t.get('minus log10 ps', 0) for t in tests) or ''} | "
+            f"{f'{10 ** -max(logs):.2g}' if logs else ''} |"
+        )
+    return lines
+
+
+def _of(tests: Sequence[Mapping[str, Any]], key: str) -> list[float]:
+    return [test[key] for test in tests if key in test]
+
+
+def draw(path: Path, cases: Sequence[Case], results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the ECDF of all ranks of each model over the simultaneous 95% band of one."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    points = DRAWS + 1
+    models: dict[str, list[list[int]]] = {}
+    for case in cases:
+        title = case.model.split(",")[0] if not case.model.startswith("mixture") else case.model
+        models.setdefault(title, []).extend(results[case.name]["ranks"].values())
+    columns = 3
+    rows = -(-len(models) // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(9, 2.4 * rows), sharex=True, squeeze=False, layout="constrained"
+    )
+    z = np.arange(1, points) / points
+    for axis, (title, ranks) in zip(axes.flat, models.items(), strict=False):
+        n = len(ranks[0])
+        _, low, high = band(0.95, n, points)
+        axis.fill_between(z, low / n - z, high / n - z, color="#c6dbef", linewidth=0)
+        axis.axhline(0.0, color="#6b7280", linewidth=0.6)
+        for values in ranks:
+            counts = np.cumsum(np.bincount(values, minlength=points))[:-1]
+            axis.step(z, counts / n - z, where="mid", color="#b2182b", linewidth=0.5, alpha=0.35)
+        axis.set_title(f"{title} ({len(ranks)} quantities)", fontsize=9)
+        axis.tick_params(labelsize=8)
+    for axis in axes.flat[len(models) :]:
+        axis.set_visible(False)
+    figure.supxlabel("rank of the true value, over 100", fontsize=9)
+    figure.supylabel("ECDF less uniform", fontsize=9)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
