@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from scipy.special import digamma, polygamma
 
 import dpmix
@@ -215,3 +216,88 @@ def test_compositions_are_simulated(tmp_path: Path) -> None:
     assert (np.abs(made.values[:, 0] - digamma(alpha) + digamma(5.0)) < 4 * error).all()
     again = dpmix.privatize(asked, quiet=True)
     np.testing.assert_array_equal(again.values, made.values)
+
+
+@pytest.mark.parametrize(
+    ("prior", "sampler", "own", "words"),
+    [
+        ("p3", "bootstrap", {"split": 0.25}, "model.prior: p3 is not for bootstrap, which has no prior"),
+        ("p2", "data_augmentation", {"split": 0.25}, "model.prior: p2 is draws, not a density"),
+        ("p5", "replicated", {"split": 0.25}, "model.prior: p5 is draws, not a density"),
+        ("p5", "normal_approximation", {"split": 0.25}, "model.prior: p5 is draws, not a density"),
+        *(
+            (
+                prior,
+                "abc",
+                {},
+                f"model.prior: {prior} takes the first of two parts of a release, and mechanism.",
+            )
+            for prior in ("p2", "p3", "p4", "p5")
+        ),
+        ("p4", "soma", {}, "model.prior: p4 takes the first of two parts of a release"),
+        ("p6", "abc", {"split": 0.25}, 'model.prior: "p6" is unknown; one of p2, p3, p4, p5'),
+        ({"shape": 0, "rate": 1}, "abc", {}, "model.prior.shape: 0 must be greater than 0"),
+        ({"shape": 1}, "abc", {}, "model.prior.rate: missing"),
+        ({"shape": 1, "rate": 1}, "neal8", {}, "sampler.kind: neal8 is for mixtures, and not for dirichlet"),
+    ],
+)
+def test_priors_that_a_method_cannot_take_are_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    prior: Any,
+    sampler: str,
+    own: dict[str, Any],
+    words: str,
+) -> None:
+    from dpmix.cli import app
+
+    contents = {
+        "mechanism": {**MECHANISM, **own},
+        "model": {"kind": "dirichlet", "prior": prior},
+        "sampler": {"kind": sampler},
+    }
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(contents))
+    command = ["fit", str(tmp_path / "s.yaml"), "--release", str(tmp_path / "r.h5")]
+    assert run(app, [*command, "-o", str(tmp_path / "c.h5")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"error: {words}" in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
+
+
+def test_a_named_prior_needs_a_release_in_two_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the spec does not say how the release was made, the release does."""
+    from dpmix.cli import app
+
+    dpmix.privatize(spec(tmp_path), tmp_path / "r.h5", quiet=True)
+    (tmp_path / "s.yaml").write_text("model: {kind: dirichlet, prior: p4}\n")
+    command = ["fit", str(tmp_path / "s.yaml"), "--release", str(tmp_path / "r.h5")]
+    assert run(app, [*command, "-o", str(tmp_path / "c.h5")]) == 2
+    assert "model.prior: p4 takes the first of two parts of a release, and this one has a single" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "c.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "words"),
+    [
+        ("0.5,0.3,0.3", 3, "record 41 do not sum to 1 within 1e-06"),
+        ("0.6,0.5,-0.1", 3, "column 'rest' has a share in record 41 that is negative"),
+        ("0.6,0.4,nan", 3, "record 41"),
+        ("0,0,1", 0, "wrote"),
+    ],
+)
+def test_rows_are_checked_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str, code: int, words: str
+) -> None:
+    from dpmix.cli import app
+
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(spec(tmp_path, TABLE + row + "\n")))
+    assert run(app, ["privatize", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "r.h5")]) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert "0.6" not in said.replace("epsilon", "")  # the record is named, its values are not
+    assert (tmp_path / "r.h5").exists() == (code == 0)
