@@ -177,3 +177,26 @@ def test_what_makes_results_unreliable_is_said(own: dict[str, Any], words: str) 
 
 def test_methods_that_account_for_censoring_are_not_warned_of_its_bias() -> None:
     assert remarks(bias=np.array([0.0, 0.05, 0.0]), uncensored_records=0.6) == ""
+
+
+def test_pseudo_records_that_ran_off_are_told() -> None:
+    """Against the alpha that the released means are of."""
+    fit = np.array([4.0, 1.3, 5.0])
+    means = special.digamma(fit) - special.digamma(fit.sum()) + np.array([0.0, 0.004, 0.0])
+
+    def told(alpha: np.ndarray, sampler: str = "replicated", count: int = 5) -> bool:
+        ellipsoids = {"alpha": Ellipsoid(alpha, np.eye(3), 1.0, 0.95)}
+        censoring = Censoring(0.01, *np.zeros((3, 3)), means - means, 0.01, np.full(3, 0.02), None)
+        found = Composition(NAMES, sampler, ellipsoids, censoring, None)
+        constants = {"pseudo_records": count, "n1": 400, "n2": 400}
+        chains = SimpleNamespace(
+            constants=constants, attrs={"epsilon": 2.0}, observed=np.tile(means, 2)[:, None], n=800
+        )
+        texts = [remark.text for remark in composition_remarks(found, cast(ChainSet, chains))]
+        return any("drawn alpha away from the release" in text for text in texts)
+
+    assert not told(fit)
+    assert told(fit * 100.0)
+    assert not told(fit * 100.0, sampler="data_augmentation")
+    assert told(np.array([4.0, 0.9, 5.0]))
+    assert not told(np.array([4.0, 1.25, 5.0]), count=400)

@@ -15,7 +15,7 @@ from dpmix.spec.model import MixtureSpec, ModelSpec, NormalBase
 from dpmix.spec.sampler import SamplerKind
 from dpmix.spec.synthesis import BaseSpec, SynthesisSpec
 
-NOT_YET: Final[tuple[tuple[str, str], ...]] = (("sampler.kind", "replicated"),)
+NOT_YET: Final[tuple[tuple[str, str], ...]] = ()
 """Key path and value of what is not available; ``*`` stands for any value that is given."""
 
 KINDS: Final[dict[str, tuple[str, ...]]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import digamma
 
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.families.base import Floats
@@ -25,6 +26,8 @@ NOISY = 2.0
 BIASED = 0.5
 """Bias over the standard deviation of a released mean from which on a 95% interval covers less than 93%."""
 REDRAWN = 0.05
+RUN_OFF = 5.0
+"""Distance of fitted from released means, in standard deviations, that no fit of the release has."""
 LOOSE = 2.0
 """Tolerance of simulations over the distance of two releases of one alpha from which on it widens results."""
 APPROXIMATE = ("replicated", "abc", "normal_approximation")
@@ -48,6 +51,7 @@ def composition_remarks(found: Composition, chains: ChainSet) -> list[Remark]:
     texts += _noise(found)
     texts += _sizes(found, chains)
     texts += _tolerance(found, chains)
+    texts += _run_off(found, chains)
     redrawn = chains.constants.get("bootstrap_redrawn", 0.0)
     if found.is_bootstrap and redrawn > REDRAWN:
         texts.append(
@@ -157,6 +161,28 @@ def _tolerance(found: Composition, chains: ChainSet) -> list[str]:
         f"abc keeps simulations within {tolerance:.3g} of the release, {_times(tolerance / usual)} times as "
         "far as two releases of one alpha usually are from each other: results are wider than the posterior; "
         "use a smaller sampler.keep, a prior from a part of the records (mechanism.split with p2 or p5), or "
+        "sampler.kind: data_augmentation."
+    ]
+
+
+def _run_off(found: Composition, chains: ChainSet) -> list[str]:
+    """Say when pseudo-records have drawn alpha away from what was released."""
+    inner = found.ellipsoids.get("alpha")
+    if found.sampler != "replicated" or inner is None:
+        return []
+    alpha, d = inner.centre, len(found.components)
+    fitted = digamma(alpha) - digamma(alpha.sum()) + found.censoring.bias
+    sizes = [
+        chains.constants.get(f"n{part + 1}", float(chains.n)) for part in range(len(chains.observed) // d)
+    ]
+    means = np.asarray(chains.observed, dtype=np.float64).reshape(-1, d)
+    gap = float(np.max(np.abs(fitted - np.average(means, axis=0, weights=sizes)) / found.censoring.total_sd))
+    improper = 1.0 - chains.constants.get("pseudo_records", math.inf) / max(sizes)
+    if gap <= RUN_OFF and (alpha > improper).all():
+        return []
+    return [
+        "replicated has drawn alpha away from the release: powers of the density of a few pseudo-records "
+        "favour compositions that are alike, and have no integral at all where an alpha is below 1; use "
         "sampler.kind: data_augmentation."
     ]
 

@@ -5,11 +5,15 @@ and the mean that was released by theirs (Guo, Barrientos and Pena, section 3.3.
 updates for n. Each is offered a draw from f(. | alpha), which is accepted by the ratio of the densities of
 the release times (f(x*) / f(x))^(n / b - 1).
 
-It is no more than an approximation, and a crude one where the noise is not small. Draws x with a high density
-are favoured n / b times as they are in a database of n records, of which there are as many more as fewer are
-so: the volume of databases of b records makes up for b of these n times only. The less the release holds the
-means in place, the more alpha is drawn to where compositions are alike, and the offers, of which a share of
-about (b / n)^((d - 1) / 2) is accepted, take long to show it. `data_augmentation` has none of this.
+That is the law which the chain has, exactly, and it is far from the posterior unless b is close to n:
+
+- The integral of f(x | alpha)^(n / b) over x grows with the size of alpha, with its power
+  (n / b - 1)(d - 1) / 2, and there are b of them: alpha is drawn to where compositions are alike, far beyond
+  what the release says, until the prior holds it, unless the release is nearly without noise.
+- Where some alpha_j <= 1 - b / n, the integral is infinite, and the chain drifts off.
+- Of the offers, a share of about (b / n)^((d - 1) / 2) is accepted, so that a short chain shows neither.
+
+`summarize` warns where the draws have left the release. `data_augmentation` has none of this.
 """
 
 from __future__ import annotations
