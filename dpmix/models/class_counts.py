@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from dpmix._jit import inlined, njit
 from dpmix.models.augmentation import draw_record, draw_theta, log_change, recount, replace
-from dpmix.models.streams import fill_normals, fill_uniforms, gamma, seed
+from dpmix.models.streams import fill_gammas, fill_normals, fill_uniforms, seed
 
 __all__ = [
     "COUNT",
+    "FEW",
+    "KEEP",
+    "RELEASED",
     "CellTally",
     "ClassCounts",
     "Probabilities",
@@ -206,15 +209,17 @@ def draw_probabilities(model, rng, counts, classes, levels):
     """Draw p (I,) and the p_i^k (cells,) given the counts (cells,)."""
     cells, groups = len(counts), model.classes
     size = groups + cells
-    scratch, words, totals = np.empty(2 * size), np.empty(4, dtype=np.uint64), class_totals(model, counts)
-    seed(rng, words)
-    fill_uniforms(words, scratch[size:], size)
-    fill_normals(words, scratch, size)
+    room, words, totals = np.empty(3 * size), np.empty(4, dtype=np.uint64), class_totals(model, counts)
+    normals, uniforms, shapes = room[:size], room[size : 2 * size], room[2 * size :]
     for c in range(cells):
-        levels[c] = gamma(rng, model.prior + counts[c], scratch[c], scratch[size + c])
+        shapes[c] = model.prior + counts[c]
     for i in range(groups):
-        at = cells + i
-        classes[i] = gamma(rng, model.prior + totals[i], scratch[at], scratch[size + at])
+        shapes[cells + i] = model.prior + totals[i]
+    seed(rng, words)
+    fill_uniforms(words, uniforms, size)
+    fill_normals(words, normals, size)
+    fill_gammas(rng, shapes, normals, uniforms, levels, cells)
+    fill_gammas(rng, shapes[cells:], normals[cells:], uniforms[cells:], classes, groups)
     _normalize(rng, classes, 0, groups)
     for k in range(len(model.levels)):
         width = model.levels[k]

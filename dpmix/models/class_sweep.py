@@ -15,6 +15,8 @@ from dpmix._jit import njit
 from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_bounded_offers
 from dpmix.models.class_counts import (
     COUNT,
+    FEW,
+    KEEP,
     RELEASED,
     ClassCounts,
     draw_probabilities,
@@ -26,54 +28,69 @@ from dpmix.models.streams import fill_uniforms, make_words, seed
 
 __all__ = ["ClassRoom", "make_class_room", "run_class_sweeps", "run_count_sweeps", "sweep_classes"]
 
-BLOCK = 64  # records whose uniforms are drawn at once
+BLOCK = 64  # records whose offers are drawn at once
 MOST_EXACT = 1e12  # differences beyond have no digits left to count in
 
 
 class ClassRoom(NamedTuple):
-    """Scratch: words (4,) of the stream, uniforms (BLOCK (K + 1),), rest (cells,) released less counted."""
+    """Scratch: words (4,) of the stream, uniforms (BLOCK,), rest (cells,) released less counted.
+
+    offers ((K + 1) BLOCK,): what is offered to each record of a block, its cell in every feature one feature
+    after the other, and then its class.
+    """
 
     words: Any
     uniforms: Any
     rest: Any
+    offers: Any
 
 
 def make_class_room(model: ClassCounts) -> ClassRoom:
     """Return scratch."""
-    return ClassRoom(make_words(), np.zeros(BLOCK * (len(model.levels) + 1)), np.zeros(len(model.released)))
+    rows = len(model.levels) + 1
+    room = np.zeros(BLOCK), np.zeros(len(model.released)), np.zeros(rows * BLOCK, dtype=np.int32)
+    return ClassRoom(make_words(), *room)
 
 
 @njit
-def sweep_classes(model, rng, theta, records, tally, room, offer, moves):
-    """Offer every record a new one; add to `moves` (accepted, made). `offer` (K + 1,) is scratch."""
-    features, classes, cells = len(model.levels), model.classes, tally.cells
-    alias, levels, start = theta.alias, model.levels, model.start
-    rest, uniforms, rate = room.rest, room.uniforms, model.rate
-    farthest = 0.0
-    for c in range(len(rest)):
-        rest[c] = cells[c, RELEASED] - cells[c, COUNT]
-        farthest = max(farthest, abs(rest[c]))
-    seed(rng, room.words)
-    left = rng.standard_exponential()
+def _offer(model, theta, room, count):
+    """Draw the offers of the first `count` records of a block."""
+    features, classes = len(model.levels), model.classes
+    alias, uniforms = theta.alias, room.uniforms
+    groups = room.offers[features * BLOCK :]
+    fill_uniforms(room.words, uniforms, count)
+    for b in range(count):
+        groups[b] = entry(alias, 0, classes, uniforms[b])
+    for k in range(features):
+        width, first = model.levels[k], model.start[k]
+        here = room.offers[k * BLOCK :]
+        fill_uniforms(room.words, uniforms, count)
+        if width > FEW:
+            for b in range(count):
+                at = first + groups[b] * width
+                here[b] = at + entry(alias, classes + at, width, uniforms[b])
+            continue
+        for b in range(count):
+            here[b] = first + groups[b] * width
+        for j in range(width - 1):  # as `entry`, level by level
+            for b in range(count):
+                at = classes + first + groups[b] * width + j
+                here[b] += int(uniforms[b] >= alias[at, KEEP])
+
+
+@njit
+def _accept(model, rng, room, records, count, left):
+    """Put what is accepted in the place of `records`; return how many, and what is left of E."""
+    features = len(model.levels)
+    rest, offers, rate = room.rest, room.offers, model.rate
     accepted = 0
-    at = len(uniforms)
-    for i in range(len(records)):
-        if at == len(uniforms):
-            rows = min(BLOCK, len(records) - i)
-            at = len(uniforms) - rows * (features + 1)
-            fill_uniforms(room.words, uniforms[at:], rows * (features + 1))
-        group = entry(alias, 0, classes, uniforms[at])
+    for b in range(count):
         further = 0.0
         for k in range(features):
-            width = levels[k]
-            first = start[k] + group * width
-            here = first + entry(alias, classes + first, width, uniforms[at + 1 + k])
-            away = records[i, k]
-            offer[k] = here
+            here, away = offers[k * BLOCK + b], records[b, k]
             more, less = rest[here], rest[away]
             change = (abs(more - 1.0) - abs(more)) + (abs(less + 1.0) - abs(less))
             further += change if here != away else 0.0
-        at += features + 1
         further = max(further * rate, 0.0)
         if left > further:  # see `dpmix.models.augmentation.sweep_records`
             left -= further
@@ -82,11 +99,30 @@ def sweep_classes(model, rng, theta, records, tally, room, offer, moves):
             continue
         accepted += 1
         for k in range(features):
-            away, here = records[i, k], offer[k]
+            here, away = offers[k * BLOCK + b], records[b, k]
             rest[away] += 1.0
             rest[here] -= 1.0
-            records[i, k] = here
-        records[i, features] = group
+            records[b, k] = here
+        records[b, features] = offers[features * BLOCK + b]
+    return accepted, left
+
+
+@njit
+def sweep_classes(model, rng, theta, records, tally, room, moves):
+    """Offer every record a new one; add to `moves` (accepted, made)."""
+    rest, cells = room.rest, tally.cells
+    farthest = 0.0
+    for c in range(len(rest)):
+        rest[c] = cells[c, RELEASED] - cells[c, COUNT]
+        farthest = max(farthest, abs(rest[c]))
+    seed(rng, room.words)
+    left = rng.standard_exponential()
+    accepted = 0
+    for first in range(0, len(records), BLOCK):
+        part = records[first : first + BLOCK]
+        _offer(model, theta, room, len(part))
+        more, left = _accept(model, rng, room, part, len(part), left)
+        accepted += more
     if farthest < MOST_EXACT:
         for c in range(len(rest)):
             cells[c, COUNT] = math.floor(cells[c, RELEASED] - rest[c] + 0.5)
@@ -115,7 +151,7 @@ def run_class_sweeps(
             if offers > 0:
                 sweep_bounded_offers(model, rng, theta, records, tally, offer, weights, moves, offers, bound)
             else:
-                sweep_classes(model, rng, theta, records, tally, room, offer, moves)
+                sweep_classes(model, rng, theta, records, tally, room, moves)
             draw_theta(model, rng, theta, records, tally)
         if len(shares) > 0:
             saved[draw, :classes] = theta.classes
