@@ -228,7 +228,9 @@ def load_values(spec: RunSpec) -> Release:
     """
     assert spec.release is not None and spec.release.path is not None and spec.model is not None
     n = (spec.model.model_extra or {}).get("n")
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+        raise SpecError(f"model.n: {n} must be a whole number of at least 1")
+    if n is None:
         raise SpecError(
             "model.n: missing; say of how many confidential records the release is, or give its mechanism"
         )

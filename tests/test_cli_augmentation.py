@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dpmix.spec.starters import starter_files
 from tests.test_cli import outcome, refused
 
 COUNTS = "{kind: noisy_counts, levels: [2, 3], classes: 2, epsilon: 1.0, n: 30}"
@@ -173,3 +174,44 @@ def test_what_cannot_be_released_is_refused(
     spec.write_text(f"data: {{path: d.csv, columns: [a, b]}}\nmechanism: {{kind: {mechanism}, epsilon: 1}}\n")
     assert said in refused(capsys, code, "privatize", spec, "-o", tmp_path / "r.h5", "--quiet")
     assert not (tmp_path / "r.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("def statistic(", "def statistics(", "lacks the function statistic(model, released, record, out)"),
+        (
+            "import math",
+            "import nosuchmodule",
+            "line 14: ModuleNotFoundError: No module named 'nosuchmodule'",
+        ),
+        ("def draw_prior(model, rng, theta):", "def draw_prior(model, rng, theta)", "line 36: expected ':'"),
+        ("out[0] = min(", "out[2] = min(", "line 56: statistic raised IndexError: index 2 is out of bounds"),
+        (
+            "rng.poisson(theta[0])",
+            "rng.poisson(theta[0], 2)",
+            "line 43: draw_record raised ValueError: ",
+        ),
+        ("/ model.scale\n", "* released\n", "line 60: log_release must return a number, the log density"),
+        ("1.0 / model.prior_rate)", "'a')", "line 38: draw_prior raised"),
+        (
+            "    theta[0] = rng.gamma(model.prior_shape,",
+            "    rng.choice(3)\n    theta[0] = rng.gamma(model.prior_shape,",
+            "line 38: draw_prior cannot be compiled: Unknown attribute 'choice'",
+        ),
+    ],
+    ids=["missing", "import", "syntax", "bounds", "shape", "return", "type", "compile"],
+)
+def test_a_file_that_does_not_do_is_refused_with_its_line(
+    old: str, new: str, said: str, tmp_path: Path, capsys: Any
+) -> None:
+    for name, text in starter_files("custom").items():
+        assert name != "my_model.py" or text.count(old) == 1
+        (tmp_path / name).write_text(text.replace(old, new) if name == "my_model.py" else text)
+    arguments = ("fit", tmp_path / "custom.yaml", "-o", tmp_path / "c.h5")
+    assert "give --allow-code if you trust it" in refused(capsys, 2, *arguments)
+    told = refused(capsys, 2, *arguments, "--allow-code")
+    assert told.startswith("my_model.py") and said in told
+    assert not (tmp_path / "c.h5").exists()
+    (tmp_path / "released.csv").write_text("statistic\n4\nnan\n")
+    assert "has no finite number in record 2" in refused(capsys, 3, *arguments, "--allow-code")

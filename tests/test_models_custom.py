@@ -15,7 +15,7 @@ from scipy.stats import beta, norm
 
 import dpmix
 from dpmix.api.release_of import find_release
-from dpmix.errors import DpmixError, SpecError
+from dpmix.errors import DpmixError, SamplerError, SpecError
 from dpmix.models import augmentation
 from dpmix.models.registry import build
 from dpmix.models.user_code import FUNCTIONS, load_code
@@ -26,11 +26,14 @@ ROOT = Path(__file__).parent.parent
 BERNOULLI = """
 from typing import NamedTuple
 
+import numpy as np
+
 class Model(NamedTuple):
     n: float
     scale: float
     a: float = 2.0
     b: float = 1.0
+    trap: float = 0.0
 
 PARAMETERS = {"p": 0}
 WIDTH = 1
@@ -46,12 +49,16 @@ def draw_theta(model, rng, theta, records):
     successes = 0.0
     for i in range(len(records)):
         successes += records[i, 0]
+    if model.trap == 1.0 and len(records) == 5:
+        raise ValueError("five records")
     theta[0] = rng.beta(model.a + successes, model.b + len(records) - successes)
 
 def statistic(model, released, record, out):
     out[0] = record[0]
 
 def log_release(model, released, sums):
+    if model.trap == 2.0:
+        return -np.inf
     return -abs(released[0] - sums[0]) / model.scale
 """
 
@@ -231,16 +238,35 @@ def test_what_goes_wrong_is_told_with_its_line(spec: dict[str, Any]) -> None:
     assert f"line {line_of(text, 'out[0] = dict')}: statistic cannot be compiled" in said
 
 
+def test_what_goes_wrong_in_a_run_is_told(spec: dict[str, Any], tmp_path: Path) -> None:
+    # not in the trial, which is of three records
+    spec["model"]["trap"] = 1
+    with pytest.raises(SpecError) as caught:
+        dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True, allow_code=True)
+    line = line_of(BERNOULLI, "raise ValueError")
+    assert str(caught.value) == f"my_model.py, line {line}: a function raised ValueError: five records"
+    spec["model"]["trap"] = 2
+    with pytest.raises(SamplerError, match="chain 0 found no records under which log_release is a finite"):
+        dpmix.fit(spec, output=tmp_path / "d.h5", quiet=True, allow_code=True)
+    assert not list(tmp_path.glob("[cd].h5"))
+
+
 def test_hyperparameters_are_checked(spec: dict[str, Any]) -> None:
     del spec["model"]["scale"]
     assert refused(spec, BERNOULLI) == "model.scale: missing; Model of my_model.py has no default for it"
     spec["model"] |= {"scale": 1.0, "c": 3}
-    assert refused(spec, BERNOULLI) == "model.c: unknown key; Model of my_model.py has n, scale, a, b"
+    assert refused(spec, BERNOULLI) == "model.c: unknown key; Model of my_model.py has n, scale, a, b, trap"
     del spec["model"]["c"]
     spec["model"]["a"] = "two"
     assert refused(spec, BERNOULLI) == "model.a: must be a number or a list of numbers"
+    for value in (math.inf, [1.0, math.nan]):
+        spec["model"]["a"] = value
+        assert refused(spec, BERNOULLI) == "model.a: must be finite"
     with pytest.raises(SpecError, match=r"model\.n: missing"):
         find_release(load_spec({**spec, "model": {**spec["model"], "n": None}}), None)
+    for n in (0, 2.5, "many"):
+        with pytest.raises(SpecError, match=rf"model\.n: {n} must be a whole number of at least 1"):
+            find_release(load_spec({**spec, "model": {**spec["model"], "n": n}}), None)
 
 
 def test_the_starter_comes_with_its_files(tmp_path: Path) -> None:

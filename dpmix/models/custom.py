@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +14,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import fresh_njit, keep_nothing
+from dpmix.errors import DpmixError
 from dpmix.models import augmentation
 from dpmix.models.augmentation import AugmentedChain, default_offers, make_tally
-from dpmix.models.base import Parameter, ParametricChain, ParametricModel
+from dpmix.models.base import Arrays, Parameter, ParametricChain, ParametricModel
 from dpmix.models.user_code import FUNCTIONS, UserCode, load_code
 from dpmix.release import Release
 from dpmix.spec.model import CustomModel
@@ -77,13 +79,45 @@ class CustomChain(AugmentedChain):
     def __init__(self, model: Custom, rng: Generator) -> None:
         theta = np.zeros(sum(max(count, 1) for count in model.sizes.values()))
         records = np.zeros((model.n, model.width))
-        model.start(model.law, rng, theta, records)
         offers = default_offers(model.n) if model.soma else 0
-        super().__init__(model, rng, model.law, theta, records, make_tally(model.size), offers)
-        self._sizes = model.sizes
+        self._code, self._sizes, self._possible = model.code, model.sizes, True
+        with self._told():
+            model.start(model.law, rng, theta, records)
+            super().__init__(model, rng, model.law, theta, records, make_tally(model.size), offers)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Name the line of what the user's functions raise."""
+        try:
+            yield
+        except DpmixError:
+            raise
+        except Exception as error:
+            raise self._code.raised(error, "a function") from None
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records and theta.
+
+        Raises
+        ------
+        SpecError
+            When a function of the file raises, with its line.
+        """
+        with self._told():
+            super().sweep(count)
+
+    def fault(self, draws: Arrays) -> tuple[str, str] | None:
+        """Return what is wrong with draws, which are the prior's where no database can give the release."""
+        if not self._possible:
+            return (
+                "found no records under which log_release is a finite number",
+                "look for released values that the model cannot give, or for a longer burn_in",
+            )
+        return super().fault(draws)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the parameters."""
+        self._possible = self._possible and math.isfinite(self.tally.level[0])
         start = 0
         for name, count in self._sizes.items():
             stop = start + max(count, 1)

@@ -113,7 +113,7 @@ class UserCode:
             with np.errstate(all="ignore"):
                 return function(*arguments)
         except Exception as error:
-            raise self._raised(name, error) from None
+            raise self.raised(error, name) from None
 
     def hyperparameters(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
         """Return the model: what the spec gives, else what is known of the release, else defaults.
@@ -143,14 +143,14 @@ class UserCode:
         if isinstance(value, bool | str | Mapping) or value is None:
             raise SpecError(f"model.{name}: must be a number or a list of numbers")
         if isinstance(value, int | float | np.number):
-            return float(value)
+            value = float(value)
         try:
             found = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise SpecError(f"model.{name}: must be a number or a list of numbers") from None
         if not np.isfinite(found).all():
-            raise SpecError(f"model.{name}: must hold finite numbers")
-        return np.ascontiguousarray(found)
+            raise SpecError(f"model.{name}: must be finite")
+        return value if isinstance(value, float) else np.ascontiguousarray(found)
 
     def compiled(self, name: str) -> Callable[..., Any]:
         """Return a function of the file, to be compiled at its first call."""
@@ -191,7 +191,9 @@ class UserCode:
             or not isinstance(level, float | int | np.number)
             or np.isnan(float(level))
         ):
-            raise self.problem("log_release must return a number, the log density of the release")
+            raise self.problem(
+                "log_release must return a number, the log density of the release", "log_release"
+            )
         self._step("draw_theta", functions, model, rng, theta, records)
         self._written("draw_theta", "theta", theta)
         self._written("draw_theta", "records", records)
@@ -201,7 +203,7 @@ class UserCode:
             with np.errstate(all="ignore"):
                 found = functions[name](*arguments)
         except Exception as error:
-            raise self._raised(name, error) from None
+            raise self.raised(error, name) from None
         if name != "log_release" and found is not None:
             raise self.problem(f"{name} must return nothing; it writes into its last argument", name)
         return found
@@ -217,12 +219,13 @@ class UserCode:
             line = self.functions[function].__code__.co_firstlineno
         return SpecError(f"{self.path.name}{f', line {line}' if line else ''}: {text}")
 
-    def _raised(self, name: str, error: Exception) -> SpecError:
+    def raised(self, error: Exception, name: str = "the file") -> SpecError:
+        """Return the error of what a function of the file raised, compiled or not, with its line."""
         where, what = _line_of(self.path, error)
         place = f"{self.path.name}, line {where}" if where else self.path.name
         if type(error).__module__.startswith("numba"):
             return SpecError(f"{place}: {name} cannot be compiled: {what}")
-        return SpecError(f"{place}: {name} raised {type(error).__name__}: {what}")
+        return SpecError(f"{place}: {name} raised {type(error).__name__}{f': {what}' if what else ''}")
 
 
 def load_code(path: Path, *, allowed: bool) -> UserCode:
@@ -260,7 +263,8 @@ def load_code(path: Path, *, allowed: bool) -> UserCode:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise SpecError(f"{path.name}, line {error.lineno}: {error.msg}") from None
+        place = f"{path.name}, line {error.lineno}" if error.lineno else path.name
+        raise SpecError(f"{place}: {error.msg}") from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -318,4 +322,4 @@ def _reason(text: str) -> str:
         line for line in lines if line and not line.startswith(("Failed in", "File ", "During:", "<source"))
     ]
     telling = [line for line in lines if any(word in line for word in _TELLING)]
-    return (telling or lines or ["no reason given"])[0][:200]
+    return (telling or lines or [""])[0][:200].rstrip(" :")
