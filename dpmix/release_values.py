@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,31 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1]
 
 
+def _is_snap(value: Any) -> bool:
+    """Whether it says what `dpmix.cells.Grid.describe` does, or that there is no grid."""
+    if not isinstance(value, Mapping):
+        return value is None
+    step: Any = value.get("step")
+    pair: Any = value.get("domain")
+    return _is_number(step) and step > 0 and _is_pair(pair) and pair[1] - pair[0] < 1e9 * step
+
+
+def _is_base(value: Any) -> bool:
+    """Whether it says what a base measure under `synthesis` does, or that there is none."""
+    if not isinstance(value, Mapping):
+        return value is None
+    kind, edges, weights = (value.get(key) for key in ("kind", "edges", "weights"))
+    if kind == "beta":
+        return all(_is_number(value.get(key)) and value[key] > 0 for key in ("a", "b"))
+    if kind != "histogram":
+        return bool(kind == "uniform")
+    if not (isinstance(edges, list) and isinstance(weights, list) and len(edges) == len(weights) + 1):
+        return False
+    if not all(map(_is_number, [*edges, *weights])):
+        return False
+    return min(weights, default=-1) >= 0 and sum(weights) > 0 and all(a < b for a, b in pairwise(edges))
+
+
 def _synthetic_problem(mechanism: Mapping[str, Any]) -> str | None:
     """Say what the description of a generator of synthetic records lacks."""
     generator = mechanism.get("generator")
@@ -187,6 +213,14 @@ def _synthetic_problem(mechanism: Mapping[str, Any]) -> str | None:
             isinstance(categories, list) and categories and all(isinstance(c, str) for c in categories)
         ):
             return f"does not state the categories of {part['name']}"
+    for key, is_one, what in (
+        ("snap", _is_snap, "the grids that values were moved to"),
+        ("base", _is_base, "the distributions of new values"),
+    ):
+        stated = mechanism.get(key)
+        whole = isinstance(stated, list) and len(stated) == len(columns) and all(map(is_one, stated))
+        if stated is not None and not whole:
+            return f"does not state {what}, one entry per column"
     if generator == "posterior_predictive" and not isinstance(mechanism.get("post_processing"), str):
         return "does not say what it is post-processing of"
     numbers = _SYNTHETIC_NUMBERS.get(str(generator), ())

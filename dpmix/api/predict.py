@@ -156,7 +156,7 @@ def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list
     """Return what is public of each column, and the labels that its codes stand for."""
     source = chains.mechanism
     stated = source.get("columns")
-    if isinstance(stated, list) and len(stated) == width:  # of a synthetic release
+    if source.get("kind") == "synthetic" and isinstance(stated, list) and len(stated) == width:
         described = [dict(part) for part in stated]
         return described, tuple(_labels(chains, part, width) for part in described)
     if source.get("kind") == "posterior" and width == 1:

@@ -208,6 +208,11 @@ def _check_finished(file: Head, what: str) -> None:
 
 def _check_head(file: Head) -> None:
     likelihood = file.log_likelihood
+    for name, values in (("acceptance_rate", file.acceptance), ("log_likelihood", likelihood)):
+        if values.shape != file.shape:
+            raise DataError(
+                f"{file.path} is not a chains file of dpmix: {name} does not have dimensions (chain, draw)"
+            )
     if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
         raise DataError(f"{file.path} holds a log_likelihood that is not finite; the chain cannot be trusted")
     if not np.isfinite(file.observed).all():

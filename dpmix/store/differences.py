@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 
 _GUARANTEE = ("epsilon", "delta", "rho", "private", "simulated")
+_LONGEST = 120  # characters of a value in a message
 _WHERE_FROM = {("data", "path"), ("release", "path")}  # compared by the released values instead
 
 
@@ -91,4 +92,5 @@ def _equal(mine: Any, theirs: Any) -> bool:
 def _show(value: Any) -> str:
     if value is None:
         return "absent"
-    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    text = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."

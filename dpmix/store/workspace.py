@@ -215,14 +215,14 @@ def _digest(path: Path) -> str:
 
 def _state_node(snapshot: Mapping[str, Any], seconds: float, digests: Sequence[str]) -> Node:
     arrays = {name: value for name, value in snapshot.items() if isinstance(value, np.ndarray)}
-    attrs = {
+    attrs: dict[str, str | float] = {
         "shapes": json.dumps({name: value.shape for name, value in arrays.items()}),
         "generators": json.dumps([_plain(state) for state in snapshot["generators"]]),
         "seconds": float(seconds),
         "segments": json.dumps(list(digests)),
     }
     return Node(
-        attrs=attrs | {"digest": _sum(attrs, arrays)},
+        attrs={**attrs, "digest": _sum(attrs, arrays)},
         variables={
             name: Variable((f"{name}_",), value.ravel()) for name, value in arrays.items() if value.size
         },

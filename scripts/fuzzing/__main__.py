@@ -24,6 +24,7 @@ def main() -> int:
     """Run the command line; 1 where a case failed."""
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="in all")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case of each target")
     parser.add_argument("--only", nargs="+", choices=sorted(TARGETS), default=sorted(TARGETS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -32,7 +33,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="dpmix-fuzz-base-") as name:
         base = Path(name)
         prepare(base)
-        cases = [(target, number) for number in range(options.cases) for target in options.only]
+        numbers = range(options.first, options.first + options.cases)
+        cases = [(target, number) for number in numbers for target in options.only]
         found = _run(base, cases[: options.cases], options)
     codes = Counter((outcome.target, outcome.code) for outcome in found)
     for (target, code), count in sorted(codes.items(), key=str):
@@ -86,7 +88,7 @@ class _Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self._process = context.Process(target=_work, args=(other, self._base, self._seed), daemon=True)
+        self._process = context.Process(target=_work, args=(other, self._base, self._seed))
         self._process.start()
         other.close()
 
@@ -123,7 +125,10 @@ class _Worker:
 def _work(pipe: Connection, base: Path, seed: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     while True:
-        target, number = pipe.recv()
+        try:
+            target, number = pipe.recv()
+        except EOFError:  # whom it works for is gone
+            return
         try:
             pipe.send(run_case(base, target, number, seed))
         except BaseException as error:
