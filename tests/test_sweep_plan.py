@@ -20,6 +20,7 @@ from dpmix.sweeping.figures import across, draw_figures
 from dpmix.sweeping.plan import make_plan
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 from dpmix.sweeping.truth import density, law_of
+from tests.specs import ROOT
 
 BASE: dict[str, Any] = {
     "data": {"simulate": "three_gaussians", "n": 20, "seed": 1, "domain": [-10, 10]},
@@ -153,6 +154,14 @@ def test_nonsense_is_refused_before_anything_runs(
     changes: dict[str, Any], expected: str, tmp_path: Path
 ) -> None:
     assert expected in refused(tmp_path, sweep_of(**changes))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "configs" / "sweeps").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_shipped_sweeps_have_a_plan(path: Path, tmp_path: Path) -> None:
+    *_, last = verbs.plan(path, tmp_path / "out").splitlines()
+    assert last.startswith("would do 12 of 12 runs")
 
 
 def test_a_guarantee_that_cannot_be_met_is_refused_before_anything_runs(tmp_path: Path) -> None:

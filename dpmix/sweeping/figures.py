@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from dpmix.pages import COLOURS, INK, STYLES, drawings, picture
 from dpmix.store.atomic import write_bytes
-from dpmix.sweeping.table import columns_of
+from dpmix.sweeping.table import columns_of, telling
 
 __all__ = ["across", "draw_figures"]
 
@@ -87,13 +87,7 @@ def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> li
 
 def _lines(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[Row]]:
     """Return rows by what a line stands for: a setting of all that varies but the horizontal axis."""
-    apart = [key for key in keys if len({repr(row.get(key)) for row in rows}) > 1]
-    if "name" in apart:  # the entry of the list says what its keys are
-        own: dict[str, dict[Any, set[str]]] = {key: {} for key in apart if key != "name"}
-        for key, seen in own.items():
-            for row in rows:
-                seen.setdefault(row.get("name"), set()).add(repr(row.get(key)))
-        apart = ["name", *(key for key, seen in own.items() if any(len(s) > 1 for s in seen.values()))]
+    apart = telling(rows, keys)
     found: dict[str, list[Row]] = {}
     for row in rows:
         parts = [

@@ -15,7 +15,7 @@ from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import Attribute
 from dpmix.store.tree import Node, Variable, write_tree
 
-__all__ = ["TIMES", "columns_of", "means", "write_csv", "write_hdf5"]
+__all__ = ["TIMES", "columns_of", "means", "telling", "write_csv", "write_hdf5"]
 
 Row = Mapping[str, Any]
 
@@ -70,9 +70,19 @@ def write_hdf5(path: Path, rows: Sequence[Row], attrs: Mapping[str, Attribute]) 
     write_tree(path, Node(attrs, variables), force=True)
 
 
+def telling(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+    """Return those of `keys` that tell settings apart; a name of an entry stands for what the entry sets."""
+    apart = [key for key in keys if len({repr(row.get(key)) for row in rows}) > 1]
+    if "name" not in apart:
+        return apart
+    pairs = {key: {(row.get("name"), repr(row.get(key))) for row in rows} for key in apart}
+    names = len({row.get("name") for row in rows})
+    return [key for key in apart if key == "name" or len(pairs[key]) > names]
+
+
 def means(rows: Sequence[Row], varied: Sequence[str]) -> str:
     """Write the means over replicates of what matters most, a line for each setting, for a terminal."""
-    keys = [key for key in ("name", *varied) if any(row.get(key) is not None for row in rows)]
+    keys = telling(rows, ["name", *varied])
     errors = [key for key in columns_of(rows) if key.startswith("error[")]
     shown = [key for key in _BRIEF if any(row.get(key) is not None for row in rows)]
     if "hellinger" not in shown and "ks" not in shown:
