@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dpmix.api.calibrate import mechanism_of
+from dpmix.api.calibrate import columns_of, mechanism_of
 from dpmix.api.synthesize import planned
 from dpmix.auditing import Subject, repeats_after_fork, subject_of_generator, subject_of_mechanism, try_out
 from dpmix.errors import PrivacyError, SpecError, UsageError
@@ -207,7 +207,7 @@ def _subject(spec: RunSpec) -> tuple[Subject, int]:
     mechanism = mechanism_of(spec)
     names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
     if names is None:
-        names = tuple(f"column {i + 1}" for i in range(max(1, len(mechanism.domain))))
+        names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
     n = 1 if local else int(getattr(mechanism, "n", _RECORDS))
     return subject_of_mechanism(mechanism, names, n), n

@@ -12,7 +12,12 @@ from dpmix.data import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.mechanism import LogMomentsMechanism, MechanismSection
+from dpmix.spec.mechanism import (
+    ClampedMomentsMechanism,
+    LogMomentsMechanism,
+    MechanismSection,
+    NoisyCountsMechanism,
+)
 
 
 def calibrate(
@@ -104,19 +109,23 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         raise SpecError("mechanism: missing; say which noise to add, such as {kind: laplace, epsilon: 1.0}")
     if columns is None:
         named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
-        columns = len(named[0]) if named else _columns(spec.mechanism)
+        columns = len(named[0]) if named else columns_of(spec.mechanism)
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         n = spec.data.n or len(load_data(spec).values)
     names, categories = public_of(spec)
     return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
 
 
-def _columns(section: MechanismSection) -> int:
+def columns_of(section: MechanismSection) -> int:
     """Return the number of columns that a mechanism is stated for, where none are named."""
     if isinstance(section, LogMomentsMechanism):
         if section.components is None:
             raise SpecError("mechanism.components: missing; say how many shares a composition has")
         return section.components
+    if isinstance(section, NoisyCountsMechanism):
+        return len(section.levels) + 1
+    if isinstance(section, ClampedMomentsMechanism):
+        return len(section.bounds)
     return len(section.domain or ((),))
 
 
