@@ -125,7 +125,7 @@ def columns_of(section: MechanismSection) -> int:
     if isinstance(section, NoisyCountsMechanism):
         return len(section.levels) + 1
     if isinstance(section, ClampedMomentsMechanism):
-        return len(section.bounds)
+        return len(section.bounds or section.domain or ((),))
     return len(section.domain or ((),))
 
 
