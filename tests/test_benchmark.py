@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import augmentation
 from benchmarks.cells import cells, select
 from benchmarks.table import growth
 
@@ -50,3 +51,21 @@ def test_growth_is_the_exponent() -> None:
     results = [{"n": n, "sweeps_per_second": 3e6 / n**1.25} for n in (200, 1000, 5000)]
     assert growth(results) == pytest.approx(1.25)
     assert growth(results[:1]) is None
+
+
+def test_augmentation_is_measured_too(tmp_path: Path) -> None:
+    figures, page = tmp_path / "figures.json", tmp_path / "page.md"
+    command = [sys.executable, str(ROOT / "scripts" / "benchmark"), "--augmentation", "--seconds", "0.02"]
+    command += ["--cells", "plain/eps0.1/n10", "naive_bayes/plain/eps1/n100/growth"]
+    command += ["--json", str(figures), "--markdown", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(figures.read_text(encoding="utf-8"))["cells"]
+    assert [cell["offers"] for cell in cells] == [10, 10, 100]
+    for cell in cells[:2]:
+        assert cell["nanoseconds"] > 0 and cell["floor"] > 0 and cell["ess_per_second"] > 0
+        assert cell["acceptance"] > 0.9
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| 10 | 0.1 | plain |") == 2 and "## naive_bayes" in text
+    with pytest.raises(ValueError, match="no cell matches 'gibbs'"):
+        augmentation.select(["gibbs"])

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.cells import EPSILONS, LARGE, PLAIN, POINTS, SAMPLERS, Cell
 
-__all__ = ["growth", "machine", "markdown"]
+__all__ = ["figure", "growth", "machine", "markdown", "table"]
 
 Result = dict[str, Any]
 
@@ -77,7 +77,8 @@ def growth(results: list[Result]) -> float | None:
     return sum((x - mean_x) * y for x, y in points) / spread if spread > 0.0 else None
 
 
-def _figure(value: float | None, digits: int = 2) -> str:
+def figure(value: float | None, digits: int = 2) -> str:
+    """Return a number to so many digits, a dash for none."""
     if value is None:
         return "–"
     if abs(value) >= 10.0**digits or value == 0.0:
@@ -85,7 +86,8 @@ def _figure(value: float | None, digits: int = 2) -> str:
     return f"{value:.{max(digits - 1 - math.floor(math.log10(abs(value))), 0)}f}"
 
 
-def _rows(head: list[str], rows: list[list[str]]) -> list[str]:
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table."""
     return [
         "| " + " | ".join(head) + " |",
         "|" + "|".join("---" if i < 1 else "---:" for i in range(len(head))) + "|",
@@ -110,13 +112,13 @@ def _speed(results: list[Result]) -> list[str]:
             r["sampler"],
             f"{r['n']:,}",
             str(r["threads"]),
-            _figure(r["nanoseconds"], 3),
-            _figure(r["in_play"]),
+            figure(r["nanoseconds"], 3),
+            figure(r["in_play"]),
         ]
-        row += [_figure(r["floor"], 3), _figure(r["over_floor"]), _figure(r.get("saved_nanoseconds"), 3)]
-        row += [_figure(r["sweeps_per_second"], 3), _figure(r["peak_mb"], 3), f"{r['cpu_over_wall']:.2f}"]
+        row += [figure(r["floor"], 3), figure(r["over_floor"]), figure(r.get("saved_nanoseconds"), 3)]
+        row += [figure(r["sweeps_per_second"], 3), figure(r["peak_mb"], 3), f"{r['cpu_over_wall']:.2f}"]
         rows.append(row)
-    return _rows(head, rows)
+    return table(head, rows)
 
 
 def _mixing(results: list[Result]) -> list[str]:
@@ -127,14 +129,14 @@ def _mixing(results: list[Result]) -> list[str]:
         if "ess" not in r:
             continue
         speed = r["ess_per_second"]
-        row = [r["sampler"], f"{r['n']:,}", _figure(r["clusters"]), _figure(speed["clusters"])]
-        row += [_figure(r["published"]), _figure(r["over_published"])]
-        row += [_figure(speed[f"density_{point:g}"]) for point in POINTS]
+        row = [r["sampler"], f"{r['n']:,}", figure(r["clusters"]), figure(speed["clusters"])]
+        row += [figure(r["published"]), figure(r["over_published"])]
+        row += [figure(speed[f"density_{point:g}"]) for point in POINTS]
         ess = [value for value in r["ess"].values() if value is not None]
         rhat = [value for value in r["rhat"].values() if value is not None]
-        row += [_figure(min(ess, default=None)), f"{max(rhat):.3f}" if rhat else "–"]
+        row += [figure(min(ess, default=None)), f"{max(rhat):.3f}" if rhat else "–"]
         rows.append(row)
-    return _rows(head, rows)
+    return table(head, rows)
 
 
 def _others(results: list[Result]) -> list[str]:
@@ -144,22 +146,22 @@ def _others(results: list[Result]) -> list[str]:
     rows = []
     for r in results:
         setting = r["setting"] + (f", eps = {r['epsilon']:g}" if r["epsilon"] else "")
-        row = [setting, r["sampler"], f"{r['n']:,}", _figure(r["cpu_nanoseconds"], 3)]
+        row = [setting, r["sampler"], f"{r['n']:,}", figure(r["cpu_nanoseconds"], 3)]
         row += [
-            _figure(r["in_play"]),
-            _figure(r["floor"], 3),
-            _figure(r["over_floor"]),
+            figure(r["in_play"]),
+            figure(r["floor"], 3),
+            figure(r["over_floor"]),
         ]
         rhat = r["rhat"]["clusters"]
         row += [
-            _figure(r["clusters"]),
-            _figure(r["ess_per_second"]["clusters"]),
-            _figure(r["published"]),
-            _figure(r["over_published"]),
+            figure(r["clusters"]),
+            figure(r["ess_per_second"]["clusters"]),
+            figure(r["published"]),
+            figure(r["over_published"]),
         ]
-        row += [_figure(r["ess"]["clusters"]), f"{rhat:.3f}" if rhat else "–"]
+        row += [figure(r["ess"]["clusters"]), f"{rhat:.3f}" if rhat else "–"]
         rows.append(row)
-    return _rows(head, rows)
+    return table(head, rows)
 
 
 def _title(epsilon: float | None) -> str:
@@ -178,7 +180,7 @@ def _growth(results: list[Result]) -> list[str]:
             sizes = f" (n to {max(r['n'] for r in own):,})" if own else ""
             row.append("–" if exponent is None else f"{exponent:.2f}{sizes}")
         rows.append(row)
-    return _rows(["sampler", *(_title(epsilon) for epsilon in (*EPSILONS, None))], rows)
+    return table(["sampler", *(_title(epsilon) for epsilon in (*EPSILONS, None))], rows)
 
 
 def _threads(results: list[Result]) -> list[str]:
