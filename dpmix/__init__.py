@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
+    from dpmix.api.warmup import warmup
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "summarize",
     "sweep",
     "synthesize",
+    "warmup",
 ]
 
 

@@ -340,6 +340,30 @@ def calibrate(
 
 
 @app.command()
+def warmup(
+    spec: Spec,
+    release: Annotated[
+        Path | None,
+        typer.Option("--release", metavar="FILE", help="Release file; else one of made-up records."),
+    ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+    ] = False,
+    set_: Set = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Compile what fitting a spec needs, and keep it, so that later fits start at once."""
+    checked = _load(spec, set_)
+    _check_files([spec, release], [], False)
+    import dpmix
+
+    found = dpmix.warmup(checked, release, allow_code=allow_code)
+    _say(found.in_words(), quiet)
+
+
+@app.command()
 def audit(
     spec: Spec,
     runs: Annotated[

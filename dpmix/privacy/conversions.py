@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
 
 from dpmix.errors import PrivacyError
 
@@ -152,5 +151,7 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
 
     simple = rho + 2 * math.sqrt(rho * log_inverse)
     centre = 0.5 * math.log(log_inverse / rho)
+    from scipy.optimize import minimize_scalar  # late: it takes a good part of what a fit takes to start
+
     best = minimize_scalar(bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-9})
     return max(0.0, min(simple, float(best.fun)))

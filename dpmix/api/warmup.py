@@ -1,0 +1,164 @@
+"""`dpmix.warmup`: compile what fits of a spec need, and keep it, so that later ones start at once."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix import _jit
+from dpmix.api.calibrate import mechanism_of
+from dpmix.api.fit import fit
+from dpmix.api.summarize import summarize
+from dpmix.errors import DpmixError, SpecError
+from dpmix.mechanisms import Mechanism
+from dpmix.mechanisms.log_moments import LogMoments
+from dpmix.mechanisms.noisy_counts import NoisyCounts
+from dpmix.mechanisms.posterior import PosteriorRelease
+from dpmix.release import Release
+from dpmix.spec import RunSpec, load_spec
+
+__all__ = ["Warmed", "warmup"]
+
+_RECORDS = 50  # where the spec does not say how many there are
+_MOST_RECORDS = 100_000  # more are worked in blocks like these
+_SHORT = (
+    "sampler.iterations=40",
+    "sampler.burn_in=20",
+    "sampler.thin=1",
+    "sampler.chains=1",
+    "sampler.seed=1",
+)
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What a warm-up did.
+
+    Parameters
+    ----------
+    seconds : float
+        Wall time.
+    compiled : int
+        Number of functions that were compiled anew.
+    place : Path or None
+        Where compiled code is kept; None where there is no place that can be written.
+    """
+
+    seconds: float
+    compiled: int
+    place: Path | None
+
+    def in_words(self) -> str:
+        """Say it in a sentence."""
+        if self.place is None:
+            return "no compiled code could be kept: name a folder that can be written in DPMIX_CACHE_DIR"
+        if not self.compiled:
+            return f"nothing to compile: all is in {self.place} ({self.seconds:.1f} s)"
+        what = "1 function" if self.compiled == 1 else f"{self.compiled} functions"
+        return f"compiled {what} in {self.seconds:.1f} s, kept in {self.place}"
+
+
+def warmup(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    release: str | os.PathLike[str] | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    allow_code: bool = False,
+) -> Warmed:
+    """Fit and summarize a few sweeps of a spec, and keep only the code that was compiled for it.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With a `model` section.
+    release : path, optional
+        The release; else what the spec's `release` section names; else one of records that are made up
+        within the public bounds. Confidential data are not read.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    allow_code : bool
+        Whether the Python file of a custom model may run.
+
+    Returns
+    -------
+    Warmed
+
+    Raises
+    ------
+    SpecError, UsageError, DataError, PrivacyError
+        When the spec or the release do not allow a fit.
+    SamplerError
+        When it fails.
+    """
+    checked = load_spec(load_spec(spec, overrides), _SHORT)
+    if checked.model is None:
+        raise SpecError("model: missing; warmup compiles what fitting a model needs")
+    begin, before = time.perf_counter(), _kept()
+    source: Release | str | os.PathLike[str] | None = release
+    if source is None and (checked.release is None or checked.release.path is None):
+        source = _made_up(checked)
+    said = io.StringIO()
+    with tempfile.TemporaryDirectory(prefix="dpmix-warmup-") as folder:
+        chains = Path(folder) / "chains.h5"
+        try:
+            with contextlib.redirect_stderr(said):  # warnings about so short a run
+                fit(checked, source, chains, jobs=2, quiet=True, allow_code=allow_code)
+                summarize(chains)
+        except DpmixError as error:
+            raise type(error)(str(error).replace(str(chains), "the trial fit")) from None
+    place = _jit._cache_directory("")
+    kept = None if place is None else Path(place).parent
+    return Warmed(time.perf_counter() - begin, len(_kept() - before), kept)
+
+
+def _kept() -> set[Path]:
+    """Return the files of compiled code."""
+    place = _jit._cache_directory("")
+    return set() if place is None else set(Path(place).parent.rglob("*.nbc"))
+
+
+def _made_up(spec: RunSpec) -> Release:
+    """Return a release of made-up records, as the spec's mechanism would make it, with seeded noise."""
+    if spec.mechanism is None:
+        raise SpecError("mechanism: missing; say how the release is made, or give --release FILE")
+    data, rng = spec.data, np.random.default_rng(1)
+    stated = getattr(spec.mechanism, "n", None) or (None if data is None else data.n) or _RECORDS
+    n = stated if getattr(spec.mechanism, "n", None) else min(int(stated), _MOST_RECORDS)
+    names = data.columns if data is not None else None
+    if spec.mechanism.kind == "none":
+        bounds = spec.mechanism.domain or ((0.0, 1.0),)
+        values = _uniform(bounds, n, rng)
+        names = names or tuple(f"column {i + 1}" for i in range(len(bounds)))
+        kind = {"kind": "none"}
+        return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
+    mechanism = mechanism_of(spec, n=n)
+    values = _records(mechanism, n, rng)
+    names = names or tuple(f"column {i + 1}" for i in range(values.shape[1]))
+    return mechanism.simulate(values, names, rng)[0]
+
+
+def _records(mechanism: Mechanism, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return records that a mechanism takes, shape (n, d)."""
+    if isinstance(mechanism, NoisyCounts):
+        sizes = (*mechanism.levels, mechanism.classes)
+        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
+    if isinstance(mechanism, PosteriorRelease):
+        return rng.integers(len(mechanism.prior), size=(n, 1)).astype(np.float64)
+    if isinstance(mechanism, LogMoments):
+        return rng.dirichlet(np.ones(len(mechanism.columns)), n)
+    return _uniform(mechanism.domain, n, rng)
+
+
+def _uniform(bounds: Sequence[tuple[float, float]], n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    low, high = np.array(bounds, dtype=np.float64).T
+    return rng.uniform(low, high, size=(n, low.size))

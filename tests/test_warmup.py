@@ -1,0 +1,91 @@
+"""Warming up: what fits of a spec need is compiled and kept, without confidential data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpmix
+from dpmix import cli, exits
+from dpmix.api.warmup import Warmed
+from dpmix.errors import SpecError
+
+MULTINOMIAL: dict[str, Any] = {  # whose draws need no compiled code
+    "mechanism": {"kind": "posterior", "prior": [1.0, 1.0], "epsilon": 1.0, "n": 40, "method": "laplace"},
+    "model": {"kind": "multinomial"},
+}
+
+
+def test_a_spec_is_tried_on_made_up_records(tmp_path: Path, capsys: Any) -> None:
+    """Nothing is left behind, and the confidential file is not so much as looked for."""
+    data = {"path": str(tmp_path / "nowhere.csv"), "column": "vote", "categories": ["a", "b"]}
+    spec = MULTINOMIAL | {"data": data, "privacy": {"ledger": str(tmp_path / "l.json")}}
+    found = dpmix.warmup(spec)
+    assert found.place is not None
+    assert found.compiled >= 0
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_was_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+    assert Warmed(2.0, 0, tmp_path).in_words() == f"nothing to compile: all is in {tmp_path} (2.0 s)"
+    assert Warmed(2.0, 1, tmp_path).in_words() == f"compiled 1 function in 2.0 s, kept in {tmp_path}"
+    assert "DPMIX_CACHE_DIR" in Warmed(2.0, 3, None).in_words()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"model": None}, "model: missing; warmup compiles what fitting a model needs"),
+        ({"mechanism": None}, "mechanism: missing; say how the release is made, or give --release FILE"),
+        ({"sampler": {"kind": "neal9"}}, 'sampler.kind: "neal9" is unknown'),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_fitted_is_refused(change: dict[str, Any], expected: str) -> None:
+    spec = {key: value for key, value in (MULTINOMIAL | change).items() if value is not None}
+    with pytest.raises(SpecError, match=expected.replace("?", r"\?")):
+        dpmix.warmup(spec)
+
+
+def test_a_release_that_is_not_there_exits_3(tmp_path: Path, capsys: Any) -> None:
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "mechanism: {kind: laplace, epsilon: 1, domain: [0, 1]}\nmodel: {base: {empirical: true}}\n"
+    )
+    code = exits.run(cli.app, ["warmup", str(spec), "--release", str(tmp_path / "r.h5")])
+    assert (code, capsys.readouterr().err) == (3, f"dpmix: error: {tmp_path / 'r.h5'}: no such file\n")
+
+
+@pytest.mark.matrix
+def test_fits_after_a_warm_up_compile_nothing(tmp_path: Path) -> None:
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "data: {simulate: three_gaussians, n: 30, seed: 1, domain: [-10, 10]}\n"
+        "mechanism: {kind: laplace, epsilon: 5}\n"
+        "model: {base: {mu0: 0, lambda: 0.1, a: 3, b: 3}}\n"
+        "sampler: {kind: neal8, iterations: 200, burn_in: 100, chains: 2, seed: 1}\n"
+    )
+    cache = tmp_path / "cache"
+
+    def run(*arguments: object) -> str:
+        command = [sys.executable, "-m", "dpmix", *map(str, arguments)]
+        environment = {**os.environ, "DPMIX_CACHE_DIR": str(cache)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stderr
+
+    assert f"kept in {cache}" in run("warmup", spec)
+    kept = set(cache.rglob("*.nbc"))
+    assert len(kept) > 10
+    run("privatize", spec, "-o", "r.h5")
+    run("fit", spec, "--release", "r.h5", "-o", "c.h5")
+    run("summarize", "c.h5")
+    assert set(cache.rglob("*.nbc")) == kept
+    assert "nothing to compile" in run("warmup", spec, "--release", "r.h5")
