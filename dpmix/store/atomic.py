@@ -40,10 +40,22 @@ def write_bytes(path: str | Path, data: bytes, *, force: bool = False) -> None:
         As `publish`.
     """
     with replacing(path, force=force) as temporary:
-        try:
-            temporary.write_bytes(data)
-        except OSError as error:
-            raise DataError(f"cannot write {path}: {reason(error)}") from error
+        fill(temporary, data, path)
+
+
+def fill(temporary: Path, data: bytes, path: str | Path) -> None:
+    """Write what is to become `path` to a temporary file, and bring it to the disk.
+
+    Raises
+    ------
+    DataError
+        When the file system refuses.
+    """
+    try:
+        temporary.write_bytes(data)
+        fsync(temporary)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {reason(error)}") from error
 
 
 def publish(work_path: str | Path, path: str | Path, *, force: bool = False) -> None:
@@ -79,11 +91,13 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     UsageError
         When `path` exists and `force` is not given.
     DataError
-        When `path` is a directory, or its directory does not exist.
+        When `path` is a directory or a device, or its directory does not exist.
     """
     final = Path(os.path.realpath(path))
     if final.is_dir():
         raise DataError(f"cannot write {path}: it is a directory")
+    if final.exists() and not final.is_file():
+        raise DataError(f"cannot write {path}: it is no ordinary file, and would be replaced")
     if not final.parent.is_dir():
         raise DataError(f"cannot write {path}: the directory {final.parent} does not exist")
     if final.exists() and not force:

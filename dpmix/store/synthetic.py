@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmix.errors import DataError, UsageError
 from dpmix.release import Release
-from dpmix.store.atomic import check_output, write_bytes
+from dpmix.store.atomic import check_output, fill, replacing
 from dpmix.store.release import write_release
 
 __all__ = ["account", "beside", "check_synthetic_output", "read_account", "write_synthetic"]
@@ -45,6 +45,8 @@ def check_synthetic_output(path: str | Path, *, force: bool = False) -> Path:
 def write_synthetic(path: str | Path, release: Release, *, force: bool = False) -> None:
     """Write synthetic records with their guarantee, which is there before the records are.
 
+    Records that are overwritten go before their guarantee does: none ever stand beside another one's.
+
     Parameters
     ----------
     path : str or Path
@@ -66,8 +68,13 @@ def write_synthetic(path: str | Path, release: Release, *, force: bool = False) 
     text = _table(release).encode("utf-8")
     if str(path).lower().endswith(".gz"):
         text = gzip.compress(text, mtime=0)
-    write_bytes(beside(path), (json.dumps(account(release), indent=2) + "\n").encode("utf-8"), force=force)
-    write_bytes(path, text, force=force)
+    said = (json.dumps(account(release), indent=2) + "\n").encode("utf-8")
+    with replacing(path, force=force) as records:
+        fill(records, text, path)
+        with replacing(beside(path), force=force) as aside:
+            fill(aside, said, beside(path))
+            if force:
+                Path(path).resolve().unlink(missing_ok=True)
 
 
 def account(release: Release) -> dict[str, Any]:

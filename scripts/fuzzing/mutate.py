@@ -208,7 +208,9 @@ def _mutate_object(file: h5py.File, rng: random.Random) -> None:
     name, parent = item.name.rsplit("/", 1)[1], item.parent
     if isinstance(item, h5py.Group) or rng.random() < 0.2:
         if rng.random() < 0.5:
-            parent.move(name, name + rng.choice("_sx"))
+            other = name + rng.choice("_sx")
+            if other not in parent:
+                parent.move(name, other)
         else:
             del parent[name]
         return
