@@ -8,7 +8,7 @@ from html import escape
 from matplotlib.figure import Figure
 
 from dpmix.pages import BLUE, GREEN, ORANGE, captioned, drawing, page
-from dpmix.summary.posterior_result import PosteriorSummary, Share
+from dpmix.summary.posterior_result import Expected, PosteriorSummary, Share
 from dpmix.summary.text import figure as number
 
 __all__ = ["error_figure", "render_posterior", "share_figure"]
@@ -108,14 +108,19 @@ def _table(summary: PosteriorSummary) -> str:
     )
 
 
+def _precision(error: Expected) -> str:
+    return f"Monte Carlo error {error.mcse:.1g}" if error.mcse > 1e-9 * error.mean else "exact"
+
+
 def _errors(summary: PosteriorSummary) -> str:
     items = "".join(
-        f"<li>{number(error.mean, '.3g')} (Monte Carlo error {error.mcse:.1g}) {escape(error.about)}</li>"
+        f"<li>{number(error.mean, '.3g')} ({_precision(error)}) {escape(error.about)}</li>"
         for error in summary.errors
     )
     text = (
         "<h2>Expected error</h2>\n<p>Expected Hellinger distance between a released posterior and the true "
-        "one, from 0 (equal) to 1, by simulation of the mechanism from public quantities alone:</p>"
+        "one, from 0 (equal) to 1, by sums over outcomes of the mechanism, or by simulating it, from public "
+        "quantities alone:</p>"
         f"<ul>{items}</ul>"
     )
     if summary.curve is None:
