@@ -43,7 +43,7 @@ PAPER_SENSITIVITY = float(PREDICTORS**2 + 3 * PREDICTORS + 3)
 PUBLISHED = {"linear_regression": 6_300.0, "naive_bayes": 8_000.0}
 PUBLISHED_SPEED = {"linear_regression": 15.0}
 NUMBERS = {"linear_regression": PREDICTORS + 1, "naive_bayes": len(LEVELS) + 1}  # random, for a record
-REPEATS = 15
+REPEATS, LEARN = 15, 3_000
 Floats = NDArray[np.float64]
 
 
@@ -180,13 +180,14 @@ def _ess(draws: list[Floats]) -> float:
 def measure(cell: Cell, seconds: float) -> dict[str, Any]:
     """Measure two chains, one after the other, in about `seconds`; or how long a sweep takes, where it grows.
 
-    Sampling of mixing follows a burn-in of a quarter as many sweeps.
+    Sampling of mixing follows a burn-in of a quarter as many sweeps, or of so many that the joint move
+    has learnt.
     """
     model = BUILD[cell.model](cell.n, cell.epsilon, SAMPLERS[cell.model][cell.sampler])
     chains = [model.make_chain(np.random.default_rng([7, k])) for k in (0, 1)]
     chain = chains[0]
     chain.keep(1, 2**62)  # burning in: the joint move learns
-    chain.proceed(100 if cell.n <= SIZES[-1] else 3)
+    chain.proceed(300 if cell.n <= SIZES[-1] or cell.sampler == "counts" else 3)
     sweep = _sweep_seconds(chain, 0.2 * seconds)
     offers = getattr(model, "offers", 0) or cell.n
     result: dict[str, Any] = {"cell": cell.name, "n": cell.n, "sweep": sweep, "offers": offers}
@@ -194,11 +195,12 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
     if cell.grows:
         return result
     total = max(int(0.4 * seconds / sweep), 200)
+    skip = max(total // 4, min(LEARN, int(seconds / sweep)))
     draws, rates, spent = [], [], 0.0
     for each in chains:
-        each.keep(1, total // 4)
-        each.proceed(total // 4)
-        spent += _timed(each.proceed, total // 4 + total)
+        each.keep(1, skip)
+        each.proceed(skip)
+        spent += _timed(each.proceed, skip + total)
         taken = each.take()
         draws.append(taken["beta" if "beta" in taken else "p"][1])
         rates.append(float(np.mean(taken["acceptance_rate"][1])))
@@ -234,8 +236,8 @@ def run(seconds: float, chosen: list[Cell] | None = None) -> list[dict[str, Any]
 QUICK = "**A quick run**: effective sample sizes are rough.\n"
 NOTES = """\
 Written by `scripts/benchmark --augmentation` on {date}, on {cpu} ({cores} cores, {system}), Python {python},
-{named}. The load average was {before} before and {after} after: times are of
-the one processor used, which other programs slow down, up to twice.
+{named}.
+The load average was {before} before and {after} after: other programs slow the processor down, up to twice.
 
 Data of Ju, Awan, Gong and Rao (2022): section 5, two predictors, all but beta known, noise of the scale that
 their code uses ({sensitivity:g} / eps); and section 4, five classes and five features of three levels.
