@@ -1,4 +1,4 @@
-"""Make the figures of a paper from its specs: scripts/reproduce p1, p2, p3 or p5."""
+"""Make the figures of a paper from its specs: scripts/reproduce p1, p2, p3, p4 or p5."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["CELLS", "FIGURES", "cells_of", "main"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _OF = {
-    "sweeps": ("p1", "p5"),
+    "sweeps": ("p1", "p4", "p5"),
     "replicates": ("p1",),
-    "runs": ("p2", "p3", "p5"),
-    "data": ("p2", "p5"),
+    "runs": ("p2", "p3", "p4", "p5"),
+    "data": ("p2", "p4", "p5"),
 }
 
 
@@ -43,15 +43,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="DIR", help="folder of results; default reproduced/p1")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="processes; default: all cores")
     parser.add_argument(
-        "--sweeps", type=_positive, metavar="N", help="p1, p5: sweeps of a chain, half of them burn-in"
+        "--sweeps", type=_positive, metavar="N", help="p1, p4, p5: sweeps of a chain, half of them burn-in"
     )
     parser.add_argument("--replicates", type=_positive, metavar="N", help="p1: data sets of Figures 2 and 10")
-    parser.add_argument("--runs", type=_positive, metavar="N", help="p2, p3, p5: runs of each kind and point")
+    parser.add_argument("--runs", type=_positive, metavar="N", help="p2 to p5: runs of each kind and point")
     parser.add_argument(
         "--data",
         type=Path,
         metavar="DIR",
-        help="p2, p5: folder of data that do not ship; default: the variable DPMIX_DATA, then ../shared/data",
+        help="p2, p4, p5: folder of data that do not ship; default: that of DPMIX_DATA, then ../shared/data",
     )
     return parser
 
@@ -78,10 +78,12 @@ def _size(options: argparse.Namespace) -> Any:
     if options.paper == "p1":
         sweeps = max(20, options.sweeps or size.sweeps)
         return replace(size, sweeps=sweeps, replicates=options.replicates or size.replicates)
-    if options.paper == "p5" and options.sweeps:
+    if options.paper in ("p4", "p5") and options.sweeps:
         size = replace(size, sweeps=max(40, options.sweeps))
     if options.runs:
         runs = max(2, options.runs)  # one has no spread
+        if options.paper == "p4":
+            return replace(size, runs=runs, releases=runs)
         if options.paper == "p5":
             return replace(size, releases=runs, replicates=runs, real=runs)
         more = {"distances": runs, "replicates": runs} if options.paper == "p2" else {}

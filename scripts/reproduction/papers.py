@@ -20,6 +20,9 @@ from reproduction import (
     p2utility,
     p3figures,
     p3findings,
+    p4days,
+    p4findings,
+    p4simulated,
     p5findings,
     p5real,
     p5simulated,
@@ -27,6 +30,7 @@ from reproduction import (
 )
 from reproduction import p2cells as second
 from reproduction import p3cells as third
+from reproduction import p4cells as fourth
 from reproduction import p5cells as fifth
 from reproduction.cells import FULL, QUICK
 
@@ -41,6 +45,8 @@ NOTES = {
     "p2": "fig1 and table2: simulated data and noise, not private; table1 and table1_visits: public records, "
     "and what is measured of releases depends on them",
     "p3": "counts that are made up, and releases drawn with seeds; nothing here is private",
+    "p4": "figures: simulated data and noise, not private; table2_days: simulated records with real noise; "
+    "table2: public records, and what is measured of releases depends on them",
     "p5": "figures and tables: simulated data and noise, not private; anes, engel and incomes: public "
     "records, and what is measured of releases depends on them",
 }
@@ -108,6 +114,16 @@ def _prepare_second(figures: list[str], folder: Path, data: Path) -> dict[str, s
     return {} if why is None else {"table1": why}
 
 
+def _fourth_cells(folder: Path) -> Cells:
+    placed = {table: (lambda size, make=make: make(size, folder)) for table, make in p4days.CELLS.items()}
+    return {**p4simulated.CELLS, **placed}
+
+
+def _prepare_fourth(figures: list[str], folder: Path, data: Path) -> dict[str, str]:
+    why = p4days.prepare(folder, data) if "table2" in figures else None
+    return {} if why is None else {"table2": why}
+
+
 def _fifth_cells(folder: Path) -> Cells:
     placed = {data: (lambda size, make=make: make(size, folder)) for data, make in p5real.CELLS.items()}
     return {**p5simulated.CELLS, **placed}
@@ -150,6 +166,17 @@ PAPERS = {
         draw=p3figures.DRAW,
         findings=lambda results, size, folder, done: p3findings.text(results, size, done),
         prepare=lambda figures, folder, data: {},
+        beside=lambda folder, size: None,
+    ),
+    "p4": Paper(
+        about="Guo, Barrientos and Pena, on compositional data",
+        figures=(*p4simulated.CELLS, *p4days.CELLS),
+        quick=fourth.QUICK,
+        full=fourth.FULL,
+        cells=_fourth_cells,
+        draw={**p4simulated.DRAW, **p4days.DRAW},
+        findings=lambda results, size, folder, done: p4findings.text(results, size, done),
+        prepare=_prepare_fourth,
         beside=lambda folder, size: None,
     ),
     "p5": Paper(
