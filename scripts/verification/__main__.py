@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ class Cell:
     overrides: tuple[str, ...] = ()
 
     def _path(self, folder: Path) -> Path:
-        return folder / (self.name.replace(" / ", "__").replace(" ", "_") + ".json")
+        return folder / (re.sub(r"[^\w]+", "_", self.name) + ".json")
 
     def _settings(self, size: Size) -> dict[str, Any]:
         return json.loads(

@@ -47,8 +47,8 @@ def write(
         "seeded noise, and the chain of `dpmix fit` is run given the release: if mechanism, model and",
         f"sampler agree, the rank of a true value among {DRAWS} nearly independent draws is uniform (Talts",
         "et al. 2018). The p-value of a quantity is the level at which its ranks would just leave a",
-        "simultaneous band for their distribution function (Säilynoja, Bürkner and Vehtari 2022). Methods that",
-        "are approximations by design (replicated, abc, normal_approximation, bootstrap) are not in it.",
+        "simultaneous band for their distribution function (Säilynoja, Bürkner and Vehtari 2022). What",
+        "approximates by design (replicated, abc, normal_approximation, bootstrap) is not in it.",
         "",
         f"Of {many} quantities {outside} leave their 95% band, where {0.05 * many:.1f} would be expected to;",
         f"the smallest p-value is {least:.2g}, against {LEVEL / many:.2g} for a family-wise level of "
