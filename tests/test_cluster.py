@@ -39,6 +39,8 @@ def saved(self, chain, *rest):
         if len(self.segments(chain)) == 2 * turn + 2 and not (notes / f"{{chain}}.{{turn}}").exists():
             (notes / f"{{chain}}.{{turn}}").touch()
             what(chain)
+    if (notes / f"{{chain}}.1").exists():
+        chains.CHECKPOINT_SECONDS = 60.0
 def act(chain):
     {act}
 def then(chain):
@@ -201,12 +203,13 @@ def test_a_workflow_makes_all_chains_of_the_spec_and_one_summary(whole: Path, pl
 
 
 @needs_snakemake
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("config", "said"),
     [
         (["spec=spec.yaml", "relase=release.h5"], "config: relase is unknown"),
-        pytest.param(["release=release.h5"], "config: spec is missing", marks=pytest.mark.matrix),
-        pytest.param(["spec=spec.yaml", "chains=0"], "must be a whole number", marks=pytest.mark.matrix),
+        (["release=release.h5"], "config: spec is missing"),
+        (["spec=spec.yaml", "chains=0"], "must be a whole number"),
     ],
 )
 def test_a_wrong_config_of_the_workflow_is_refused(place: Path, config: list[str], said: str) -> None:
@@ -214,6 +217,7 @@ def test_a_wrong_config_of_the_workflow_is_refused(place: Path, config: list[str
     assert done.returncode != 0 and said in done.stderr + done.stdout
 
 
+@pytest.mark.matrix
 def test_the_profile_names_options_of_snakemake() -> None:
     profile = yaml.safe_load((CLUSTER / "slurm" / "config.yaml").read_text("utf-8"))
     assert profile["executor"] == "slurm" and profile["retries"] >= 1 and profile["rerun-incomplete"] is True
