@@ -209,7 +209,7 @@ def _subject(spec: RunSpec) -> tuple[Subject, int]:
     if names is None:
         names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
-    n = 1 if local else int(getattr(mechanism, "n", _RECORDS))
+    n = 1 if local else int(getattr(mechanism, "n", None) or _RECORDS)
     return subject_of_mechanism(mechanism, names, n), n
 
 
