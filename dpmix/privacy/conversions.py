@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-
 from dpmix.errors import PrivacyError
 
 
