@@ -19,9 +19,11 @@ import shutil, sys
 import dpmix.store.atomic as atomic
 def in_place(source, final):
     final.touch()
+    for _ in range(500):
+        atomic.fsync(final)
     shutil.move(source, final)
 atomic._rename_new = in_place
-sys.argv[1:] = ["--only", "hdf5", "--every", "--kills", "0", "--steps", "12"]
+sys.argv[1:] = ["--only", "hdf5", "--every", "--kills", "0", "--steps", "5"]
 sys.path.insert(0, "scripts")
 from breaking.__main__ import main
 sys.exit(main())
