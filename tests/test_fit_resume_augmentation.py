@@ -36,7 +36,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression, plain": (MOMENTS, {"joint": False}),
     "regression, soma": (MOMENTS, {"kind": "soma"}),
     "custom": (CUSTOM, {}),
-    "custom, soma": (CUSTOM, {"kind": "soma"}),
+    "custom, soma": (CUSTOM, {"kind": "soma", "offers": 10}),
 }
 LENGTH = {"iterations": 3000, "burn_in": 1000, "thin": 2, "chains": 2, "seed": 5}
 
