@@ -53,7 +53,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
     kernel = _kernel(spec, release, model, seen.z, seen.noise_scale)
-    allocations = _keeps_allocations(spec, release, n)
+    kept = _kept_records(spec, release, n)
     algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
     constants = _base_constants(kernel)
     constants["noise_scale"] = seen.noise_scale
@@ -62,23 +62,37 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     name = str(model.kernel)
     base = _BASES.get(name) or str(getattr(model.base, "kind", ""))
     return Task(
-        run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, allocations), chains),
-        content=Components(parameter_shapes(kernel)),
+        run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
+        content=Components(parameter_shapes(kernel), kept),
         observed=seen.observed,
         dims=seen.dims,
         columns=tuple(release.columns[column] for column in columns),
         constants=constants,
         attrs={"kernel": name, "base": base},
-        kept=f"{'with' if allocations else 'without'} allocations",
+        kept=_in_words(kept, n),
     )
 
 
-def _keeps_allocations(spec: RunSpec, release: Release, n: int) -> bool:
-    """Whether allocations are stored: never for a global release, which says nothing of single records."""
-    if release.trust == "global":
-        return False
-    store = spec.sampler.store
-    return n <= ALLOCATIONS_LIMIT if store is None else "allocations" in store
+def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
+    """Return the places of the records whose allocations are stored.
+
+    There are none for a global release, which says nothing of single records. A subsample is the same in all
+    chains and processes: it is drawn once and for all, whatever the seed and the values.
+    """
+    store, subsample = spec.sampler.store, spec.sampler.subsample
+    if release.trust == "global" or (store is not None and "allocations" not in store):
+        return np.empty(0, dtype=np.int64)
+    if subsample is not None and subsample < n:
+        return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)
+    if subsample is None and store is None and n > ALLOCATIONS_LIMIT:
+        return np.empty(0, dtype=np.int64)
+    return np.arange(n, dtype=np.int64)
+
+
+def _in_words(kept: NDArray[np.int64], n: int) -> str:
+    if not len(kept):
+        return "without allocations"
+    return "with allocations" if len(kept) == n else f"with allocations of {len(kept)} of the records"
 
 
 def _kernel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ class Mixture:
     channel, kernel : NamedTuples of `dpmix.channels` and `dpmix.kernels`
     mixing : PitmanYor
     algorithm : Algorithm
-    allocations : bool
-        Whether allocations are saved.
+    kept : int64 array (m,)
+        Places of the records whose allocations are saved; empty for none.
     """
 
     z: NDArray[np.float64]
@@ -39,11 +39,11 @@ class Mixture:
     kernel: Any
     mixing: PitmanYor
     algorithm: Algorithm
-    allocations: bool
+    kept: NDArray[np.int64]
 
     def _chain(self, z: NDArray[np.float64], rng: Generator, pool: Executor | None) -> MixtureChain:
         chain = Chain(z, self.channel, self.kernel, self.mixing, self.algorithm, rng, pool)
-        return MixtureChain(chain, self.allocations)
+        return MixtureChain(chain, self.kept)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
         """Return a chain at its start; `pool` serves blocks of records where there are many."""
@@ -51,14 +51,14 @@ class Mixture:
 
     def compile(self, rng: Generator) -> None:
         """Compile everything that a sweep and a saved draw need, on few records that take the same way."""
-        chain = self._chain(self.z[: SERIAL_LIMIT + 1], rng, None)
+        chain = replace(self, kept=self.kept[:0])._chain(self.z[: SERIAL_LIMIT + 1], rng, None)
         chain.keep(thin=1, skip=0)
         chain.proceed(1)
 
     @property
     def bytes_per_draw(self) -> int:
         """About how much one saved draw takes on disk."""
-        return 400 + (2 * len(self.z) if self.allocations else 0)
+        return 400 + 2 * len(self.kept)
 
 
 class MixtureChain:
@@ -66,12 +66,12 @@ class MixtureChain:
 
     Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
     (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
-    (edge,), and `allocations` (draw, obs) where they are kept.
+    (edge,), and `allocations` (draw, obs) of the records that they are kept of, if any.
     """
 
-    def __init__(self, chain: Chain, allocations: bool) -> None:
+    def __init__(self, chain: Chain, kept: NDArray[np.int64]) -> None:
         self._chain = chain
-        self._allocations = allocations
+        self._kept = kept
 
     @property
     def sweeps(self) -> int:
@@ -95,7 +95,7 @@ class MixtureChain:
 
     def keep(self, thin: int, skip: int) -> None:
         """Count sweeps from here; save every `thin`-th state after the first `skip`."""
-        self._chain.keep(thin, skip, self._allocations)
+        self._chain.keep(thin, skip, self._kept)
 
     def proceed(self, until: int) -> None:
         """Sweep until `until` sweeps have been done since `keep`."""
@@ -111,7 +111,7 @@ class MixtureChain:
             "allocations": ("draw", "obs"),
         }
         fields = draws._asdict()
-        if not self._allocations:
+        if not len(self._kept):
             del fields["allocations"]
         return {name: (dims.get(name, ("draw",)), values) for name, values in fields.items()}
 
@@ -134,4 +134,4 @@ class MixtureChain:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go on from a `snapshot`."""
-        self._chain.restore(snapshot, self._allocations)
+        self._chain.restore(snapshot, self._kept)

@@ -25,6 +25,8 @@ def order_of(summary: Summary, clustering: Clustering) -> NDArray[np.intp]:
     """
     labels = clustering.estimate.labels
     values = values_of(summary, next(iter(summary.densities)))
+    if values is not None and values.size == clustering.records:
+        values = values[clustering.kept]
     if values is None or values.size != labels.size:
         sizes = np.bincount(labels)
         member = labels[:, None] == np.arange(sizes.size)

@@ -189,6 +189,8 @@ def _partition(summary: Summary) -> str:
     )
     if estimate.ari is not None:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
+    if len(found.kept) < found.records:
+        caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
     picture = maps.coclustering_figure(summary, found)
     alt = "Probability that two records share a cluster"
     return f"<h2>Clusters of the records</h2>\n{captioned(picture, alt, caption, 'map')}"

@@ -67,7 +67,7 @@ class Draws(NamedTuple):
     """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
 
     n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P,
-    F), allocations (T, n), or (0, n) where they are not kept.
+    F), allocations (T, m) of the m records that they are kept of.
     """
 
     n_clusters: NDArray[np.int32]
@@ -186,7 +186,7 @@ class Chain:
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
         self._block = BLOCK if algorithm.kind in ("neal2", "neal8") else 0
         self._state: State = self._blank(z, slots)
-        self._allocations = False
+        self._kept = np.empty(0, dtype=np.int64)
         self._plan = np.array([0, 1, 0, 0, 0])
         self._output = self._new_output(16, 256)
         groups = int(rng.integers(1, min(10, len(z), slots) + 1))
@@ -241,7 +241,8 @@ class Chain:
             first=np.zeros(draws + 1, dtype=np.int64),
             weights=np.zeros(components),
             theta=np.zeros((len(self._state.theta), components)),
-            allocations=np.zeros((draws if self._allocations else 0, n), dtype=label),
+            allocations=np.zeros((draws, len(self._kept)), dtype=label),
+            kept=self._kept,
         )
 
     def _enlarge_output(self) -> None:
@@ -251,7 +252,7 @@ class Chain:
         components = 2 * components if 2 * int(old.first[saved]) > components else components
         components = max(components, int(old.first[saved]) + len(self._state.counts))
         new = self._new_output(draws, components)
-        for part, source in zip(new, old, strict=True):
+        for part, source in zip(new[:-1], old[:-1], strict=True):
             size = min(part.shape[-1], source.shape[-1])
             if part.ndim == 1:
                 part[:size] = source[:size]
@@ -261,10 +262,13 @@ class Chain:
                 part[: len(source)] = source
         self._output = new
 
-    def keep(self, thin: int, skip: int, allocations: bool) -> None:
-        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
+    def keep(self, thin: int, skip: int, kept: NDArray[np.int64] | None = None) -> None:
+        """Count sweeps from here; save every `thin`-th state after the first `skip`.
+
+        `kept` (m,) are the places of the records whose allocations are saved; None saves none.
+        """
         self._plan[:] = (0, thin, skip, 0, 0)
-        self._allocations = allocations
+        self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._output = self._new_output(16, 256)
 
     @property
@@ -321,17 +325,17 @@ class Chain:
     def saved_bytes(self) -> int:
         """Memory of the draws that `take` would return."""
         saved = int(self._plan[SAVED])
-        width = self.z.size * self._output.allocations.itemsize if self._allocations else 0
+        width = len(self._kept) * int(self._output.allocations.itemsize)
         return saved * (40 + width) + 24 * int(self._output.first[saved])
 
     def advance(self, sweeps: int) -> None:
         """Do `sweeps` sweeps and keep nothing."""
-        self.keep(thin=1, skip=sweeps, allocations=False)
+        self.keep(thin=1, skip=sweeps)
         self.proceed(sweeps)
 
     def run(self, draws: int, thin: int = 1, allocations: bool = False) -> dict[str, NDArray[Any]]:
         """Do ``draws * thin`` sweeps; return `draws` states, arrays over (draw, component) or (draw,)."""
-        self.keep(thin=thin, skip=0, allocations=allocations)
+        self.keep(thin=thin, skip=0, kept=np.arange(len(self.z)) if allocations else None)
         self.proceed(draws * thin)
         kept = self.take()
         result: dict[str, NDArray[Any]] = {
@@ -429,17 +433,17 @@ class Chain:
             "generators": [rng.bit_generator.state for rng in self._generators()],
         }
 
-    def restore(self, snapshot: dict[str, Any], allocations: bool) -> None:
-        """Go on from a `snapshot`, with or without keeping allocations."""
+    def restore(self, snapshot: dict[str, Any], kept: NDArray[np.int64] | None = None) -> None:
+        """Go on from a `snapshot`, keeping allocations as in `keep`."""
         slots = len(snapshot["counts"])
         blank = self._blank(self.z, slots)
-        kept = {
+        stored = {
             name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
         }
-        self._state = blank._replace(**kept)
+        self._state = blank._replace(**stored)
         for name in augmented(self.channel):
             getattr(self.channel, name)[:] = snapshot[f"channel_{name}"]
-        self._allocations = allocations
+        self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]
         self._plan[SAVED] = 0

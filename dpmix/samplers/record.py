@@ -20,7 +20,7 @@ class Output(NamedTuple):
     """Where saved draws go; the components of all draws stand one after the other.
 
     n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
-    (F,) and theta (P, F), allocations (T, n) or (0, n).
+    (F,) and theta (P, F), allocations (T, m) of the m records whose places are in `kept` (m,).
     """
 
     n_clusters: Any
@@ -31,6 +31,7 @@ class Output(NamedTuple):
     weights: Any
     theta: Any
     allocations: Any
+    kept: Any
 
 
 @njit
@@ -54,7 +55,6 @@ def record(state, channel, kernel, mixing, rng, output, t):
         for p in range(len(state.theta)):
             output.theta[p, start + j] = state.theta[p, h]
     draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
-    if len(output.allocations) > 0:
-        for i in range(len(state.labels)):
-            output.allocations[t, i] = state.where[state.labels[i]]
+    for i in range(len(output.kept)):
+        output.allocations[t, i] = state.where[state.labels[output.kept[i]]]
     return True

@@ -85,8 +85,9 @@ def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
         problem = _prior_problem(spec)
         if problem is not None:
             return problem
-    if sampler.store:
-        return "sampler.store", f"{kind} has no allocations; leave it out"
+    if sampler.store or sampler.subsample is not None:
+        key = "sampler.store" if sampler.store else "sampler.subsample"
+        return key, f"{kind} has no allocations; leave it out"
     if spec.summary.baseline is not None:
         return (
             "summary.baseline",
@@ -180,9 +181,9 @@ def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
                 f"{sampler.auxiliary} values per record are for releases of each record on its own; "
                 f"{mechanism} takes 1",
             )
-        if sampler.store and "allocations" in sampler.store:
+        if sampler.subsample is not None or (sampler.store and "allocations" in sampler.store):
             return (
-                "sampler.store",
+                "sampler.store" if sampler.store else "sampler.subsample",
                 f"allocations say nothing here, for {mechanism} releases nothing of single records; "
                 "leave it out",
             )

@@ -73,6 +73,11 @@ class SamplerSpec(Section):
         None,
         description="What is kept beyond scalars and components; where left out, allocations up to n = 5000.",
     )
+    subsample: Annotated[Integer, Field(ge=2)] | None = Field(
+        None,
+        description="Number of records whose allocations are kept, picked at random, in place of all; their "
+        "clusters are summarized at any n.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SamplerSpec:
@@ -87,6 +92,8 @@ class SamplerSpec(Section):
             raise refusal("thin", f"{self.thin} keeps no draw of the {kept} sweeps after burn-in")
         if self.store is not None and len(set(self.store)) < len(self.store):
             raise refusal("store", "names the same thing twice")
+        if self.subsample is not None and self.store is not None and "allocations" not in self.store:
+            raise refusal("subsample", "is of allocations, and sampler.store keeps none; leave one out")
         return self
 
     @property

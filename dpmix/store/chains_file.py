@@ -69,7 +69,7 @@ class MixtureFile(Head):
     n_clusters: Floats
     concentration: Floats
     layout: Layout
-    has_allocations: bool
+    kept: Ints
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def read_file(path: Path) -> MixtureFile | NamedFile:
             n_clusters=scalars["n_clusters"],
             concentration=scalars["concentration"],
             layout=layout_of(path, attrs, spec),
-            has_allocations="allocations" in posterior,
+            kept=_kept(path, posterior),
         )
     _check_mixture(mixture)
     return mixture
@@ -177,6 +177,15 @@ def _columns(
 
 def _scalar(group: Group, name: str) -> Floats:
     return np.asarray(group[name][()], dtype=np.float64)
+
+
+def _kept(path: Path, posterior: Group) -> Ints:
+    """Return the places of the records that allocations are of, none where there are none."""
+    if "allocations" not in posterior:
+        return np.empty(0, dtype=np.int64)
+    if "obs" not in posterior:
+        raise DataError(f"{path} has allocations without their records; it is not as `dpmix fit` wrote it")
+    return np.asarray(posterior["obs"][()], dtype=np.int64)
 
 
 def _number(path: Path, name: str, value: Any) -> float:

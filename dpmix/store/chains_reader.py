@@ -149,14 +149,14 @@ class Chains(ChainSet):
     concentration : float64 array (C, D)
     layout : Layout
         Kernel and base measure, and the names of the components' parameters.
-    has_allocations : bool
-        Whether every file holds the allocations of records to components.
+    kept : int64 array (m,)
+        Places of the records whose allocations to components every file holds; none where one holds none.
     """
 
     n_clusters: Ints
     concentration: Floats
     layout: Layout
-    has_allocations: bool
+    kept: Ints
 
     def allocations(self, wanted: Ints) -> Iterator[Ints]:
         """Read the allocations of some saved states, chain after chain.
@@ -168,8 +168,8 @@ class Chains(ChainSet):
 
         Yields
         ------
-        int64 array (states, n)
-            Component of each record; blocks of states, in order.
+        int64 array (states, m)
+            Component of each record of `kept`; blocks of states, in order.
 
         Raises
         ------
@@ -247,12 +247,22 @@ def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
             n_clusters=np.stack([file.n_clusters[row] for file, row in rows]).astype(np.int64),
             concentration=np.stack([file.concentration[row] for file, row in rows]),
             layout=mixtures[0].layout,
-            has_allocations=all(file.has_allocations for file in mixtures),
+            kept=_kept(mixtures),
         )
     for file in named[1:]:
         if not same_parameters(named[0].parameters, file.parameters):
             raise DataError(f"{file.path} differs from {named[0].path} in the parameters that it holds")
     return NamedChains(**_common(named, _rows(named)), parameters=named[0].parameters)
+
+
+def _kept(files: Sequence[MixtureFile]) -> Ints:
+    """Return the records that all files hold the allocations of; of one spec they are the same."""
+    if any(len(file.kept) == 0 for file in files):
+        return np.empty(0, dtype=np.int64)
+    for file in files[1:]:
+        if not np.array_equal(file.kept, files[0].kept):
+            raise DataError(f"{file.path} differs from {files[0].path} in the records of its allocations")
+    return files[0].kept
 
 
 def _rows(files: Sequence[File]) -> list[tuple[File, int]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.store import h5
 from dpmix.store.chains import COLUMNS, Finished, Tables, columns_of_shapes
@@ -31,9 +32,12 @@ class Components:
     ----------
     parameters : mapping of str to tuple of int
         Names and shapes of the components' parameters.
+    kept : int64 array (m,)
+        Places of the records that allocations are of.
     """
 
     parameters: Mapping[str, tuple[int, ...]]
+    kept: NDArray[np.int64]
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
         """Make the datasets over chains and draws."""
@@ -59,14 +63,14 @@ class Components:
             )
         labels = _label_type(segments[0])
         if labels is not None:
-            n = len(finished.observed)
-            posterior.coordinate("obs", n)
+            m = len(self.kept)
+            posterior.coordinate("obs", self.kept)
             tables["allocations"] = posterior.dataset(
                 "allocations",
                 dims=("chain", "draw", "obs"),
                 dtype=labels,
                 compression=1,
-                chunks=(1, max(1, min(finished.draws, _LABELS // n)), n),
+                chunks=(1, max(1, min(finished.draws, _LABELS // m)), m),
             )
         return tables
 

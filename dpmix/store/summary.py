@@ -146,8 +146,12 @@ def _columns(of_columns: Mapping[str, Any], node: Callable[[Mapping[str, Any]], 
 
 def _clustering(found: Mapping[str, Any]) -> Node:
     variables = {"estimate": Variable(("obs",), np.asarray(found["estimate"]))}
+    if found.get("subsample") is not None:  # the places of those records; else all are there
+        variables["obs"] = Variable(("obs",), np.asarray(found["subsample"]))
     groups = {}
     for name, value in found.items():
+        if name == "subsample":
+            continue
         if name == "coclustering":
             variables[name] = Variable(("obs", "obs2"), np.asarray(value))
         elif name == "other":

@@ -45,7 +45,7 @@ def cluster(
     truth: NDArray[np.int64] | None = None,
     coclustering: bool = False,
 ) -> Clustering | None:
-    """Estimate the partition of the records; None where no allocations were saved.
+    """Estimate the partition of the records whose allocations were saved; None where there are none.
 
     Parameters
     ----------
@@ -66,14 +66,18 @@ def cluster(
     DataError
         When allocations are missing, or the true labels are of another number of records.
     """
-    if not chains.has_allocations:
+    if not len(chains.kept):
         return None
     count, draws = chains.n_clusters.shape
-    n = chains.n
+    n = len(chains.kept)
     wanted = spread(draws, max(1, int(_draws_for(n)) // count))
     labels, counts = partitions.compact(np.concatenate(list(chains.allocations(wanted))))
-    if truth is not None and truth.size != labels.shape[1]:
-        raise DataError(f"there are {truth.size} true labels for {labels.shape[1]} records")
+    if labels.shape[1] != n or n > chains.n or chains.kept.min() < 0 or chains.kept.max() >= chains.n:
+        raise DataError("the chains hold allocations that are not of their records; fit anew")
+    if truth is not None:
+        if truth.size != chains.n:
+            raise DataError(f"there are {truth.size} true labels for {chains.n} records")
+        truth = truth[chains.kept]
     by_record = np.ascontiguousarray(labels.T)
     similarity = partitions.similarity(by_record)
     found = {name: minimise(name, labels, counts, similarity, rng) for name in LOSSES}
@@ -82,7 +86,9 @@ def cluster(
     mean = None
     if known is not None:
         mean = float(partitions.losses(known[0][0], int(known[1][0]), labels, counts)[2].mean())
-    return Clustering(loss, estimates, len(labels), count * draws, similarity, mean, coclustering)
+    return Clustering(
+        loss, estimates, len(labels), count * draws, similarity, mean, coclustering, chains.kept, chains.n
+    )
 
 
 def _draws_for(n: int) -> float:

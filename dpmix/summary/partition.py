@@ -92,6 +92,10 @@ class Clustering:
         Mean over the draws of the adjusted Rand index with the true labels, where they are known.
     coclustering : bool
         Whether `similarity` is to be written out.
+    kept : int64 array (m,)
+        Places of the records that this is about; n above is their number.
+    records : int
+        Number of all records.
     """
 
     loss: str
@@ -101,6 +105,8 @@ class Clustering:
     similarity: NDArray[np.float32]
     ari_posterior_mean: float | None
     coclustering: bool
+    kept: NDArray[np.int64]
+    records: int
 
     @property
     def estimate(self) -> Estimate:
@@ -112,6 +118,7 @@ class Clustering:
         found = _contents(self.estimate) | {
             "ari_posterior_mean": self.ari_posterior_mean,
             "draws": self.draws,
+            "subsample": self.kept if len(self.kept) < self.records else None,
             "other": _contents(next(e for loss, e in self.estimates.items() if loss != self.loss)),
         }
         return found | ({"coclustering": self.similarity} if self.coclustering else {})

@@ -142,6 +142,8 @@ def _partition(summary: Summary) -> list[str]:
     )
     if estimate.ari is not None:
         text += f"; ARI with the true labels {estimate.ari:.2f}"
+    if len(found.kept) < found.records:
+        text += f"; of a subsample of {len(found.kept):,} of the {found.records:,} records"
     if found.draws < found.of:
         text += f" (from {found.draws:,} of {found.of:,} draws)"
     return _wrapped(text, indent="  ")

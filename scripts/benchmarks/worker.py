@@ -88,7 +88,7 @@ class Spent:
         self, chain: Chain, seconds: float, sweeps: int = 0, taken: Callable[[Draws], None] | None = None
     ) -> None:
         """Sweep for `seconds`, or exactly `sweeps` times where given; save draws where `taken` wants them."""
-        chain.keep(thin=1, skip=0 if taken else NEVER, allocations=False)
+        chain.keep(thin=1, skip=0 if taken else NEVER)
         done, piece, start = 0, 1, self.wall
         while done < sweeps if sweeps else done == 0 or self.wall - start < seconds:
             size = min(piece, sweeps - done) if sweeps else piece
