@@ -40,6 +40,7 @@ _NEVER_COMPILED = frozenset(
         "privacy",
         "progress.py",
         "release.py",
+        "release_mechanism.py",
         "release_values.py",
         "report",
         "simulate.py",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
 from dpmix.release import Release
-from dpmix.release_values import trust_of, value_problem, value_warning
+from dpmix.release_mechanism import trust_of
+from dpmix.release_values import value_problem, value_warning
 from dpmix.simulate import generators, simulate_records
 from dpmix.spec import RunSpec
 from dpmix.spec.data import DataSpec

@@ -12,7 +12,8 @@ import numpy as np
 from dpmix.cells import Column
 from dpmix.errors import DataError, SpecError
 from dpmix.release import Release
-from dpmix.release_values import mechanism_problem, value_problem
+from dpmix.release_mechanism import mechanism_problem
+from dpmix.release_values import value_problem
 from dpmix.spec import RunSpec
 from dpmix.store.synthetic import beside, read_account
 from dpmix.synthesis.choose import generator_of

@@ -24,7 +24,8 @@ from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy import nearest_counts
 from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.exact import below
-from dpmix.release_values import mechanism_problem, value_problem
+from dpmix.release_mechanism import mechanism_problem
+from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import PosteriorMechanism
 from dpmix.store.release import read_release
 from tests.oracles import posteriors as oracle

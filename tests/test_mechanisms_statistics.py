@@ -14,7 +14,8 @@ from dpmix.data import load_data
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms import ClampedMoments, NoisyCounts, from_spec, stated
 from dpmix.mechanisms.clamped_moments import exact_sensitivity, factors, paper_sensitivity
-from dpmix.release_values import mechanism_problem, value_problem
+from dpmix.release_mechanism import mechanism_problem
+from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import ClampedMomentsMechanism, NoisyCountsMechanism
 from dpmix.spec.run import RunSpec
 from dpmix.store.release import read_release, write_release

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, clamp
 from dpmix.release import Release, equal_edges
-from dpmix.release_values import trust_of
+from dpmix.release_mechanism import trust_of
 
 
 @dataclass(frozen=True, kw_only=True)

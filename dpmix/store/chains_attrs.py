@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError
-from dpmix.release_values import mechanism_problem
+from dpmix.release_mechanism import mechanism_problem
 from dpmix.store.h5 import Attribute
 
 __all__ = ["check_attributes"]

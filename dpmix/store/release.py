@@ -13,7 +13,8 @@ import numpy as np
 
 from dpmix.errors import DataError
 from dpmix.release import Release
-from dpmix.release_values import ADDITIVE, mechanism_problem, trust_of, value_problem, value_warning
+from dpmix.release_mechanism import ADDITIVE, mechanism_problem, trust_of
+from dpmix.release_values import value_problem, value_warning
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, read, write_tree
 
