@@ -236,19 +236,17 @@ def _regressions() -> list[Case]:
 def _compositions() -> list[Case]:
     law = laws.Composition(3, 2.0, 1.0)
     found = []
-    for noise, (sampler, keys, thin) in itertools.product(
-        ("laplace", "geometric"),
+    sizes: dict[str, dict[str, Any]] = {"log_moments": {}, "log_moments, split": {"split": 0.4}}
+    for (name, split), (sampler, keys, thin) in itertools.product(
+        sizes.items(),
         (
             ("data_augmentation", {}, 10),
             ("data_augmentation, not joint", {"joint": False}, 40),
             ("soma", {"kind": "soma"}, 40),
         ),
     ):
-        if noise == "geometric" and sampler != "data_augmentation":
-            continue
-        mechanism = {"kind": "log_moments", "threshold": 0.02, "epsilon": 6.0, "noise": noise}
+        mechanism = {"kind": "log_moments", "threshold": 0.02, "epsilon": 6.0, **split}
         model = {"kind": "dirichlet", "prior": {"shape": 2.0, "rate": 1.0}}
-        name = f"log_moments, {noise}"
         found.append(_parametric("dirichlet", name, sampler, mechanism, model, law, "abc", thin, **keys))
     return found
 
