@@ -217,3 +217,65 @@ def test_messages_about_malformed_data_show_no_values(
     for number in (Y[39], X[39], *SHARES[39]):
         assert f"{number:.6f}"[:7] not in err
     assert "Ada" not in err and "inf" not in err.replace("confidential", "").replace("infinite", "")
+
+
+def words_in(path: Path) -> str:
+    """Return all text of a file, and of what an HDF5 file holds."""
+    return decoded(path)[0] if path.suffix == ".h5" else path.read_text()
+
+
+DOWNSTREAM: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    (
+        "laplace",
+        ONE,
+        {"epsilon": 2},
+        {"kind": "mixture", "base": {"mu0": 0.5, "lambda": 1.0, "a": 3.0, "b": 0.1}},
+    ),
+    ("posterior", GROUPS, {"epsilon": 1, "prior": [1, 1], "method": "laplace"}, {"kind": "multinomial"}),
+    ("noisy_counts", {"columns": ["group", "group2"]}, {"epsilon": 0.5, "levels": [2], "classes": 2},
+     {"kind": "naive_bayes"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "columns", "own", "model"), DOWNSTREAM, ids=[c[0] for c in DOWNSTREAM])
+def test_nothing_of_the_data_comes_by_the_spec(
+    kind: str,
+    columns: dict[str, Any],
+    own: dict[str, Any],
+    model: dict[str, Any],
+    confidential: Path,
+    tmp_path: Path,
+    capsys: Any,
+) -> None:
+    # one spec for curator and analyst, with the path of the data in it
+    spec, release, chains = tmp_path / "spec.yaml", tmp_path / "r.h5", tmp_path / "c.h5"
+    data = {"path": str(confidential), **columns}
+    sampler = {"iterations": 12, "burn_in": 2, "chains": 2, "seed": 1}
+    sections = {"data": data, "mechanism": {"kind": kind, **own}, "model": model, "sampler": sampler}
+    spec.write_text(json.dumps(sections))
+    summary, report, ledger = (tmp_path / name for name in ("s.h5", "report.html", "l.json"))
+    told = ""
+    for arguments in (
+        ("privatize", spec, "-o", release, "--ledger", ledger),
+        ("fit", spec, "--release", release, "-o", chains),
+        ("summarize", chains, "-o", summary, "--report", report),
+        ("summarize", chains, "--json"),
+        ("calibrate", spec),
+        ("audit", spec, "--runs", "200"),
+        ("ledger", "show", ledger),
+    ):
+        code, out, err = outcome(capsys, *arguments)
+        assert code == 0, err
+        told += out + err
+    raw = confidential.read_bytes()
+    digests = [hashlib.new(name, raw).hexdigest() for name in ("md5", "sha1", "sha256")]
+    found = {"messages": told} | {path.name: words_in(path) for path in (release, chains, summary, report)}
+    for where, content in found.items():
+        for word in ("payroll_7731", "secret_salaries", "Ada", "Quill", "person", *digests):
+            assert word not in content, (where, word)
+        numbers = {number.lstrip("-0.") for number in re.findall(r"-?\d+\.\d{6,}", content)}
+        assert not numbers & {f"{y:.9f}".lstrip("0.") for y in (*Y, *X, *SHARES.ravel())}, where
+    for path in (chains, summary):
+        _, said, values = decoded(path)
+        assert not {*Y, *X, *SHARES.ravel()} & {*said, *values}
+        assert not COUNTS & set(said)
