@@ -331,8 +331,8 @@ class PosteriorMechanism(MechanismSection):
     )
     calibration: Literal["certified", "theorem"] | None = Field(
         None,
-        description="Of method hellinger: by the exact divergence of all neighbours (certified, the "
-        "default), or by the theorem.",
+        description="Of method hellinger: by the exact divergence of all neighbours (certified, the default "
+        "where it can be computed), or by the theorem.",
     )
     sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
         None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
