@@ -16,6 +16,7 @@ from benchmarks.table import growth
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.matrix
 def test_tiny_run_prints_json(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     command = [sys.executable, str(ROOT / "scripts" / "benchmark"), "--quick", "--seconds", "0.2"]
@@ -53,6 +54,7 @@ def test_growth_is_the_exponent() -> None:
     assert growth(results[:1]) is None
 
 
+@pytest.mark.matrix
 def test_augmentation_is_measured_too(tmp_path: Path) -> None:
     figures, page = tmp_path / "figures.json", tmp_path / "page.md"
     command = [sys.executable, str(ROOT / "scripts" / "benchmark"), "--augmentation", "--seconds", "0.02"]

@@ -38,7 +38,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 def test_nothing_is_lost_and_nothing_half_done_looks_finished() -> None:
     names = ("privatize", "synthesize", "force", "fit", "parametric", "predict", "summarize", "budget")
-    often = ("--every", "--steps", "3", "--kills", "8", "--parametric", "posterior", "--seed", "5")
+    often = ("--every", "--steps", "2", "--kills", "4", "--parametric", "posterior", "--seed", "5")
     done = _run("scripts/kill", *often, "--only", *names)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])

@@ -71,7 +71,7 @@ REST = [pytest.param(name, marks=pytest.mark.matrix) for name in CASES if name n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [BINS, PAIRS, *REST])
+@pytest.mark.parametrize("name", [BINS, pytest.param(PAIRS, marks=pytest.mark.matrix), *REST])
 def test_a_chain_stopped_anywhere_goes_on_bit_for_bit(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "channel", "discount", "alpha", "n"), CASES)
+@pytest.mark.parametrize(
+    ("sampler", "channel", "discount", "alpha", "n"),
+    [pytest.param(*case, marks=pytest.mark.matrix if samplers.is_later(*case[:2]) else ()) for case in CASES],
+)
 def test_joint_law_is_invariant(
     sampler: str, channel: str, discount: float, alpha: float | tuple[float, float], n: int
 ) -> None:

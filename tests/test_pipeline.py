@@ -28,12 +28,7 @@ def _run(*arguments: object) -> str:
     return done.stdout
 
 
-FIRST = (
-    "faithful_laplace",
-    "faithful_wavelet",
-    "three_gaussians",
-    "visits_pitman_yor",
-)
+FIRST = ("faithful_laplace", "three_gaussians")
 SPECS = [
     pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
     for path in SHIPPED

@@ -36,7 +36,13 @@ RANDOM = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "channel", "discount", "alpha"), FIXED + RANDOM)
+@pytest.mark.parametrize(
+    ("sampler", "channel", "discount", "alpha"),
+    [
+        pytest.param(*case, marks=pytest.mark.matrix if samplers.is_later(*case[:2]) else ())
+        for case in FIXED + RANDOM
+    ],
+)
 def test_posterior_is_exact(
     sampler: str, channel: str, discount: float, alpha: float | tuple[float, float]
 ) -> None:
