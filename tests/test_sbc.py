@@ -1,15 +1,32 @@
-"""The bands of simulation-based calibration, and a quick calibration."""
+"""Simulation-based calibration (scripts/verify): its bands, its cases, and what it tells apart."""
 
 from __future__ import annotations
 
-import json
+import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tests import sbc
+from dpmix.spec.available import KINDS
+from scripts.verification.__main__ import main
+from scripts.verification.calibrate import calibrate, p_values
+from scripts.verification.cases import all_cases, covering
+from scripts.verification.laws import Multinomial, Truth
+from scripts.verification.page import draw, write
 from tests.oracles.ecdf import band, coverage, p_value
+
+RIGHT = "multinomial, 3 categories / posterior, geometric / data_augmentation"
+APPROXIMATE = {"replicated", "abc", "normal_approximation", "bootstrap"}
+
+
+class Shifted(Multinomial):
+    """Probabilities from another prior than that of the model."""
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[Truth, np.ndarray]:
+        """Draw from a prior with more of the first category."""
+        return Multinomial((5.0 * self.prior[0], *self.prior[1:])).draw(rng, n)
 
 
 @pytest.mark.parametrize(("n", "points"), [(50, 20), (200, 100)])
@@ -33,8 +50,49 @@ def test_p_values_of_uniform_ranks_are_uniform_and_of_others_small() -> None:
     assert p_value(overconfident, 50) < 1e-6
 
 
-def test_quick_calibration(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sbc.main(["neal8", "--quick"]) == 0
-    line = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert line["sampler"] == "neal8"
-    assert len(line["p_values"]) == 9
+def test_every_accepted_combination_is_a_case_and_the_covering_has_everything() -> None:
+    cases = all_cases()
+    assert len({case.name for case in cases}) == len(cases)
+    few = covering(cases)
+    assert len(few) < len(cases) / 3
+    for part in ("model", "release", "sampler"):
+        assert {getattr(case, part) for case in few} == {getattr(case, part) for case in cases}
+    models = {case.spec["model"]["kind"] for case in cases}
+    assert models == {*KINDS["model.kind"]} - {"custom"}  # tests/test_models_custom.py has that
+    kinds = {case.spec["sampler"].get("kind", "data_augmentation") for case in cases}
+    assert kinds == {*KINDS["sampler.kind"]} - APPROXIMATE
+
+
+def test_calibration_tells_a_wrong_prior() -> None:
+    (case,) = (case for case in all_cases() if case.name == RIGHT)
+    ranks = calibrate(case, 80, 1)["ranks"]
+    found = p_values(ranks)
+    assert set(found) == {"p[0]", "p[1]", "count[0]", "count[1]"}
+    assert min(found.values()) > 1e-4
+    wrong = dataclasses.replace(case, law=Shifted(case.law.prior))
+    assert min(p_values(calibrate(wrong, 80, 1)["ranks"]).values()) < 1e-6
+
+
+def test_the_page_says_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (case,) = (case for case in all_cases() if case.name == RIGHT)
+    rng = np.random.default_rng(4)
+    uniform = {case.name: {"ranks": {"p[0]": rng.integers(0, 100, 200).tolist()}}}
+    exact = {
+        "tests/test_a.py::test_b[c]": {"outcome": "passed", "gap": 2.5, "gaps": 7},
+        "tests/test_a.py::test_b[d]": {"outcome": "passed", "gap": 1.5, "gaps": 7},
+        "tests/test_a.py::test_plain": {"outcome": "passed"},
+    }
+    assert write(tmp_path / "page.md", [case], uniform, exact, {"commit": "abc"})
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "commit abc" in text
+    assert "| `test_a.py::test_b` | 2 | 0 | 14 | 2.5 |  |  |" in text
+    draw(tmp_path / "ranks.png", [case], uniform)
+    assert (tmp_path / "ranks.png").stat().st_size > 1000
+    wrong = {case.name: {"ranks": {"p[0]": rng.integers(0, 30, 200).tolist()}}}
+    assert not write(tmp_path / "page.md", [case], wrong, exact, {})
+    exact["tests/test_a.py::test_plain"]["outcome"] = "failed"
+    assert not write(tmp_path / "page.md", [case], uniform, exact, {})
+    assert main(["--only", RIGHT, "--list"]) == 0
+    assert capsys.readouterr().out.strip() == RIGHT
+    with pytest.raises(SystemExit):
+        main(["--only", "nothing"])
