@@ -249,6 +249,7 @@ def test_values_sanitized_elsewhere_and_columns(fitted: Path, tmp_path: Path, ca
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.slow
 def test_values_without_noise(tmp_path: Path) -> None:
     z = small_release().values

@@ -85,6 +85,7 @@ def fit_all(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.matrix
 @pytest.mark.slow
 def test_every_accepted_combination_fits_to_the_end(tmp_path: Path) -> None:
     code = (

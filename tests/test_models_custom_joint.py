@@ -102,7 +102,10 @@ def released_of(rng: np.random.Generator, x: Any) -> float:
     return float(brentq(lambda t: np.tanh(x - t).sum() - t - noise, -width, width))
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    "sampler",
+    [pytest.param(s, marks=pytest.mark.matrix if s == "soma" else ()) for s in SAMPLERS],
+)
 def test_joint_law_is_invariant(sampler: str, tmp_path: Path) -> None:
     n, rng = 6, np.random.default_rng(5)
     chain = chain_of(make(tmp_path, sampler, n), 7)

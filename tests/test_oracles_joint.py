@@ -56,6 +56,7 @@ def test_densities_of_global_releases_have_mass_one_and_are_those_of_draws(name:
     assert np.var(gaps) == pytest.approx(width, rel=0.08)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kernel", ["normal", "beta"])
 @pytest.mark.parametrize("name", RELEASES)
 def test_global_posterior_by_importance_sampling_of_mixture_and_records(name: str, kernel: str) -> None:
@@ -127,6 +128,7 @@ def test_gaussian_blocks_of_pairs_have_converged() -> None:
     np.testing.assert_allclose(coarse.loglik, fine.loglik, atol=1e-7)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_blocks_of_pairs_by_importance_sampling_of_theta(kind: str) -> None:
     """The other order: theta from the base measure, the latent values of one record by quadrature."""

@@ -209,6 +209,7 @@ def test_truncated_blocks_in_closed_form_are_those_of_quadrature_in_two_dimensio
     np.testing.assert_allclose(closed.theta, full.theta, atol=1e-6)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("name", "d"), [("laplace", 0.3), ("wavelet", 0.0), ("binomial", 0.3)])
 def test_posterior_of_the_beta_kernel_by_importance_sampling_of_the_random_measure(
     name: str, d: float
