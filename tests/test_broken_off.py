@@ -43,7 +43,8 @@ def test_nothing_is_lost_and_nothing_half_done_looks_finished() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["faults"] == 0
-    assert all(told["broken_off"][name] > 0 for name in ("SIGKILL", "SIGTERM", "full"))
+    assert sum(told["broken_off"].values()) >= 12
+    assert told["broken_off"]["SIGKILL"] > 2
 
 
 def test_what_is_written_under_its_own_name_at_once_is_found() -> None:
