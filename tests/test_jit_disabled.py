@@ -87,7 +87,10 @@ def test_compiled_draws_equal_interpreted(
     assert_equal(compiled, interpreted, f"{sampler}/{channel}/{run}")
 
 
-@pytest.mark.parametrize("case", OTHERS)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=pytest.mark.matrix if c.startswith(("neal3", "split")) else ()) for c in OTHERS],
+)
 def test_compiled_draws_of_other_kernels_equal_interpreted(
     case: str, interpreted: dict[str, np.ndarray]
 ) -> None:

@@ -71,7 +71,10 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "channel"), LARGE)
+@pytest.mark.parametrize(
+    ("sampler", "channel"),
+    [pytest.param(*case, marks=pytest.mark.matrix if samplers.is_later(*case) else ()) for case in LARGE],
+)
 def test_large_cluster_is_exact(sampler: str, channel: str) -> None:
     """Forty records in one cluster (a tiny concentration): parameters by quadrature in two dimensions."""
     rng = np.random.default_rng([3, list(samplers.SAMPLERS).index(sampler), len(channel)])

@@ -45,9 +45,7 @@ CASES = [
 ]
 QUICK = {
     ("neal8-3", "laplace"),
-    ("blocked-metropolis", "wavelet"),
     ("neal5-4", "binomial"),
-    ("slice", "none"),
 }
 
 

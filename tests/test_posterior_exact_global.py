@@ -38,8 +38,6 @@ CASES = [
 QUICK = {
     ("slice", "normal", "smoothed"),
     ("neal5", "beta", "smoothed"),
-    ("slice-metropolis", "normal", "geometric"),
-    ("blocked", "beta", "gaussian"),
 }
 
 

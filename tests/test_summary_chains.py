@@ -277,7 +277,7 @@ def test_number_of_records(tmp_path, attrs, mechanism, n):
         ("versions", "x", "'versions' is no JSON"),
         ("epsilon", -1.0, "'epsilon' is no number from 0"),
         ("epsilon", "much", "'epsilon' is no number from 0"),
-        ("n", 0, "'n' is no number of records"),
+        ("n", 0, "'n' states no number of records"),
         ("private", 2, "'private' is neither 0 nor 1"),
         ("trust", "none", "'trust' is neither local nor global"),
     ],

@@ -242,7 +242,8 @@ def test_mechanisms_it_is_not_for_are_named(tmp_path):
     states = [states_of_mixture(20, np.random.default_rng(9))]
     spec = a_spec(sampler__iterations=1020, sampler__chains=1)
     for kind, fits in (("gaussian", True), ("none", True), ("wavelet", False)):
-        attrs = {"mechanism": json.dumps({"kind": kind, "scale": [1.0]})}
+        own = {"levels": 2, "domain": [[0.0, 1.0]]} if kind == "wavelet" else {}
+        attrs = {"mechanism": json.dumps({"kind": kind, "scale": [1.0], **own})}
         path = write_chains(tmp_path / f"{kind}.h5", states, spec=spec, attrs=attrs)
         if fits:
             density = dpmix.summarize(path, overrides=ASKED).density
