@@ -191,7 +191,8 @@ def beta_summary(folder, kind, observed, allocations=None, trust="local", **para
     if allocations is not None:
         for chain in states:
             chain["allocations"] = np.tile(allocations, (50, 1))
-    mechanism = {"kind": kind, "domain": [[-1.0, 3.0]], **parameters}
+    stated = {"weight": 0.5, "trials": 10, "bins": 4, "draws": 8, "noise": "laplace", "scale": [2.0]}
+    mechanism = {"kind": kind, "domain": [[-1.0, 3.0]], **stated, **parameters}
     attrs = {"mechanism": json.dumps(mechanism), "trust": trust}
     path = write_kernel(folder / f"{kind}.h5", "beta", states, observed=np.asarray(observed), attrs=attrs)
     return summarize_chains(read_chains([path]), SummarySpec())
