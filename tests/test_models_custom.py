@@ -244,11 +244,19 @@ def test_what_goes_wrong_in_a_run_is_told(spec: dict[str, Any], tmp_path: Path) 
     with pytest.raises(SpecError) as caught:
         dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True, allow_code=True)
     line = line_of(BERNOULLI, "raise ValueError")
-    assert str(caught.value) == f"my_model.py, line {line}: a function raised ValueError: five records"
+    said = f"my_model.py, line {line}: a function raised ValueError: five records"
+    assert str(caught.value) == said
+    copy = tmp_path / "copy" / "my_model.py"  # the same text elsewhere, which is compiled by now
+    copy.parent.mkdir()
+    copy.write_text(BERNOULLI)
+    spec["model"]["file"] = str(copy)
+    with pytest.raises(SpecError) as caught:
+        dpmix.fit(spec, output=tmp_path / "e.h5", quiet=True, allow_code=True)
+    assert str(caught.value) == said
     spec["model"]["trap"] = 2
     with pytest.raises(SamplerError, match="chain 0 found no records under which log_release is a finite"):
         dpmix.fit(spec, output=tmp_path / "d.h5", quiet=True, allow_code=True)
-    assert not list(tmp_path.glob("[cd].h5"))
+    assert not list(tmp_path.glob("[cde].h5"))
 
 
 def test_hyperparameters_are_checked(spec: dict[str, Any]) -> None:

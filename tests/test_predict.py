@@ -245,7 +245,16 @@ def _parametric(tmp_path, predictive, columns, shares=()):
         columns=tuple(part["name"] for part in columns),
         attrs={
             "model": "discrete",
-            "mechanism": json.dumps({"kind": "synthetic", "generator": "pitman_yor", "columns": columns}),
+            "mechanism": json.dumps(
+                {
+                    "kind": "synthetic",
+                    "generator": "pitman_yor",
+                    "columns": columns,
+                    "discount": 0.0,
+                    "concentration": 1.0,
+                    "snap": [None] * len(columns),
+                }
+            ),
             "columns": json.dumps([part["name"] for part in columns]),
             "trust": "global",
             "n": 30,

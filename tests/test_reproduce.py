@@ -14,7 +14,7 @@ from scipy import stats
 from dpmix import simulate
 from dpmix.spec import load_spec
 from reproduction import __main__ as command
-from reproduction import cells, gaussian, pool, truth, waiting
+from reproduction import gaussian, pool, truth, waiting
 from reproduction.cells import CONFIGS, FULL, QUICK, Size
 from tests.specs import ROOT
 
@@ -81,7 +81,7 @@ def test_a_run_draws_and_then_finds_everything_done(tmp_path, monkeypatch, capsy
     assert "1 of 2 cells are there already" in capsys.readouterr().err
     longer = Size(sweeps=60, chains=2, replicates=1, draws=100, every=False)
     (cell, *_) = command.cells_of(["fig14"], QUICK)
-    assert cells.finished(cell, longer, tmp_path) is None  # other settings are run anew
+    assert cell.finished(longer, tmp_path) is None  # other settings are run anew
 
 
 def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch, capsys):

@@ -114,14 +114,14 @@ def test_the_largest_scale_that_is_certified_is_the_largest():
     assert family.certified(steeper, 0.8)[0] > 1e-8
 
 
-def test_a_crossing_is_the_first_number_of_records(monkeypatch):
+def test_a_crossing_is_the_first_number_of_records(tmp_path, monkeypatch):
     cell = Crossing(
         "x", "beta_binomial.yaml", (), "theorem", (), 0, "laplace2", (100, 400, 900, 2000), (0.1, 0.9)
     )
     monkeypatch.setattr(Crossing, "_error", lambda self, method, n: 0.5 if method != "theorem" else 300 / n)
-    assert cell.compute()["first"] == 610  # 300/n < 1/2 beyond 600, in steps of ten
+    assert cell.compute(QUICK, tmp_path)["first"] == 610  # 300/n < 1/2 beyond 600, in steps of ten
     monkeypatch.setattr(Crossing, "_error", lambda self, method, n: float(method == "theorem"))
-    assert cell.compute()["first"] is None
+    assert cell.compute(QUICK, tmp_path)["first"] is None
 
 
 def test_noisy_counts_are_truncated_in_turn():
@@ -139,7 +139,7 @@ def test_runs_have_the_expected_error(tmp_path):
         assert abs(found["mean"] - found["exact"]) < 5 * found["se"]
         assert found["five"][0] <= found["five"][2] <= found["five"][4] <= 1
         assert cell.finished(QUICK, tmp_path)["mean"] == pytest.approx(found["mean"], rel=1e-6)
-        again = cell.compute()  # the generator is seeded by the name
+        again = cell.compute(QUICK, tmp_path)  # the generator is seeded by the name
         assert again["mean"] == found["mean"]
 
 

@@ -125,17 +125,18 @@ class CustomChain(AugmentedChain):
             start = stop
 
 
-_LAWS: dict[str, tuple[type, Callable[..., None]]] = {}
+_LAWS: dict[tuple[str, str], tuple[type, Callable[..., None]]] = {}
 
 
 def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
     """Return the class that a file's functions are registered for, and what starts a chain.
 
-    There is one class for each text of a file. What is compiled for it stays in this process: on disk it
-    could be taken for that of another file.
+    There is one class for each name and text of a file. What is compiled for it stays in this process: on
+    disk it could be taken for that of another file.
     """
-    if code.digest in _LAWS:
-        return _LAWS[code.digest]
+    key = code.path.name, code.digest
+    if key in _LAWS:
+        return _LAWS[key]
     prior, draw, update, part, level = (code.compiled(name) for name in FUNCTIONS)
     law = cast(type, namedtuple(f"Law_{code.digest[:16]}", ["model", "released"]))
 
@@ -161,8 +162,8 @@ def _law(code: UserCode) -> tuple[type, Callable[..., None]]:
         registered = getattr(augmentation, function.__name__)
         registered.register(fresh_njit(function), law, compiled=False)
     augmentation.by_statistic(law, fresh_njit)
-    _LAWS[code.digest] = law, fresh_njit(start)
-    return _LAWS[code.digest]
+    _LAWS[key] = law, fresh_njit(start)
+    return _LAWS[key]
 
 
 def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Custom:

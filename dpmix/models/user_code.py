@@ -311,7 +311,8 @@ def _line_of(path: Path, error: BaseException) -> tuple[int, str]:
     if lines:  # numba's account of what it could not compile
         return int(lines[-1]), _reason(text)
     frames: Sequence[Any] = traceback.extract_tb(error.__traceback__)
-    own = [frame.lineno for frame in frames if frame.filename == str(path)]
+    # by name alone: what is compiled may stem from the same file in another folder
+    own = [frame.lineno for frame in frames if Path(frame.filename).name == path.name]
     return (own[-1] or 0) if own else 0, _reason(text)
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
-import json
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 import dpmix
 from dpmix.spec import load_spec
+from reproduction.kept import SpecCell
 
 __all__ = [
     "CONFIGS",
@@ -24,11 +20,7 @@ __all__ = [
     "Cell",
     "Results",
     "Size",
-    "finished",
-    "rounded",
-    "run_cell",
     "tag",
-    "write",
 ]
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "p1"
@@ -70,7 +62,7 @@ QUICK = Size(sweeps=2_000, chains=2, replicates=1, draws=1_000, every=False)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(SpecCell):
     """One run.
 
     Parameters
@@ -92,6 +84,7 @@ class Cell:
         kernels take long to leave the prior.
     """
 
+    configs: ClassVar[Path] = CONFIGS
     name: str
     spec: str
     overrides: tuple[str, ...]
@@ -109,17 +102,13 @@ class Cell:
         more = ["summary.baseline=deconvolution_kde"] if self.baseline else ["summary.baseline=null"]
         return [*self.overrides, *size.overrides(self.clustering, self.sweeps(size)), *more]
 
-    def path(self, folder: Path) -> Path:
-        """Return the file of the result."""
-        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
+    def depends(self, size: Size) -> Any:
+        """Return the spec, and what is changed there."""
+        return [(CONFIGS / self.spec).read_text(), self.settings(size), self.released]
 
-    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
-        """Return its result where it was computed with these settings, else None."""
-        return finished(self, size, folder)
-
-    def run(self, size: Size, folder: Path) -> dict[str, Any]:
-        """Compute its result; see `run_cell`."""
-        return run_cell(self, size, folder)
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Privatize, fit and summarize."""
+        return _computed(self, size, folder)
 
 
 def tag(value: float) -> str:
@@ -127,33 +116,9 @@ def tag(value: float) -> str:
     return f"{value:g}"
 
 
-def _key(cell: Cell, size: Size) -> str:
-    """Digest of everything that the result depends on: the spec, its overrides and the version."""
-    text = json.dumps([(CONFIGS / cell.spec).read_text(), cell.settings(size), cell.released])
-    return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-def finished(cell: Cell, size: Size, folder: Path) -> dict[str, Any] | None:
-    """Return the result of a cell that was computed with these settings, else None."""
-    try:
-        found = json.loads(cell.path(folder).read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    return dict(found) if found.get("key") == _key(cell, size) else None
-
-
-def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
-    """Privatize, fit and summarize one cell; write its result to `folder` and return it.
-
-    Raises
-    ------
-    DpmixError
-        As the three verbs of dpmix.
-    """
+def _computed(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
     spec, settings = CONFIGS / cell.spec, cell.settings(size)
     checked = load_spec(spec, settings)
-    target = cell.path(folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
     said = io.StringIO()
     with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work, contextlib.redirect_stderr(said):
         release = None
@@ -166,10 +131,7 @@ def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         summary = dpmix.summarize(chains)
     contents = summary.to_json()
     clustering, clusters = contents["clustering"], contents["parameters"]["n_clusters"]
-    result = {
-        "key": _key(cell, size),
-        "name": cell.name,
-        "spec": f"configs/p1/{cell.spec}",
+    return {
         "overrides": settings,
         "simulated": True,
         "private": False,
@@ -191,23 +153,3 @@ def run_cell(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         else {"vi": clustering["ari"], "mean": clustering["ari_posterior_mean"]},
         "released": summary.released.ravel().tolist() if cell.released else None,
     }
-    write(target, json.dumps(rounded(result)))
-    return result
-
-
-def rounded(value: Any) -> Any:
-    """Round numbers to seven digits, at any depth."""
-    if isinstance(value, dict):
-        return {key: rounded(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(part) for part in value]
-    if isinstance(value, float):
-        return float(f"{value:.7g}") if np.isfinite(value) else None
-    return value
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file so that it is whole or not there."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    os.replace(draft, path)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,7 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.records import Records, load_records
 from reproduction.cells import CONFIGS as P1
-from reproduction.cells import rounded, write
+from reproduction.kept import SpecCell
 
 __all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "measures"]
 
@@ -59,7 +57,7 @@ FULL = Size(sizes=tuple(500 * 2**k for k in range(10)), distances=1000, runs=200
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(SpecCell):
     """Repeated releases.
 
     Parameters
@@ -80,6 +78,7 @@ class Cell:
         Whether the records of the first release are kept.
     """
 
+    configs: ClassVar[Path] = CONFIGS
     name: str
     spec: str
     overrides: tuple[str, ...]
@@ -87,47 +86,11 @@ class Cell:
     runs: int
     keep: bool = False
 
-    def path(self, folder: Path) -> Path:
-        """Return the file of the result."""
-        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
-
-    def key(self) -> str:
-        """Digest of everything that the result depends on: the spec, its overrides and the version."""
-        text = json.dumps([(CONFIGS / self.spec).read_text(), asdict(self)])
-        return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
-        """Return the result that was computed with these settings, else None."""
-        try:
-            found = json.loads(self.path(folder).read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return dict(found) if found.get("key") == self.key() else None
-
-    def run(self, size: Size, folder: Path) -> dict[str, Any]:
-        """Run everything; write the result to `folder` and return it.
-
-        Raises
-        ------
-        DpmixError
-            As the verbs of dpmix.
-        """
-        start = time.perf_counter()
-        found = {"distances": _distances, "utility": _utility, "downstream": _downstream}[self.job](
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Do the job."""
+        return {"distances": _distances, "utility": _utility, "downstream": _downstream}[self.job](
             self, folder
         )
-        result = {
-            "key": self.key(),
-            "name": self.name,
-            "spec": f"configs/p2/{self.spec}",
-            "overrides": self.overrides,
-            **found,
-            "elapsed": time.perf_counter() - start,
-        }
-        target = self.path(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, json.dumps(rounded(result)))
-        return result
 
 
 def measures(values: Floats) -> dict[str, float]:

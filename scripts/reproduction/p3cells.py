@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.mechanisms.posterior import PosteriorRelease
 from dpmix.mechanisms.posterior.draws import sampler
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.spec import load_spec
 from reproduction.cells import CONFIGS as P1
-from reproduction.cells import rounded, write
+from reproduction.kept import SpecCell
 from reproduction.p3exact import by_scale, distances, expected, expected_of_law
 
 __all__ = [
@@ -81,7 +79,7 @@ FULL = Size(runs=10_000, dense=True, largest=1_000_000)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(SpecCell):
     """Repeated releases of one posterior by one method, or where two methods cross.
 
     Parameters
@@ -100,6 +98,7 @@ class Cell:
         Number of releases.
     """
 
+    configs: ClassVar[Path] = CONFIGS
     name: str
     spec: str
     overrides: tuple[str, ...]
@@ -107,48 +106,11 @@ class Cell:
     counts: tuple[int, ...]
     runs: int
 
-    def path(self, folder: Path) -> Path:
-        """Return the file of the result."""
-        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
+    def head(self) -> dict[str, Any]:
+        """Return its spec, and the counts."""
+        return super().head() | {"counts": self.counts}
 
-    def key(self) -> str:
-        """Digest of everything that the result depends on: the spec, its overrides and the version."""
-        text = json.dumps([(CONFIGS / self.spec).read_text(), asdict(self)])
-        return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
-        """Return the result that was computed with these settings, else None."""
-        try:
-            found = json.loads(self.path(folder).read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return dict(found) if found.get("key") == self.key() else None
-
-    def run(self, size: Size, folder: Path) -> dict[str, Any]:
-        """Run everything; write the result to `folder` and return it.
-
-        Raises
-        ------
-        DpmixError
-            As `dpmix.calibrate`.
-        """
-        start = time.perf_counter()
-        found = self.compute()
-        result = {
-            "key": self.key(),
-            "name": self.name,
-            "spec": f"configs/p3/{self.spec}",
-            "overrides": self.overrides,
-            "counts": self.counts,
-            **found,
-            "elapsed": time.perf_counter() - start,
-        }
-        target = self.path(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, json.dumps(rounded(result)))
-        return result
-
-    def compute(self) -> dict[str, Any]:
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
         """Return the errors of simulated releases, and their expectation where all outputs can be summed."""
         before = time.process_time()
         made = mechanism_of(load_spec(CONFIGS / self.spec, list(self.overrides)))
@@ -190,7 +152,7 @@ class Crossing(Cell):
     grid: tuple[int, ...] = ()
     shares: tuple[float, ...] = ()
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
         """Return the errors of both methods on the grid, and the first number at which the first wins."""
 
         def errors(n: int) -> list[float]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
-import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,7 @@ from dpmix.spec import load_spec
 from dpmix.spec.run import RunSpec
 from dpmix.summary.shares import Ellipsoid
 from reproduction.cells import CONFIGS as P1
-from reproduction.cells import rounded, write
+from reproduction.kept import SpecCell
 
 __all__ = [
     "CONFIGS",
@@ -105,7 +103,7 @@ FULL = Size(runs=50, releases=100, sweeps=20_000, draws=1000, large=5)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(SpecCell):
     """Some methods, given repeated releases of data of one kind.
 
     Parameters
@@ -124,6 +122,7 @@ class Cell:
         As `Size` has them.
     """
 
+    configs: ClassVar[Path] = CONFIGS
     name: str
     spec: str
     overrides: tuple[str, ...]
@@ -132,48 +131,14 @@ class Cell:
     sweeps: int
     draws: int
 
-    def path(self, folder: Path) -> Path:
-        """Return the file of the result."""
-        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
-
-    def key(self) -> str:
-        """Digest of everything that the result depends on: the spec, its overrides and the version."""
-        text = json.dumps([(CONFIGS / self.spec).read_text(), asdict(self)])
-        return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
-        """Return the result that was computed with these settings, else None."""
-        try:
-            found = json.loads(self.path(folder).read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return dict(found) if found.get("key") == self.key() else None
-
-    def run(self, size: Size, folder: Path) -> dict[str, Any]:
-        """Run everything; write the result to `folder` and return it.
-
-        Raises
-        ------
-        DpmixError
-            As the verbs of dpmix.
-        """
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Give every method the same releases, and keep what came out."""
         rows = []
         with contextlib.redirect_stderr(io.StringIO()):  # which threshold was chosen
             for run in range(self.runs):
                 releases: dict[bool, Release] = {}
                 rows.append({method: self._row(method, run, releases) for method in self.methods})
-        result = {
-            "key": self.key(),
-            "name": self.name,
-            "spec": f"configs/{self.spec}",
-            "overrides": self.overrides,
-            "simulated": load_data(self._spec("", 0)).simulated,
-            "rows": rows,
-        }
-        target = self.path(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, json.dumps(rounded(result)))
-        return result
+        return {"simulated": load_data(self._spec("", 0)).simulated, "rows": rows}
 
     def _settings(self, prior: str, run: int) -> list[str]:
         """Return what is changed of the spec for a prior and a run."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
-import json
 import tempfile
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import h5py
 import numpy as np
@@ -22,7 +19,7 @@ from dpmix.data import load_data
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from reproduction.cells import CONFIGS as P1
-from reproduction.cells import rounded, write
+from reproduction.kept import SpecCell
 
 __all__ = ["CONFIGS", "EPSILONS", "FULL", "LEVEL", "QUICK", "Cell", "Results", "Size"]
 
@@ -62,7 +59,7 @@ FULL = Size(releases=100, replicates=100, real=5, sweeps=10_000)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(SpecCell):
     """Repeated releases, and a chain given each.
 
     Parameters
@@ -84,6 +81,7 @@ class Cell:
         Parameters of which means and intervals are kept.
     """
 
+    configs: ClassVar[Path] = CONFIGS
     name: str
     spec: str
     overrides: tuple[str, ...]
@@ -92,32 +90,8 @@ class Cell:
     sweeps: int
     keep: tuple[str, ...]
 
-    def path(self, folder: Path) -> Path:
-        """Return the file of the result."""
-        return folder / "cells" / f"{self.name.replace('/', '-')}.json"
-
-    def key(self) -> str:
-        """Digest of everything that the result depends on: the spec, its overrides and the version."""
-        text = json.dumps([(CONFIGS / self.spec).read_text(), asdict(self)])
-        return f"{dpmix.__version__} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    def finished(self, size: Size, folder: Path) -> dict[str, Any] | None:
-        """Return the result that was computed with these settings, else None."""
-        try:
-            found = json.loads(self.path(folder).read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return dict(found) if found.get("key") == self.key() else None
-
-    def run(self, size: Size, folder: Path) -> dict[str, Any]:
-        """Run everything; write the result to `folder` and return it.
-
-        Raises
-        ------
-        DpmixError
-            As the verbs of dpmix.
-        """
-        start = time.perf_counter()
+    def compute(self, size: Size, folder: Path) -> dict[str, Any]:
+        """Fit each release, and keep what is asked for."""
         rows, release = [], None
         quiet = contextlib.redirect_stderr(io.StringIO())  # how many values were clamped
         with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work, quiet:
@@ -126,19 +100,7 @@ class Cell:
                 rows.append(self._fitted(release, run, Path(work) / "chains.h5"))
         assert release is not None  # at least one run
         names = ("epsilon", "private", "simulated", "n", "mechanism")
-        result = {
-            "key": self.key(),
-            "name": self.name,
-            "spec": f"configs/{self.spec}",
-            "overrides": self.overrides,
-            "release": {name: getattr(release, name) for name in names},
-            "rows": rows,
-            "elapsed": time.perf_counter() - start,
-        }
-        target = self.path(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(target, json.dumps(rounded(result)))
-        return result
+        return {"release": {name: getattr(release, name) for name in names}, "rows": rows}
 
     def _release(self, run: int) -> Release:
         if self.job != "releases":
