@@ -17,7 +17,7 @@ import typer
 
 from dpmix.cli_ledger import app as ledger_app
 from dpmix.cli_sweep import sweep
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.exits import run
 
 app = typer.Typer(
@@ -226,10 +226,8 @@ def summarize(
         _emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
         return
     import dpmix
-    from dpmix.api.contrast import ContrastNotConverged
-    from dpmix.api.summarize import NotConverged
 
-    doubt: NotConverged | ContrastNotConverged | None = None
+    doubt: ConvergenceError | None = None
     options: dict[str, Any] = {
         "overrides": tuple(set_ or ()),
         "report": report,
@@ -243,10 +241,8 @@ def summarize(
             summary = dpmix.contrast(chains, output, **options)
         else:
             summary = dpmix.summarize(chains, output, **options)
-    except NotConverged as error:  # everything is computed and written all the same
-        doubt, summary = error, error.summary
-    except ContrastNotConverged as error:
-        doubt, summary = error, error.contrast
+    except ConvergenceError as error:  # everything is computed and written all the same
+        doubt, summary = error, error.result
     _emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
     for path in outputs:
         _say(f"wrote {path}", quiet)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class DpmixError(Exception):
     """An error that the user can act on: one short message naming the key, file or value at fault.
@@ -46,9 +49,21 @@ class SamplerError(DpmixError):
 
 
 class ConvergenceError(DpmixError):
-    """Chains that have not converged, where convergence was required."""
+    """Chains that have not converged, where convergence was required.
+
+    Attributes
+    ----------
+    result : Summary or Contrast
+        What has been computed, and written, all the same: a summary or a comparison.
+    """
 
     exit_code = 5
+
+    def __init__(self, failures: Sequence[str], result: Any) -> None:
+        more = len(failures) - 1
+        rest = f" (and {more} more {'warning' if more == 1 else 'warnings'})" if more else ""
+        super().__init__(f"{failures[0]}{rest}")
+        self.result = result
 
 
 class Interrupted(DpmixError):  # noqa: N818 - an interruption is no error of anybody

@@ -217,10 +217,8 @@ def test_summarize_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> No
 def test_a_summary_that_did_not_converge_is_printed_and_exits_5(
     spec: Path, capsys: Any, calls: Calls
 ) -> None:
-    from dpmix.api.summarize import NotConverged
-
     summary: Any = SimpleNamespace(failures=["R-hat is 2"], to_json=lambda: {"a": 1}, to_text=lambda: "text")
-    calls.error = NotConverged(summary)
+    calls.error = errors.ConvergenceError(summary.failures, summary)
     arguments = ("summarize", spec.parent / "c.h5", "--json", "--require-convergence")
     code, out, err = outcome(capsys, *arguments)
     assert (code, json.loads(out), err) == (5, {"a": 1}, "dpmix: error: R-hat is 2\n")
@@ -286,7 +284,7 @@ def test_missing_inputs_exit_3(spec: Path, capsys: Any, calls: Calls) -> None:
         (errors.DataError("a"), 3, "dpmix: error: a\n"),
         (errors.PrivacyError("a"), 4, "dpmix: error: a\n"),
         (errors.SamplerError("a"), 5, "dpmix: error: a\n"),
-        (errors.ConvergenceError("a"), 5, "dpmix: error: a\n"),
+        (errors.ConvergenceError(["a"], None), 5, "dpmix: error: a\n"),
         (errors.Interrupted("state saved"), 130, "dpmix: state saved\n"),
         (KeyboardInterrupt(), 130, "dpmix: interrupted\n"),
         (OSError(28, "No space left on device", "x.h5"), 3, "dpmix: error: x.h5: No space left on device\n"),

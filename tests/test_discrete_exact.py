@@ -8,12 +8,7 @@ The joint-distribution test takes independent restarts, about 320 exact p-values
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +22,7 @@ from dpmix.models.noisy_counts import refresh, start_noisy, tally
 from tests.checks import LEVEL, SECONDARY, params
 from tests.oracles import cell_counts as oracle
 from tests.oracles.mc import discrepancies
+from tests.parametric import interpreted
 
 Array = NDArray[np.float64]
 SAMPLERS = ("records", "counts", "slices")  # slices: none of the pairs drawn exactly
@@ -314,19 +310,7 @@ def short_run(name: str, kind: str) -> list[list[float]]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    code = (
-        "import json; from tests.test_discrete_exact import INTERPRETED, short_run; "
-        "print(json.dumps([short_run(*case) for case in INTERPRETED]))"
-    )
-    here = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=here,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for case, found in zip(INTERPRETED, json.loads(done.stdout), strict=True):
+    draws = interpreted("test_discrete_exact", "[short_run(*case) for case in INTERPRETED]")
+    for case, found in zip(INTERPRETED, draws, strict=True):
         for row, wanted in zip(found, short_run(*case), strict=True):
             np.testing.assert_allclose(row, wanted, rtol=1e-7, err_msg=str(case))

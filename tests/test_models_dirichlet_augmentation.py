@@ -5,13 +5,8 @@ Means are compared within 4.5 standard errors of batch means, about 150 of them.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +21,7 @@ from dpmix.models.dirichlet.priors import AlphaPrior, elicited, gamma_prior
 from dpmix.models.dirichlet.replicated import Replicated
 from dpmix.models.dirichlet.start import matched, start_alpha
 from dpmix.release import Release
+from tests.parametric import interpreted, same_in_chunks
 
 from .compositions import log_moments_release, stated_release
 from .oracles.compositions import Sums, functions, two_parts
@@ -291,18 +287,7 @@ MODELS: dict[str, Callable[[Release], ParametricModel]] = {
 @pytest.mark.parametrize("name", MODELS)
 def test_draws_do_not_depend_on_chunks_or_on_being_restored(name: str) -> None:
     model = MODELS[name](log_moments_release([3.0, 0.6, 2.0], [30, 21], 0.05, 3.0, seed=5))
-    whole = model.make_chain(np.random.default_rng(3)).run(40, thin=3, skip=31)
-    chain = model.make_chain(np.random.default_rng(3))
-    chain.keep(thin=3, skip=31)
-    parts = []
-    while chain.sweeps < 151:
-        chain.proceed(min(chain.sweeps + 7, 151))
-        parts.append(chain.take())
-        snapshot = chain.snapshot()
-        chain = model.make_chain(np.random.default_rng(9))
-        chain.restore(snapshot)
-    for variable, values in whole.items():
-        np.testing.assert_array_equal(np.concatenate([part[variable][1] for part in parts]), values)
+    whole = same_in_chunks(model, 40, 3, 31)
     np.testing.assert_allclose(whole["mean"], whole["alpha"] / whole["alpha"].sum(axis=1, keepdims=True))
 
 
@@ -347,18 +332,6 @@ def short_run(name: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    code = (
-        "import json; from tests.test_models_dirichlet_augmentation import MODELS, short_run; "
-        "print(json.dumps([short_run(name) for name in MODELS]))"
-    )
-    here = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=here,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name, found in zip(MODELS, json.loads(done.stdout), strict=True):
+    draws = interpreted("test_models_dirichlet_augmentation", "[short_run(name) for name in MODELS]")
+    for name, found in zip(MODELS, draws, strict=True):
         np.testing.assert_allclose(found, short_run(name), rtol=1e-7, err_msg=name)

@@ -22,6 +22,7 @@ from dpmix.release import Release
 from dpmix.spec import load_spec
 from tests.oracles import databases
 from tests.oracles.mc import discrepancies
+from tests.parametric import interpreted, same_in_chunks
 
 LIMIT, LEVEL = 4.5, 1e-5
 SAMPLERS: dict[str, int | None] = {"counts": None, "records": 0, "soma": 2}
@@ -237,18 +238,7 @@ def test_every_offer_is_accepted_with_probability_above_the_bound() -> None:
 def test_draws_do_not_depend_on_chunks_or_on_being_restored() -> None:
     for offers in SAMPLERS.values():
         model = NaiveBayes(TINY["uneven"][0], 1.0, offers)
-        whole = model.make_chain(np.random.default_rng(3)).run(60, thin=2)
-        chain = model.make_chain(np.random.default_rng(3))
-        chain.keep(thin=2, skip=0)
-        parts = []
-        while chain.sweeps < 120:
-            chain.proceed(min(chain.sweeps + 7, 120))
-            parts.append(chain.take())
-            snapshot = chain.snapshot()
-            chain = model.make_chain(np.random.default_rng(9))
-            chain.restore(snapshot)
-        for name, values in whole.items():
-            np.testing.assert_array_equal(np.concatenate([part[name][1] for part in parts]), values)
+        same_in_chunks(model, 60, 2)
 
 
 def test_coordinates_are_the_categories() -> None:
@@ -281,3 +271,9 @@ def short_run(sampler: str) -> list[float]:
     chain = NaiveBayes(TINY["uneven"][0], 1.0, SAMPLERS[sampler]).make_chain(np.random.default_rng(3))
     draws = chain.run(3, skip=12)
     return np.concatenate([draws["p"].ravel(), draws["p_feature_2"].ravel()]).tolist()
+
+
+def test_the_interpreter_draws_what_compiled_code_draws() -> None:
+    draws = interpreted("test_models_naive_bayes", "[short_run(s) for s in SAMPLERS]")
+    for sampler, found in zip(SAMPLERS, draws, strict=True):
+        np.testing.assert_allclose(found, short_run(sampler), rtol=1e-9, err_msg=sampler)

@@ -8,11 +8,6 @@ joint law are compared with 1e-5, about 100 of them.
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +20,10 @@ from dpmix.models.linear_regression import LinearRegression, RegressionChain, bu
 from dpmix.models.moments import fill
 from dpmix.release import Release
 from dpmix.spec import load_spec
-from tests import test_models_naive_bayes as naive_bayes
 from tests.oracles import databases
 from tests.oracles.databases import Line
 from tests.oracles.mc import batch_means
+from tests.parametric import interpreted, same_in_chunks
 
 LIMIT, LEVEL = 4.5, 1e-5
 SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, joint": (True, 2)}
@@ -183,18 +178,7 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
 
 def test_draws_do_not_depend_on_chunks_or_on_being_restored() -> None:
     model = make(FREE, np.arange(9.0), 6, True, 0, predict=[[0.0, 0.0], [1.0, -1.0]])
-    whole = model.make_chain(np.random.default_rng(3)).run(60, thin=2, skip=31)
-    chain = model.make_chain(np.random.default_rng(3))
-    chain.keep(thin=2, skip=31)
-    parts = []
-    while chain.sweeps < 151:
-        chain.proceed(min(chain.sweeps + 7, 151))
-        parts.append(chain.take())
-        snapshot = chain.snapshot()
-        chain = model.make_chain(np.random.default_rng(9))
-        chain.restore(snapshot)
-    for name, values in whole.items():
-        np.testing.assert_array_equal(np.concatenate([part[name][1] for part in parts]), values)
+    whole = same_in_chunks(model, 60, 2, 31)
     mean = whole["beta"][:, 0] + whole["beta"][:, 1] - whole["beta"][:, 2]
     np.testing.assert_allclose(whole["prediction"][:, 1], mean)
     spread = (whole["predictive"] - whole["prediction"]) / np.sqrt(whole["sigma2"])[:, None]
@@ -246,22 +230,6 @@ def short_run(sampler: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    code = (
-        "import json; from tests.test_models_regression import SAMPLERS, short_run; "
-        "from tests.test_models_naive_bayes import short_run as counts, SAMPLERS as others; "
-        "print(json.dumps([[short_run(s) for s in SAMPLERS], [counts(s) for s in others]]))"
-    )
-    here = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=here,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines, tables = json.loads(done.stdout)
+    lines = interpreted("test_models_regression", "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, lines, strict=True):
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-7, err_msg=sampler)
-    for sampler, found in zip(naive_bayes.SAMPLERS, tables, strict=True):
-        np.testing.assert_allclose(found, naive_bayes.short_run(sampler), rtol=1e-9, err_msg=sampler)

@@ -147,10 +147,10 @@ def test_required_convergence_fails_after_writing(tmp_path):
     with pytest.raises(ConvergenceError, match="R-hat is above") as caught:
         dpmix.summarize(path, tmp_path / "s.h5", report=tmp_path / "r.html", require_convergence=True)
     assert caught.value.exit_code == 5
-    assert caught.value.summary.failures
+    assert caught.value.result.failures
     assert (tmp_path / "r.html").stat().st_size > 10_000
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
-        assert tree["warnings"]["text"].values.tolist() == caught.value.summary.warnings
+        assert tree["warnings"]["text"].values.tolist() == caught.value.result.warnings
 
 
 def test_remarks_about_the_release_are_no_failure_to_converge(tmp_path):

@@ -20,22 +20,6 @@ from dpmix.summary.parametric import summarize_parametric
 PathLike = str | os.PathLike[str]
 
 
-class ContrastNotConverged(ConvergenceError):  # noqa: N818 - the base class says Error
-    """Convergence was required and is in doubt; everything has been computed and written all the same.
-
-    Attributes
-    ----------
-    contrast : Contrast
-        The finished comparison.
-    """
-
-    def __init__(self, contrast: Contrast) -> None:
-        more = len(contrast.failures) - 1
-        rest = f" (and {more} more {'warning' if more == 1 else 'warnings'})" if more else ""
-        super().__init__(f"{contrast.failures[0]}{rest}")
-        self.contrast = contrast
-
-
 def contrast(
     chain_paths: Sequence[PathLike],
     output: PathLike | None = None,
@@ -80,8 +64,8 @@ def contrast(
         With another number of files than two, a margin out of range, or when an output exists.
     DataError
         When the two do not compare, or a file is no chains file.
-    ContrastNotConverged
-        A ConvergenceError, after all outputs are written, when `require_convergence` is given.
+    ConvergenceError
+        After all outputs are written, when `require_convergence` is given.
     """
     files = [os.fspath(path) for path in chain_paths]
     if len(files) != 2:
@@ -125,7 +109,7 @@ def contrast(
 
         write_bytes(Path(report), render(found).encode("utf-8"), force=force)
     if require_convergence and found.failures:
-        raise ContrastNotConverged(found)
+        raise ConvergenceError(found.failures, found)
     return found
 
 

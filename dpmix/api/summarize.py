@@ -30,22 +30,6 @@ from dpmix.summary.result import Summary
 PathLike = str | os.PathLike[str]
 
 
-class NotConverged(ConvergenceError):  # noqa: N818 - the base class says Error
-    """Convergence was required and is in doubt; everything has been computed and written all the same.
-
-    Attributes
-    ----------
-    summary : Summary
-        The finished summary.
-    """
-
-    def __init__(self, summary: Summary) -> None:
-        more = len(summary.failures) - 1
-        rest = f" (and {more} more {'warning' if more == 1 else 'warnings'})" if more else ""
-        super().__init__(f"{summary.failures[0]}{rest}")
-        self.summary = summary
-
-
 def summarize(
     chain_paths: PathLike | Sequence[PathLike],
     output: PathLike | None = None,
@@ -89,8 +73,8 @@ def summarize(
         When an override is malformed.
     DataError
         When a file is no finished chains file, or files do not belong together.
-    NotConverged
-        A ConvergenceError, after all outputs are written, when `require_convergence` is given and R-hat, an
+    ConvergenceError
+        After all outputs are written, when `require_convergence` is given and R-hat, an
         effective sample size, the number of chains or the acceptance gives reason to doubt.
     """
     for override in overrides:
@@ -138,7 +122,7 @@ def summarize(
 
         write_bytes(Path(report), render(summary).encode("utf-8"), force=force)
     if require_convergence and summary.failures:
-        raise NotConverged(summary)
+        raise ConvergenceError(summary.failures, summary)
     return summary
 
 

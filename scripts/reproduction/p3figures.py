@@ -192,6 +192,19 @@ def _lines(
     panel.set_xlabel("records n")
 
 
+def _by_size(axes: Any, results: Results, of: str, size: Size, methods: Sequence[str]) -> None:
+    """Draw errors against n: small sizes, large ones, and all of them."""
+    small, large, wide = axes
+    for panel, low, high in ((small, 300, 800), (large, 14_000, 20_000), (wide, 0, 10**9)):
+        _lines(panel, results, of, size, low, high, methods)
+        panel.set_title(f"n from {low:,} to {high:,}")
+    small.set_ylabel("mean Hellinger error")
+    large.set_xticks(_LARGE)
+    small.set_ylim(bottom=0.0)
+    large.set_ylim(bottom=0.0)
+    _wide(wide)
+
+
 def _wide(panel: Axes) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
@@ -204,17 +217,8 @@ def figure1(results: Results, size: Size, folder: Path) -> None:
         f"Figure 1: beta(1, 1), 10% successes, ε = 0.8, δ = 1e-8; {size.runs} runs (points), exact (lines)"
     )
     with draw.panels(folder / "fig1.png", 1, 3, title, (3.1, 2.9)) as (figure, axes):
-        small, large, wide = axes[0]
-        for panel, low, high in ((small, 300, 800), (large, 14_000, 20_000), (wide, 0, 10**9)):
-            _lines(panel, results, "two", size, low, high, OF_TWO)
-        small.set_ylabel("mean Hellinger error")
-        small.set_title("n from 300 to 800")
-        large.set_title("n from 14,000 to 20,000")
-        large.set_xticks(_LARGE)
-        small.set_ylim(bottom=0.0)
-        large.set_ylim(bottom=0.0)
-        _wide(wide)
-        draw.legend(figure, wide, 3)
+        _by_size(axes[0], results, "two", size, OF_TWO)
+        draw.legend(figure, axes[0, -1], 3)
     names = [name("two", n, method) for n in points("two", size) for method in methods_at("two", n)]
     draw.save_table(folder / "fig1.csv", table(results, names))
     rows = []
@@ -229,17 +233,8 @@ def figure2(results: Results, size: Size, folder: Path) -> None:
     """Errors of the Dirichlet posterior of three categories against n."""
     title = f"Figure 2: Dirichlet(1, 1, 1), shares 20%, 30%, 50%, ε = 0.8, δ = 1e-8; {size.runs} runs"
     with draw.panels(folder / "fig2.png", 1, 3, title, (3.1, 2.9)) as (figure, axes):
-        small, large, wide = axes[0]
-        for panel, low, high in ((small, 300, 800), (large, 14_000, 20_000), (wide, 0, 10**9)):
-            _lines(panel, results, "three", size, low, high, OF_THREE)
-        small.set_ylabel("mean Hellinger error")
-        small.set_title("n from 300 to 800")
-        large.set_title("n from 14,000 to 20,000")
-        large.set_xticks(_LARGE)
-        small.set_ylim(bottom=0.0)
-        large.set_ylim(bottom=0.0)
-        _wide(wide)
-        draw.legend(figure, wide, 3)
+        _by_size(axes[0], results, "three", size, OF_THREE)
+        draw.legend(figure, axes[0, -1], 3)
     names = [name("three", n, method) for n in points("three", size) for method in methods_at("three", n)]
     draw.save_table(folder / "fig2.csv", table(results, names))
 
