@@ -19,6 +19,7 @@ class Size:
 
     replicates: int
     seed: int
+    commit: str = "unknown"  # noted with each result, which does not depend on it
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,4 @@ class Cell(KeptCell):
 
     def compute(self, size: Size, folder: Path) -> dict[str, Any]:
         """Calibrate."""
-        return calibrate(self.case, size.replicates, size.seed)
+        return {"commit": size.commit, **calibrate(self.case, size.replicates, size.seed)}

@@ -86,17 +86,47 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     Path(os.environ[_TARGET]).write_text(json.dumps(_notes.found), encoding="utf-8")
 
 
-def run_exact(patterns: Sequence[str], target: Path, *, matrix: bool) -> dict[str, dict[str, Any]]:
-    """Run the tests of files in a process of their own; return what each compared, and how it ended."""
+def run_exact(patterns: Sequence[str], target: Path, commit: str, *, matrix: bool) -> dict[str, Any]:
+    """Run the tests of files in a process of their own, one after the other.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Of files, relative to the repository.
+    target : Path
+        File of the results, which are taken from there if they are of the same files and markers.
+    commit : str
+        To note with them.
+    matrix : bool
+        Whether the tests are those marked ``matrix``, or all others.
+
+    Returns
+    -------
+    dict
+        ``commit`` that they are of, and ``tests``: by name, what each compared, and how it ended.
+    """
     files = sorted(str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern))
-    marker = "matrix or not matrix" if matrix else "not matrix"
+    about = {"files": files, "matrix": matrix}
+    try:
+        held: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        held = {}
+    if held and {key: held.get(key) for key in about} == about:
+        return held
+    marker = "matrix" if matrix else "not matrix"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "scripts.verification.exact"]
-    subprocess.run(
+    notes = target.with_name(f"{target.name}.notes")
+    notes.unlink(missing_ok=True)
+    done = subprocess.run(
         [*command, "-m", marker, *files],
         cwd=ROOT,
-        env={**os.environ, _TARGET: str(target.resolve())},
+        env={**os.environ, _TARGET: str(notes.resolve())},
         stdout=sys.stderr,
         check=False,
     )
-    found: dict[str, dict[str, Any]] = json.loads(target.read_text(encoding="utf-8"))
+    if done.returncode not in (0, 1) or not notes.exists():
+        raise SystemExit(f"verify: pytest ended with {done.returncode}, so that nothing was compared")
+    found = {**about, "commit": commit, "tests": json.loads(notes.read_text(encoding="utf-8"))}
+    target.write_text(json.dumps(found), encoding="utf-8")
+    notes.unlink()
     return found

@@ -30,8 +30,24 @@ def write(
     results: Mapping[str, Mapping[str, Any]],
     exact: Mapping[str, Mapping[str, Any]],
     facts: Mapping[str, str],
+    broken: Mapping[str, str] | None = None,
 ) -> bool:
-    """Write the page; return whether everything is as it should be."""
+    """Write the page; return whether everything is as it should be.
+
+    Parameters
+    ----------
+    path : Path
+    cases : sequence of Case
+        In the order of the table.
+    results : mapping
+        Of each case, ``ranks``.
+    exact : mapping
+        Of each test, how it ended and what it compared.
+    facts : mapping
+        What is said of the run.
+    broken : mapping, optional
+        Cases that ended with an error, and what it said.
+    """
     least, many, outside = smallest(results)
     uniform = least > LEVEL / many
     failed = [name for name, test in exact.items() if test.get("outcome") == "failed"]
@@ -67,9 +83,10 @@ def write(
             f"| {case.model} | {case.release} | {case.sampler} | {len(found)} | {beyond} | "
             f"{found[worst]:.2g} ({worst}) |"
         )
+    lines += [f"\n{name} ended with an error: {said}" for name, said in (broken or {}).items()]
     lines += ["", "## Exact posteriors and joint laws", "", *_exact(exact), ""]
     path.write_text("\n".join(lines), encoding="utf-8")
-    return uniform and not failed
+    return uniform and not failed and not broken
 
 
 def _exact(exact: Mapping[str, Mapping[str, Any]]) -> list[str]:
