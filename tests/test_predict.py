@@ -319,6 +319,19 @@ def test_codes_that_stand_for_nothing_are_refused(tmp_path):
         predict(path)
 
 
+def test_fits_whose_draws_hold_no_records_say_which_do(tmp_path):
+    path = _parametric(tmp_path, np.zeros((1, 40, 1)), [{"name": "x", "domain": [0.0, 1.0]}])
+    with h5py.File(path, "r+") as root:
+        del root["posterior/predictive"]
+        root.attrs["model"] = "naive_bayes"
+    with pytest.raises(DataError) as caught:
+        predict(path)
+    assert str(caught.value) == (
+        "the chains are of model naive_bayes, whose draws hold no records; fits of mixture, discrete, "
+        "multinomial and dirichlet can be drawn records from"
+    )
+
+
 def test_nonsense_is_refused_before_any_work(tmp_path):
     path, _ = _normals(tmp_path)
     for records in (0, -3, 2.5, True):

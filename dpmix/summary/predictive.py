@@ -103,7 +103,11 @@ def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple
     """
     held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
     if not held:
-        raise DataError("the chains hold no records of the posterior predictive: their model draws none")
+        kind = chains.attrs.get("model", "of their own")
+        raise DataError(
+            f"the chains are of model {kind}, whose draws hold no records; fits of mixture, discrete, "
+            "multinomial and dirichlet can be drawn records from"
+        )
     known = {name: place for place, name in enumerate(chains.columns)}
     held.sort(key=lambda parameter: known.get(parameter.column, -1))
     flat = np.stack([chains.read(parameter).ravel() for parameter in held], axis=1)
