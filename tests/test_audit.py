@@ -120,7 +120,7 @@ def test_a_right_mechanism_passes(name: str) -> None:
     trial = try_out(subject, 2000, claim.delta, LEVEL)
     assert trial.bound <= claim.epsilon
     if name == "laplace":  # and the audit is not blind
-        assert trial.bound > 0.4
+        assert trial.bound > 0.2  # 0.55 +- 0.055
     assert repeats_after_fork(subject) is False
 
 
@@ -136,6 +136,7 @@ def test_a_right_synthesizer_passes(name: str) -> None:
     claim = generator.guarantee
     trial = try_out(subject_of_generator(generator), 1000, claim.delta or 0.0, LEVEL)
     assert claim.epsilon is not None and trial.bound <= claim.epsilon
+    assert repeats_after_fork(subject_of_generator(generator)) is False
 
 
 def test_noise_of_half_the_scale_is_found() -> None:
@@ -162,6 +163,17 @@ def test_noise_used_again_after_a_fork_is_found() -> None:
     rng = np.random.default_rng()  # of this process, and so of all that it forks
     faulty = broken(subject, lambda x, runs: x + rng.laplace(0.0, mechanism.scale[0], (runs, 1)))
     assert repeats_after_fork(faulty) is True
+
+
+def test_releases_of_few_values_are_not_taken_for_repeated() -> None:
+    # independent sequences of 16 of these agree in one of 13 audits
+    subject, _ = mechanism_subject("binomial")
+    rare = broken(subject, lambda x, runs: (np.random.default_rng().random((runs, 1)) < 0.08).astype(float))
+    assert [repeats_after_fork(rare) for _ in range(3)] == [False] * 3
+    seeded = np.random.default_rng(4)
+    assert repeats_after_fork(broken(rare, lambda x, runs: seeded.random((runs, 1)) < 0.08)) is True
+    still = broken(subject, lambda x, runs: np.zeros((runs, 1)))
+    assert repeats_after_fork(still) is None
 
 
 def test_the_grid_of_naive_laplace_noise_is_found() -> None:
@@ -201,11 +213,12 @@ def test_a_synthesizer_that_copies_too_much_is_found() -> None:
 def test_from_spec_to_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump({"data": NUMBER, "mechanism": {"kind": "laplace", "epsilon": 1.0}}))
-    assert run(app, ["audit", str(path), "--runs", "1000", "--json"]) == 0  # the data need not be there
+    often = ["audit", str(path), "--runs", "1000", "--confidence", str(LEVEL)]
+    assert run(app, [*often, "--json"]) == 0  # the data need not be there
     found = json.loads(capsys.readouterr().out)
     assert 0 < found["epsilon_lower_bound"] <= found["epsilon"] <= 1.0
     assert found["consistent"] and found["repeats_after_fork"] is False
-    assert run(app, ["audit", str(path), "--runs", "1000"]) == 0
+    assert run(app, often) == 0
     assert "nothing contradicts the claim" in capsys.readouterr().out
 
 
@@ -219,7 +232,7 @@ def test_from_spec_to_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ids=lambda section: section["kind"],
 )
 def test_a_mechanism_that_says_how_many_columns_it_has_needs_no_data(section: dict[str, Any]) -> None:
-    found = dpmix.audit({"mechanism": section}, runs=200, quiet=True)
+    found = dpmix.audit({"mechanism": section}, runs=200, confidence=LEVEL, quiet=True)
     assert found.to_json()["consistent"]
     assert dpmix.calibrate({"mechanism": section})["epsilon"] == pytest.approx(1.0)
 

@@ -20,7 +20,8 @@ __all__ = ["Trial", "repeats_after_fork", "try_out"]
 Floats = NDArray[np.float64]
 Progress = Callable[[int], None]
 
-_SEQUENCE = 16
+_SEQUENCES = (16, 64, 256, 1024)
+_CHANCE = 1e-9  # that two processes of independent noise release the same sequence
 _HINT = 0.9  # confidence of what is looked for, not stated
 _PATIENCE = 120.0  # seconds
 
@@ -116,16 +117,23 @@ def try_out(
 def repeats_after_fork(subject: Subject) -> bool | None:
     """Whether two processes forked from this one release the same sequence: noise that is used twice.
 
+    The sequence is long enough that independent ones hardly agree: releases of few values agree often.
+
     Returns
     -------
     bool or None
-        None where it cannot be told: releases are all alike in one process too, or none can be forked.
+        None where it cannot be told: releases hardly vary in one process either, or none can be forked.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         return None
     database = subject.pairs[0].one
-    here = subject.draw(database, _SEQUENCE)  # whatever is set up at first use is set up before the fork
-    if len(np.unique(here, axis=0)) == 1:
+    here = subject.draw(database, _SEQUENCES[0])  # what is set up at first use is set up before the fork
+    for length in _SEQUENCES:
+        if length > len(here):
+            here = np.concatenate([here, subject.draw(database, length - len(here))])
+        if _log_chance(here) <= np.log(_CHANCE):
+            break
+    else:
         return None
     context = multiprocessing.get_context("fork")
     found: list[Any] = []
@@ -133,7 +141,8 @@ def repeats_after_fork(subject: Subject) -> bool | None:
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads: these children draw, and end
         for _ in range(2):
             receiver, sender = context.Pipe(duplex=False)
-            child = context.Process(target=_draw_into, args=(sender, subject, database), daemon=True)
+            given = sender, subject, database, len(here)
+            child = context.Process(target=_draw_into, args=given, daemon=True)
             child.start()
             sender.close()
             try:
@@ -149,6 +158,18 @@ def repeats_after_fork(subject: Subject) -> bool | None:
     return bool(np.array_equal(found[0], found[1]))
 
 
-def _draw_into(sender: Any, subject: Subject, database: Floats) -> None:
-    sender.send(subject.draw(database, _SEQUENCE))
+def _log_chance(releases: Floats) -> float:
+    """Bound the log probability that as many independent releases are the same one by one.
+
+    Two agree with the sum of squared probabilities, which is at most p^2 + (1 - p) min(p, 1 - p) for the most
+    frequent one's, p; that is taken three standard errors, and three releases, above its share.
+    """
+    runs = len(releases)
+    most = float(np.unique(releases, axis=0, return_counts=True)[1].max())
+    p = min(1.0, (most + 3.0 * np.sqrt(most * (1.0 - most / runs)) + 3.0) / runs)
+    return runs * float(np.log(p * p + (1.0 - p) * min(p, 1.0 - p)))
+
+
+def _draw_into(sender: Any, subject: Subject, database: Floats, count: int) -> None:
+    sender.send(subject.draw(database, count))
     sender.close()
