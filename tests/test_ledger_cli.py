@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import opendp.mod
 import pytest
 
 import dpmix
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
+from tests.confidential import CASES, write_confidential
 from tests.specs import ROOT, message
 from tests.test_cli import outcome
 
@@ -163,3 +166,34 @@ def test_the_analyst_is_not_told_of_the_ledger() -> None:
     assert load_spec(SPEC, ["privacy.budget={epsilon: 2}"]).privacy.budget.delta == 0.0  # type: ignore[union-attr]
     assert load_spec({"privacy": {}}).privacy.dataset == "data"  # type: ignore[union-attr]
     assert "ledger" not in dpmix.calibrate(spec, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind", "columns", "own"), CASES, ids=[f"{i}-{c[1]}" for i, c in enumerate(CASES)]
+)
+def test_no_kind_draws_noise_beyond_the_budget(
+    verb: str,
+    kind: str,
+    columns: dict[str, Any],
+    own: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: Any,
+    capsys: Any,
+) -> None:
+    drawn: list[str] = []
+    bytes_of, add = os.urandom, opendp.mod.Measurement.__call__
+    monkeypatch.setattr(os, "urandom", lambda size: (drawn.append("bytes"), bytes_of(size))[1])
+    monkeypatch.setattr(
+        opendp.mod.Measurement, "__call__", lambda *given: (drawn.append("noise"), add(*given))[1]
+    )
+    section = {"privatize": "mechanism", "synthesize": "synthesis"}[verb]
+    spec, ledger, output = (tmp_path / name for name in ("spec.yaml", "l.json", "out.h5"))
+    data = {"path": str(write_confidential(tmp_path)), **columns}
+    privacy = {"ledger": str(ledger), "budget": {"epsilon": 1e-4, "delta": 1e-9}}
+    spec.write_text(json.dumps({"data": data, section: {"kind": kind, **own}, "privacy": privacy}))
+    assert outcome(capsys, verb, spec, "-o", tmp_path / "free.h5", "--set", "privacy=null")[0] == 0
+    assert drawn
+    drawn.clear()
+    code, _, err = outcome(capsys, verb, spec, "-o", output)
+    assert code == 4 and err.splitlines()[-1].endswith("exceeds it, and nothing was drawn or spent")
+    assert not drawn and not output.exists() and not ledger.exists()
