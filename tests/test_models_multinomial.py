@@ -312,6 +312,7 @@ def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
     dpmix.fit(spec, tmp_path / "r.h5", tmp_path / "again.h5", quiet=True)
     assert_same(tmp_path / "c.h5", tmp_path / "again.h5")
     summary = dpmix.summarize(tmp_path / "c.h5", tmp_path / "s.h5", report=tmp_path / "s.html")
+    assert "<b>count[c]</b> the confidential number of records" in (tmp_path / "s.html").read_text()
     assert list(summary.parameters) == [
         *(f"p[{name}]" for name in "abc"),
         *(f"count[{name}]" for name in "abc"),

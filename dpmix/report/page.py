@@ -233,6 +233,11 @@ def _meaning(summary: Summary) -> str:
             "<b>alpha</b> are the parameters of the Dirichlet distribution of a record, <b>E[x]</b> the "
             "expected shares, alpha over its sum. "
         )
+    if any(name.startswith("count[") for name in summary.parameters):
+        return (
+            "<b>p[c]</b> is the probability of a category, <b>count[c]</b> the confidential number of "
+            "records in it, which the release tells with noise. "
+        )
     if summary.distributions:
         return (
             "All are functionals of the random distribution of a record: its mean, standard deviation and "
