@@ -58,12 +58,21 @@ def explain(error: Exception) -> tuple[int, list[str]]:
     if hasattr(error, "format_message"):  # a usage error of the command line's parser
         return _usage(error)
     if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
-        return 3, [f"{name}{error.strerror or error}"]
+        name = error.filename or ("standard output" if _printing(error) else "")
+        return 3, [f"{name}: {error.strerror or error}" if name else f"{error.strerror or error}"]
     if isinstance(error, MemoryError):
         return 5, ["out of memory; a smaller run or fewer stored values would need less"]
     detail = " ".join(str(error).split())[:200]
     return 5, [f"internal error: {type(error).__name__}: {detail} (run with --debug for the traceback)"]
+
+
+def _printing(error: Exception) -> bool:
+    """Whether it was raised where results and help are printed."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    module = "" if where is None else str(where.tb_frame.f_globals.get("__name__"))
+    return module.startswith(("dpmix.cli", "typer.", "click.", "rich."))
 
 
 def _usage(error: Any) -> tuple[int, list[str]]:

@@ -327,6 +327,17 @@ def test_the_process_exits_with_the_code() -> None:
     assert (version.returncode, version.stdout, version.stderr) == (0, f"dpmix {dpmix.__version__}\n", "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_standard_output_that_is_full_is_said() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "dpmix", "schema"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        3,
+        "dpmix: error: standard output: No space left on device\n",
+    )
+
+
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
