@@ -73,10 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
         cases = [case for case in cases if case.name in results]
         if not options.only:
             files = QUICK if options.quick else FILES
-            exact = run_exact(files, folder / "exact.json", size.commit, matrix=False)
+            exact = run_exact(files, folder, size.commit, matrix=False)
         if not (options.only or options.quick or options.no_matrix):
-            more = run_exact(FILES, folder / "exact_matrix.json", size.commit, matrix=True)
-            exact = {**exact, "matrix": True, "tests": exact["tests"] | more["tests"]}
+            more = run_exact(FILES, folder, size.commit, matrix=True)
+            exact = {key: exact[key] | more[key] for key in exact}
     if not results:
         return 1
     for case in cases if options.only else []:
@@ -97,20 +97,24 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _facts(size: Size, results: Mapping[str, Mapping[str, Any]], exact: Mapping[str, Any]) -> dict[str, str]:
     """Say of what commit, how many and how long."""
-    commits = Counter(str(result["commit"]) for result in results.values())
-    of = {name: f"{name} ({many} cases)" for name, many in commits.most_common()}
     hours = sum(float(result["seconds"]) for result in results.values()) / 3600
-    return {
-        "commit": ", ".join(of.values() if len(of) > 1 else of),
+    facts = {
+        "commit": _counted([str(result["commit"]) for result in results.values()], "cases"),
         "cases": f"{len(results)} of {len(all_cases())}",
         "replicates of each": str(size.replicates),
         "seed": str(size.seed),
-        "hours of calibration on one core": f"{hours:.2g}",
-    } | ({"comparisons with exact posteriors at commit": _of(exact)} if exact else {})
+        "calibration took": f"{hours:.2g} hours of one core",
+    }
+    if exact:
+        files = exact["commit"]
+        left_out = "" if any(name.endswith(".matrix") for name in files) else ", but those marked matrix"
+        facts["tests of the suite"] = f"at commit {_counted(list(files.values()), 'files')}{left_out}"
+    return facts
 
 
-def _of(exact: Mapping[str, Any]) -> str:
-    return str(exact["commit"]) + ("" if exact["matrix"] else ", without the tests marked matrix")
+def _counted(commits: list[str], noun: str) -> str:
+    counts = Counter(commits).most_common()
+    return ", ".join(name if len(counts) == 1 else f"{name} ({many} {noun})" for name, many in counts)
 
 
 if __name__ == "__main__":

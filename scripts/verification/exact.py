@@ -86,15 +86,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     Path(os.environ[_TARGET]).write_text(json.dumps(_notes.found), encoding="utf-8")
 
 
-def run_exact(patterns: Sequence[str], target: Path, commit: str, *, matrix: bool) -> dict[str, Any]:
-    """Run the tests of files in a process of their own, one after the other.
+def run_exact(patterns: Sequence[str], folder: Path, commit: str, *, matrix: bool) -> dict[str, Any]:
+    """Run the tests of files, each file in a process of its own, one after the other.
 
     Parameters
     ----------
     patterns : sequence of str
         Of files, relative to the repository.
-    target : Path
-        File of the results, which are taken from there if they are of the same files and markers.
+    folder : Path
+        Of the results, a file each; those that are there are not computed again.
     commit : str
         To note with them.
     matrix : bool
@@ -103,30 +103,38 @@ def run_exact(patterns: Sequence[str], target: Path, commit: str, *, matrix: boo
     Returns
     -------
     dict
-        ``commit`` that they are of, and ``tests``: by name, what each compared, and how it ended.
+        ``commit``, of each file, and ``tests``: by name, what each compared, and how it ended.
     """
-    files = sorted(str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern))
-    about = {"files": files, "matrix": matrix}
-    try:
-        held: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        held = {}
-    if held and {key: held.get(key) for key in about} == about:
-        return held
+    commits: dict[str, str] = {}
+    tests: dict[str, Any] = {}
+    for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
+        target = folder / "exact" / f"{path.stem}{'.matrix' if matrix else ''}.json"
+        try:
+            found = json.loads(target.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            found = {"commit": commit, "tests": _run(path, target, matrix)}
+            target.write_text(json.dumps(found), encoding="utf-8")
+        commits[target.stem] = found["commit"]
+        tests |= found["tests"]
+    return {"commit": commits, "tests": tests}
+
+
+def _run(path: Path, target: Path, matrix: bool) -> dict[str, Any]:
+    """Run the tests of one file; return what they compared, nothing where none has the marker."""
     marker = "matrix" if matrix else "not matrix"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "scripts.verification.exact"]
-    notes = target.with_name(f"{target.name}.notes")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    notes = target.with_suffix(".notes")
     notes.unlink(missing_ok=True)
     done = subprocess.run(
-        [*command, "-m", marker, *files],
+        [*command, "-m", marker, str(path.relative_to(ROOT))],
         cwd=ROOT,
         env={**os.environ, _TARGET: str(notes.resolve())},
         stdout=sys.stderr,
         check=False,
     )
-    if done.returncode not in (0, 1) or not notes.exists():
-        raise SystemExit(f"verify: pytest ended with {done.returncode}, so that nothing was compared")
-    found = {**about, "commit": commit, "tests": json.loads(notes.read_text(encoding="utf-8"))}
-    target.write_text(json.dumps(found), encoding="utf-8")
+    if done.returncode not in (0, 1, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise SystemExit(f"verify: the tests of {path.name} ended with {done.returncode}")
+    found: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))
     notes.unlink()
     return found
