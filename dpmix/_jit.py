@@ -7,19 +7,31 @@ import functools
 import hashlib
 import inspect
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.caching import NullCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.errors import TypingError
 from numba.extending import overload
 
 __all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
+
+_BLAS = "scipy.linalg.cython_blas"
+if _BLAS not in sys.modules:
+    # numba imports scipy.linalg, a good part of what a fit takes to start, to see whether inner products in
+    # some of its array functions can be those of BLAS. Ours call none of these; np.dot and np.linalg look
+    # again when they are compiled.
+    sys.modules[_BLAS] = None  # type: ignore[assignment]  # means: cannot be imported
+    try:
+        import numba.np.arraymath
+    finally:
+        del sys.modules[_BLAS]
 
 # holds no compiled code, so that changes there need no compiling
 _NEVER_COMPILED = frozenset(
@@ -108,7 +120,7 @@ def _package(module: str) -> str:
 
 @contextlib.contextmanager
 def _cache_location(directory: str | None) -> Iterator[None]:
-    """Point numba at our cache directory while one of our functions is decorated, and only then."""
+    """Point numba at our cache directory while the cache of one of our functions is made, and only then."""
     before = config.CACHE_DIR
     config.CACHE_DIR = directory or before
     try:
@@ -117,14 +129,35 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
+class _Cache:
+    """The cache of a function on disk, made when it is first asked for, as that of few functions is."""
+
+    def __init__(self, function: Callable[..., Any], directory: str) -> None:
+        self._function, self._directory = function, directory
+
+    @functools.cached_property
+    def _made(self) -> Any:
+        try:
+            with _cache_location(self._directory):
+                return FunctionCache(self._function)  # type: ignore[no-untyped-call]
+        except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
+            return NullCache()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    directory = _cache_directory(_package(function.__module__))
+    if directory is not None and hasattr(compiled, "_cache"):  # not where compiling is turned off
+        compiled._cache = _Cache(function, directory)
+    return cast(Function, compiled)
+
+
 def inlined(function: Function) -> Function:
     """Compile as `njit`, into every compiled caller: where a call costs as much as what it does."""
-    directory = _cache_directory(_package(function.__module__))
-    with _cache_location(directory):
-        compiled = numba.njit(cache=directory is not None, nogil=True, error_model="numpy", forceinline=True)(
-            function
-        )
-    return cast(Function, compiled)
+    return _compiled(function, forceinline=True)
 
 
 def njit(function: Function) -> Function:
@@ -132,10 +165,7 @@ def njit(function: Function) -> Function:
 
     No ``fastmath``: it breaks tests for infinities and NaN.
     """
-    directory = _cache_directory(_package(function.__module__))
-    with _cache_location(directory):
-        compiled = numba.njit(cache=directory is not None, nogil=True, error_model="numpy")(function)
-    return cast(Function, compiled)
+    return _compiled(function)
 
 
 def fresh_njit(function: Function) -> Function:

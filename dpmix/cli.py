@@ -6,6 +6,7 @@ them, so that ``dpmix --help`` and a mistake in a spec answer at once.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -485,6 +486,7 @@ def _say(text: str, quiet: bool) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    gc.set_threshold(100_000)  # modules are many objects that stay, and were looked through again and again
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is half written is cleaned up
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.polynomial import chebyshev
-from scipy.special import erfcx as _scipy_erfcx
 
 from dpmix._jit import njit
 
@@ -43,17 +41,27 @@ def exp(x: float) -> float:
     return (low + (r4 * r4) * high) * power
 
 
-def _erfcx_coefficients(degree: int) -> list[float]:
-    """Power-series coefficients in u = 2t - 1 of erfcx(x)/t, where t = 4/(4 + x) maps [0, inf) to (0, 1]."""
-    u = np.cos(np.pi * (2 * np.arange(degree + 1) + 1) / (2 * (degree + 1)))
-    t = (u + 1) / 2
-    series = chebyshev.chebfit(u, _scipy_erfcx(4.0 / t - 4.0) / t, degree)
-    return [float(value) for value in chebyshev.cheb2poly(series)]
-
-
-(_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13, _C14, _C15, _C16, _C17, _C18) = (
-    _erfcx_coefficients(18)
-)
+# Power series in u = 2t - 1 of erfcx(x)/t, where t = 4/(4 + x) maps [0, inf) to (0, 1], through the zeros of
+# the Chebyshev polynomial of degree 19; written out, so that nothing is computed at import.
+_C0 = 0.27399891525012365
+_C1 = 0.2441371822701896
+_C2 = 0.1933021755660457
+_C3 = 0.13521345783023023
+_C4 = 0.08271289698182839
+_C5 = 0.04350273427496759
+_C6 = 0.019095378525507904
+_C7 = 0.006592513620499107
+_C8 = 0.0015280154881329288
+_C9 = 7.023847436462077e-05
+_C10 = -0.00011376996482886169
+_C11 = -4.4200077573688125e-05
+_C12 = -8.913073935417247e-07
+_C13 = 4.710560135781732e-06
+_C14 = 1.14596110032472e-06
+_C15 = -3.520639794575191e-07
+_C16 = -1.8495871315031145e-07
+_C17 = 1.7167698900062102e-08
+_C18 = 1.640167369647735e-08
 
 
 @njit

@@ -16,7 +16,6 @@ from dpmix.release_mechanism import mechanism_problem
 from dpmix.release_values import value_problem
 from dpmix.spec import RunSpec
 from dpmix.store.synthetic import beside, read_account
-from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.records import columns_of
 from dpmix.tables import load_mixed
 
@@ -91,6 +90,8 @@ def stated_synthetic(spec: RunSpec) -> Release:
         update={"records": len(values)}
         | ({"delta": None, "epsilon": None} if spec.synthesis.kind == "pitman_yor" else {})
     )
+    from dpmix.synthesis.choose import generator_of  # late: fits of other releases start without
+
     generator = generator_of(section, columns, spec.synthesis.n)
     total = generator.guarantee
     return _release(

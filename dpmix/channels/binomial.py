@@ -13,7 +13,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import roots_legendre
 
 from dpmix._jit import njit
 from dpmix.betainc import log_normal_tail
@@ -73,6 +72,8 @@ class BinomialNoise(NamedTuple):
         choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
         log_table = np.empty((trials + 1, trials + 1))
         _fill_table(int(trials), float(weight), log_table)
+        from scipy.special import roots_legendre  # late: it takes a good part of what a fit takes to start
+
         rules = [roots_legendre(order) for order in _ORDERS]
         nodes = np.concatenate([rule[0] for rule in rules])
         weights = np.concatenate([rule[1] for rule in rules])

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import positive, probability
@@ -41,6 +40,8 @@ def gaussian_log_delta(epsilon: float, mu: float) -> float:
         raise PrivacyError(f"epsilon must be finite and not negative, not {epsilon:g}")
     x = epsilon / mu - 0.5 * mu
     if x < -1:  # most outputs exceed epsilon: the two terms of the theorem differ by far
+        from scipy.special import erfcx, log_ndtr  # late: it takes a good part of what a fit takes to start
+
         other = math.log(0.5 * erfcx((x + mu) / math.sqrt(2))) - 0.5 * x * x
         first = float(log_ndtr(-x))
         return first + math.log(-math.expm1(other - first))
