@@ -390,7 +390,18 @@ def audit(
 def validate(
     spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
 ) -> None:
-    """Check a spec without running it, and say what it describes."""
+    """Check a spec, of a run or of a sweep, without running it, and say what it describes."""
+    from dpmix.spec.sweep import is_sweep, load_sweep
+
+    if is_sweep(spec):
+        from dpmix.sweeping.plan import make_plan
+
+        runs = make_plan(load_sweep(spec, set_ or ())).runs
+        for run_ in runs:
+            run_.spec()
+        if not quiet:
+            _emit(f"{spec}: ok, a sweep of {len(runs)} run{'s' * (len(runs) > 1)}")
+        return
     checked = _load(spec, set_)
     if not quiet:
         from dpmix.spec.describe import describe
@@ -401,11 +412,17 @@ def validate(
 
 
 @app.command()
-def schema(debug: Debug = False, version: Version = False) -> None:
+def schema(
+    of_sweeps: Annotated[bool, typer.Option("--sweep", help="That of specs of dpmix sweep.")] = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
     """Print the JSON Schema of specs, for editors."""
-    from dpmix.spec.schema import schema as json_schema
+    from dpmix.spec.schema import schema as of_spec
+    from dpmix.spec.schema import sweep_schema
 
-    _emit(json.dumps(json_schema(), indent=2))
+    found = sweep_schema() if of_sweeps else of_spec()
+    _emit(json.dumps(found, indent=2))
 
 
 @app.command()

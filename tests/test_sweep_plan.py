@@ -7,14 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
+from dpmix import cli, exits
 from dpmix.api import sweep as verbs
 from dpmix.errors import DpmixError, PrivacyError
 from dpmix.privacy.ledger import Book
 from dpmix.simulate import SIMULATIONS
+from dpmix.spec.schema import sweep_schema
+from dpmix.spec.starters import starter, sweep_starters
 from dpmix.spec.sweep import load_sweep
+from dpmix.spec.yamltext import parse_yaml
 from dpmix.store.tree import read
 from dpmix.sweeping.figures import across, draw_figures
 from dpmix.sweeping.plan import make_plan
@@ -162,6 +167,27 @@ def test_nonsense_is_refused_before_anything_runs(
 def test_shipped_sweeps_have_a_plan(path: Path, tmp_path: Path) -> None:
     *_, last = verbs.plan(path, tmp_path / "out").splitlines()
     assert last.startswith("would do 12 of 12 runs")
+
+
+@pytest.mark.parametrize("kind", sweep_starters())
+def test_starters_of_sweeps_are_valid_and_fit_the_schema(kind: str, tmp_path: Path, capsys: Any) -> None:
+    jsonschema.validate(parse_yaml(starter(kind)), sweep_schema())
+    path = tmp_path / "sweep.yaml"
+    path.write_text(starter(kind), "utf-8")
+    assert exits.run(cli.app, ["validate", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: ok, a sweep of 12 runs\n"
+    assert exits.run(cli.app, ["validate", str(path), "--set", "grid.mechanism.epsilon=[-1]"]) == 2
+    said = "dpmix: error: run Laplace_seed=1: mechanism.epsilon: -1 must be greater than 0\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("key", ["grid", "list", "replicates"])
+def test_the_schema_of_sweeps_bounds_lists(key: str) -> None:
+    value = {"mechanism.epsilon": []} if key == "grid" else []
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"base": "spec.yaml", key: value}, sweep_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"base": "spec.yaml", "gird": {}}, sweep_schema())
 
 
 def test_a_guarantee_that_cannot_be_met_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -62,6 +62,25 @@ def test_a_release_that_is_not_there_exits_3(tmp_path: Path, capsys: Any) -> Non
     assert (code, capsys.readouterr().err) == (3, f"dpmix: error: {tmp_path / 'r.h5'}: no such file\n")
 
 
+IMPORTING = """
+import sys
+from numba.core import event
+LATE = "arviz_stats matplotlib opendp pandas scipy.linalg scipy.special scipy.stats xarray".split()
+with event.install_recorder("numba:compile") as compiled:
+    import dpmix.api.fit
+    print(*(name for name in LATE if name in sys.modules))
+    import dpmix.api.privatize, dpmix.api.summarize, dpmix.api.synthesize
+    {more}
+print(len(compiled.buffer))
+"""
+
+
+def test_importing_compiles_nothing_and_a_fit_starts_without_what_comes_later() -> None:
+    command = [sys.executable, "-c", IMPORTING.format(more="pass")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n") == ["", "0", ""], done.stdout + done.stderr
+
+
 @pytest.mark.matrix
 def test_fits_after_a_warm_up_compile_nothing(tmp_path: Path) -> None:
     spec = tmp_path / "s.yaml"

@@ -184,6 +184,14 @@ class SweepSpec(Section):
         return found
 
 
+def is_sweep(path: Path) -> bool:
+    """Whether a file is the spec of a sweep rather than of one run: whether it has a base."""
+    try:
+        return "base" in read_contents(path)
+    except SpecError:
+        return False  # whoever reads it as the spec of a run says what is wrong
+
+
 def load_sweep(
     source: Mapping[str, Any] | str | os.PathLike[str] | SweepSpec, overrides: Sequence[str] = ()
 ) -> SweepSpec:

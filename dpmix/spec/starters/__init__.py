@@ -1,18 +1,29 @@
-"""Commented specs to start from: each ``.yaml`` file of this folder is one."""
+"""Commented specs to start from: each ``.yaml`` file of this folder is one; those in ``many`` are of sweeps."""
 
 from __future__ import annotations
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from dpmix.errors import UsageError
 from dpmix.spec.messages import did_you_mean
 
 _SUFFIX = ".yaml"
+_MANY = "many"
 
 
 def starters() -> tuple[str, ...]:
-    """Return the kinds of starter that there are."""
-    names = (entry.name for entry in files(__name__).iterdir())
+    """Return the kinds of starter of one run that there are."""
+    return _names(files(__name__))
+
+
+def sweep_starters() -> tuple[str, ...]:
+    """Return the kinds of starter of many runs, specs of `dpmix sweep`."""
+    return _names(files(__name__) / _MANY)
+
+
+def _names(folder: Traversable) -> tuple[str, ...]:
+    names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
@@ -41,10 +52,12 @@ def starter(kind: str) -> str:
     UsageError
         If there is none of that name; the message lists all.
     """
-    known = starters()
+    of_many = sweep_starters()
+    known = (*starters(), *of_many)
     if kind not in known:
         guess = did_you_mean(kind, known)
         raise UsageError(
             f'init: unknown kind "{kind[:40]}"; {guess + " " if guess else ""}known: {", ".join(known)}'
         )
-    return (files(__name__) / f"{kind}{_SUFFIX}").read_text("utf-8")
+    folder = files(__name__) / _MANY if kind in of_many else files(__name__)
+    return (folder / f"{kind}{_SUFFIX}").read_text("utf-8")
