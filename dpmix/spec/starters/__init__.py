@@ -1,4 +1,4 @@
-"""Commented specs to start from: each ``.yaml`` file of this folder is one; those in ``many`` are of sweeps."""
+"""Commented specs to start from: each ``.yaml`` file of this folder is one; those in ``many`` are sweeps."""
 
 from __future__ import annotations
 
