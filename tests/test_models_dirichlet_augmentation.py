@@ -14,13 +14,15 @@ from scipy import special, stats
 
 from dpmix.models.base import ParametricModel
 from dpmix.models.dirichlet.alpha import log_likelihood, log_prior, normal_score, slice_alpha, whiten
-from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain
+from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain, build
 from dpmix.models.dirichlet.frame import Part, parts_of
 from dpmix.models.dirichlet.mle import in_range
 from dpmix.models.dirichlet.priors import AlphaPrior, elicited, gamma_prior
 from dpmix.models.dirichlet.replicated import Replicated
 from dpmix.models.dirichlet.start import matched, start_alpha
+from dpmix.models.dirichlet.tied import tie
 from dpmix.release import Release
+from dpmix.spec import load_spec
 from tests.parametric import interpreted, same_in_chunks
 
 from .compositions import log_moments_release, stated_release
@@ -321,6 +323,35 @@ def test_next_to_no_noise_is_that_of_the_records() -> None:
     draws = chain.run(20, skip=20)["alpha"]
     assert np.isfinite(draws).all()
     np.testing.assert_allclose(chain.sums[0], 40.0 * parts_of(release)[0].released, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [[500], [200, 300]])
+def test_ties_are_ratios_of_information(sizes: list[int]) -> None:
+    """Where nothing is censored: n V and n V (V + noise)^-1 V, V of the digammas' derivatives."""
+    alpha, scales = np.array([2.2, 3.3, 4.4]), [0.05 * math.sqrt(500 / size) for size in sizes]
+    means = special.digamma(alpha) - special.digamma(alpha.sum())
+    release = stated_release(means.tolist() * len(sizes), sizes, 1e-9, scales)
+    v = np.diag(special.polygamma(1, alpha)) - special.polygamma(1, alpha.sum())
+    noise = 2.0 * 500 * 0.05**2 * np.eye(3)  # the same in all parts
+    wanted = np.linalg.eigvalsh(np.linalg.inv(v @ np.linalg.solve(v + noise, v)) @ v).max() - 1.0
+    assert wanted == pytest.approx(noise[0, 0] / np.linalg.eigvalsh(v).min())
+    assert tie(parts_of(release), gamma_prior(1.0, 1e-6, 3)) == pytest.approx(wanted, rel=0.05)
+    # a prior that knows alpha leaves nothing to be tied
+    assert tie(parts_of(release), gamma_prior(1e9, 1e9 / 3.0, 3)) < 0.01
+
+
+def test_joint_moves_are_made_where_they_pay() -> None:
+    def joint(epsilon: float, n: int, threshold: float = 0.01, **sampler: object) -> bool:
+        release = log_moments_release([2.2, 3.3, 4.4, 5.5, 6.6], [n], threshold, epsilon, seed=1)
+        spec = load_spec({"model": {"kind": "dirichlet"}, "sampler": sampler})
+        models = [build(spec, release) for _ in range(2)]
+        assert models[0].plan.joint == models[1].plan.joint == models[0].constants["joint_moves"]
+        return models[0].plan.joint
+
+    assert joint(0.25, 100) and joint(0.25, 5000) and joint(3.0, 100) and joint(1.0, 1000, kind="soma")
+    assert not joint(3.0, 5000) and not joint(10.0, 1000) and not joint(1.0, 1_000_000)
+    assert not joint(0.25, 100, joint=False)
+    assert joint(0.01, 50)  # hardly anything but noise
 
 
 def short_run(name: str) -> list[float]:

@@ -40,7 +40,7 @@ class SamplerSpec(Section):
     latent: Literal["exact", "metropolis"] = Field(
         "exact",
         description="How private_slice and blocked_gibbs update confidential values: exact or by proposals. "
-        "For the model discrete: their numbers in cells, or record by record.",
+        "For the models discrete and naive_bayes: the numbers of records in cells, or record by record.",
     )
     offers: Annotated[Integer, Field(ge=1, le=1_000_000_000)] | None = Field(
         None,
@@ -56,7 +56,8 @@ class SamplerSpec(Section):
     joint: bool = Field(
         True,
         strict=True,
-        description="Whether linear_regression also moves parameters and latent records together.",
+        description="Whether linear_regression, and dirichlet where that pays, also move parameters and "
+        "latent records together.",
     )
     iterations: Annotated[Integer, Field(ge=1, le=1_000_000_000)] = Field(
         20_000, description="Sweeps per chain, burn-in included."

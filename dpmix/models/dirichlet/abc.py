@@ -34,6 +34,7 @@ from dpmix.models.dirichlet.law import Shapes, make_shapes
 from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior, prior_of
 from dpmix.models.dirichlet.seeds import release_generator
 from dpmix.models.dirichlet.simulated import simulate_means
+from dpmix.models.dirichlet.tied import joint_pays
 from dpmix.release import Release
 from dpmix.spec.run import RunSpec
 
@@ -151,7 +152,8 @@ class FirstPosterior:
 
     def __init__(self, release: Release, parts: list[Part], rng: Generator) -> None:
         prior = gamma_prior(*_VAGUE, len(parts[0].released))
-        self._chain: AugmentedChain = Augmented(release, parts[:1], prior, None, True).make_chain(rng)
+        model = Augmented(release, parts[:1], prior, None, joint_pays(parts[:1], prior))
+        self._chain: AugmentedChain = model.make_chain(rng)
         self._chain.keep(thin=1, skip=_BURN_IN)
         self._chain.proceed(_BURN_IN)
         self.state = self._chain.state

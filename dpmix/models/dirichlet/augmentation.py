@@ -2,12 +2,13 @@
 
 A sweep offers new compositions to a block of records in turn (`dpmix.models.dirichlet.law`), or single ones
 to all records of a part (soma); moves alpha given the database by slice sampling
-(`dpmix.models.dirichlet.alpha`); and, with `sampler.joint`, where the noise is not small beside the spread of
-the means, moves alpha and the database together (`dpmix.models.dirichlet.joint`).
+(`dpmix.models.dirichlet.alpha`); and, with `sampler.joint`, where that pays, moves alpha and the database
+together (`dpmix.models.dirichlet.joint`).
 
 Given the database, alpha is known to about 1/sqrt(n); given the release, to less where there is more noise:
-without joint moves it takes as many sweeps as the variances are apart. With them, blocks of a fraction of the
-records do: all that the release tells of alpha are sums, which every move changes.
+without joint moves it takes as many sweeps as the variances are apart, which the release tells beforehand
+(`dpmix.models.dirichlet.tied`). With them, blocks of a fraction of the records do: all that the release tells
+of alpha are sums, which every move changes.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from dpmix.models.dirichlet.law import (
 from dpmix.models.dirichlet.maps import make_room
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import matched, start_alpha
+from dpmix.models.dirichlet.tied import joint_pays
 from dpmix.release import Release
 from dpmix.spec.run import RunSpec
 
@@ -89,7 +91,8 @@ def build(spec: RunSpec, release: Release) -> Augmented:
     offers = None
     if spec.sampler.algorithm == "soma":
         offers = spec.sampler.offers or 0
-    return Augmented(release, parts, prior_of(spec, release), offers, spec.sampler.joint)
+    prior = prior_of(spec, release)
+    return Augmented(release, parts, prior, offers, spec.sampler.joint and joint_pays(parts, prior))
 
 
 class Augmented(Composition):
@@ -105,13 +108,13 @@ class Augmented(Composition):
         Offers of one record to all in a sweep (0: as many as records, up to a million weights); None offers
         records one of their own each.
     joint : bool
-        Whether alpha and the database are also moved together, where that pays.
+        Whether alpha and the database are also moved together.
     """
 
     def __init__(
         self, release: Release, parts: list[Part], prior: AlphaPrior, offers: int | None, joint: bool
     ) -> None:
-        super().__init__(release)
+        super().__init__(release, {"joint_moves": joint})
         self.parts, self.prior = parts, prior
         self.law = known_of(parts, prior)
         sizes = np.array([part.size for part in parts])
@@ -163,25 +166,25 @@ class AugmentedChain(ParametricChain):
 
     def sweep(self, count: int) -> None:
         """Sweep over records and alpha; the moves of alpha learn in burn-in alone."""
-        run_sweeps(
-            self.model.law,
-            self.model.plan,
-            self.rng,
-            self.shapes,
-            self.records,
-            self.sums,
-            self.learnt,
-            self.root,
-            self.place,
-            self._spare,
-            self.moves,
-            self.burning_in,
-            count,
-        )
+        self._run(self.burning_in, 1, count, np.zeros((0, 3, len(self.shapes.alpha))), np.zeros(0))
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save alpha and a record each, in one call."""
+        rows = slice(first, first + draws)
+        saved = np.zeros((draws, 3, len(self.shapes.alpha)))
+        self._run(False, draws, thin, saved, out["acceptance_rate"][rows])
+        self.model.write_draws(rows, out, saved)
+
+    def _run(self, learning: bool, draws: int, thin: int, saved: Floats, rates: Floats) -> None:
+        state = (self.shapes, self.records, self.sums, self.learnt, self.root, self.place, self._spare)
+        known = (self.model.law, self.model.plan, self.rng)
+        run_sweeps(*known, *state, self.moves, learning, draws, thin, saved, rates)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write alpha, and draw a record."""
-        self.model.write(row, out, self.shapes.alpha, self.rng)
+        saved = np.zeros((1, 3, len(self.shapes.alpha)))
+        _save(self.rng, self.shapes, saved[0])
+        self.model.write_draws(slice(row, row + 1), out, saved)
 
 
 @njit
@@ -218,24 +221,63 @@ def _sum_up(law, part, records, sums):
 
 
 @njit
-def run_sweeps(law, plan, rng, shapes, records, sums, learnt, root, place, room, moves, learning, count):
-    """Do `count` sweeps."""
+def _save(rng, shapes, saved):
+    """Write alpha, E[x | alpha] and a record drawn given alpha to `saved` (3, d)."""
+    d = len(shapes.alpha)
+    logs, whole = np.empty((d, 1)), 0.0
+    draw_logs(rng, shapes, logs, 1)
+    for j in range(d):
+        whole += shapes.alpha[j]
+    for j in range(d):
+        saved[0, j] = shapes.alpha[j]
+        saved[1, j] = shapes.alpha[j] / whole
+        saved[2, j] = math.exp(logs[j, 0])
+
+
+@njit
+def run_sweeps(
+    law,
+    plan,
+    rng,
+    shapes,
+    records,
+    sums,
+    learnt,
+    root,
+    place,
+    room,
+    moves,
+    learning,
+    draws,
+    thin,
+    saved,
+    rates,
+):
+    """Do `draws` times `thin` sweeps; write what is saved after each to saved (draws, 3, d) by `_save`.
+
+    Where saved is empty nothing is, and rates (draws,), of acceptance, are not set.
+    """
     d, n = records.shape
     totals = np.empty(d)
     set_shapes(shapes)
-    for _ in range(count):
-        if place[0] % REFRESH == 0:
+    for row in range(draws):
+        for _ in range(thin):
+            if place[0] % REFRESH == 0:
+                for part in range(len(sums)):
+                    _sum_up(law, part, records, sums)
+            place[0] += 1
             for part in range(len(sums)):
-                _sum_up(law, part, records, sums)
-        place[0] += 1
-        for part in range(len(sums)):
-            _update_block(law, plan, part, rng, shapes, records, sums, place, moves)
-        for j in range(d):
-            totals[j] = records[j].sum()
-        slice_alpha(rng, shapes.alpha, n, totals, law.prior, root, REPEATS)
-        if plan.joint:
-            move_jointly(rng, law, learnt, room, shapes.alpha, records, sums)
-        set_shapes(shapes)
-        if learning:
-            learn(learnt, shapes.alpha)
-            whiten(np.exp(learnt.centre), n, law.prior, root)
+                _update_block(law, plan, part, rng, shapes, records, sums, place, moves)
+            for j in range(d):
+                totals[j] = records[j].sum()
+            slice_alpha(rng, shapes.alpha, n, totals, law.prior, root, REPEATS)
+            if plan.joint:
+                move_jointly(rng, law, learnt, room, shapes.alpha, records, sums)
+            set_shapes(shapes)
+            if learning:
+                learn(learnt, shapes.alpha)
+                whiten(np.exp(learnt.centre), n, law.prior, root)
+        if len(saved) > 0:
+            rates[row] = moves[0] / moves[1]
+            moves[:] = 0.0
+            _save(rng, shapes, saved[row])

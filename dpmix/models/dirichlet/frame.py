@@ -128,10 +128,15 @@ class Composition(ParametricModel):
 
     def write(self, row: int, out: Mapping[str, Floats], alpha: Floats, rng: Generator) -> None:
         """Write alpha (d,), what follows from it, and a record drawn given it, as one draw."""
-        out["alpha"][row] = alpha
-        out["mean"][row] = alpha / alpha.sum()
-        for place, share in zip(self.predictive, draw_shares(rng, alpha, 1)[0], strict=True):
-            out[place][row] = share
+        saved = np.stack([alpha, alpha / alpha.sum(), draw_shares(rng, alpha, 1)[0]])
+        self.write_draws(slice(row, row + 1), out, saved[None])
+
+    def write_draws(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write saved (draws, 3, d), alpha, E[x | alpha] and a record of each draw, to places `rows`."""
+        out["alpha"][rows] = saved[:, 0]
+        out["mean"][rows] = saved[:, 1]
+        for place, shares in zip(self.predictive, saved[:, 2].T, strict=True):
+            out[place][rows] = shares
 
 
 def draw_shares(rng: Generator, alpha: Floats, size: int) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpmix.models.dirichlet.frame import Part
 from dpmix.models.dirichlet.mle import dirichlet_mle, in_range
 
-__all__ = ["matched", "start_alpha"]
+__all__ = ["matched", "possible", "start_alpha"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,14 @@ def _possible(rng: Generator, part: Part) -> Floats:
         means = part.released - rng.laplace(0.0, part.scale, len(part.released))
         if (means > low).all() and in_range(means):
             return means
-    means = np.clip(part.released, 0.9 * low, -1e-3)
+    return possible(part.released, low)
+
+
+def possible(released: Floats, low: float) -> Floats:
+    """Return means (d,) of log max(x, a) close to those released that compositions can have; low: log a."""
+    if (released > low).all() and in_range(released):
+        return released
+    means = np.clip(released, 0.9 * low, -1e-3)
     while not in_range(means):
         means = np.maximum(means - 0.1, low + np.log1p(-0.5 / len(means)))
         if (means <= low + 1e-9).any():
