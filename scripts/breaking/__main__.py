@@ -9,9 +9,11 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from breaking.child import Ended, Fate, perform, warm_up
+from breaking.circumstances import fill_output, set_clock_back
 from breaking.scenarios import Scenario, prepare, scenarios, unsound
 from dpmix.errors import DpmixError
 
@@ -23,6 +25,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/kill", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="at random moments, in all")
     parser.add_argument("--every", action="store_true", help="also at every step, in four ways")
+    parser.add_argument(
+        "--around", action="store_true", help="also with read-only folders, full outputs and a clock put back"
+    )
     parser.add_argument("--steps", type=int, default=0, help="of each command, at random, in one way each")
     parser.add_argument("--only", nargs="+", choices=_NAMES, default=_NAMES)
     parser.add_argument("--parametric", choices=("moments", "posterior"), default="moments")
@@ -31,10 +36,13 @@ def main() -> int:
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="dpmix-kill-") as name:
         place = Path(name).resolve()
+        place.chmod(0o755)  # for whom root becomes
         prepare(place / "base", options.parametric)
         tried = [_Trial(s, place) for s in scenarios(options.parametric) if s.name in options.only]
         for trial in tried if options.every else ():
             trial.all_steps(options.steps, rng)
+        for trial in tried if options.around else ():
+            trial.all_around()
         share = -(-options.kills // len(tried))
         for trial in tried:
             trial.at_random(share, rng)
@@ -80,6 +88,18 @@ class _Trial:
             for fate in [fates[place % 4]] if steps else fates:
                 self.once([fate])
 
+    def all_around(self) -> None:
+        """Run it where it cannot write, where its output is full, and under a clock that was put back."""
+        half = Fate(signal.SIGKILL, step=max(1, self.steps // 2))
+        read_only = Fate(closed=True, name="read-only folder")
+        past = Fate(before=set_clock_back, name="clock put back")
+        self.once([read_only])
+        self.once([Fate(before=fill_output, name="full output")])
+        self.once([past])
+        if self.scenario.again == ("--resume",):
+            self.once([half, replace(read_only, name="read-only checkpoint")])
+            self.once([half, past])
+
     def at_random(self, count: int, rng: random.Random) -> None:
         """Kill at `count` random moments, several in a row where it goes on from what is there."""
         while count > 0:
@@ -107,8 +127,9 @@ class _Trial:
         return perform((*self.scenario.command, *more), self.folder, fate)
 
     def _note(self, fate: Fate, ended: Ended) -> None:
-        name = signal.Signals(fate.number).name if fate.number else "full"
-        self.ended[name if ended.code else f"{name} too late"] += 1
+        name = signal.Signals(fate.number).name if fate.number else fate.name or "full disk"
+        late = ended.code == 0 and (fate.number or fate.full or fate.size)
+        self.ended[f"{name} too late" if late else name] += 1
         remarks = ("dpmix: warning: ", "dpmix: note: ")
         said = [line for line in ended.err.splitlines() if not line.startswith(remarks)]
         if fate.number == signal.SIGKILL:
@@ -116,8 +137,11 @@ class _Trial:
         elif fate.number == signal.SIGTERM:
             early = fate.after is not None and ended.code == -signal.SIGTERM  # before there was a handler
             right = ended.code == 0 or early or (ended.code == 130 and len(said) == 1)
+        elif fate.before is set_clock_back:
+            right = ended.code == 0
         else:
             right = ended.code == 0 or (ended.code == 3 and len(said) == 1 and "error: " in said[0])
+            right = right and not (fate.closed and ended.code == 0 and self.scenario.outputs)
         if not right or "Traceback" in ended.err:
             self._fault(fate, f"exit {ended.code}: {ended.err.strip()}")
         self._look(fate)

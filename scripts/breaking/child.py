@@ -21,6 +21,7 @@ from typing import Any
 
 import dpmix.chains
 import dpmix.store.sink
+from breaking.circumstances import become_nobody, closed
 from dpmix.cli import app
 from dpmix.exits import run
 
@@ -48,6 +49,10 @@ class Fate:
         Bytes that a file may have.
     before : callable, optional
         Called in the child first.
+    closed : bool
+        Whether the folder and what is in it can be read only; root becomes nobody for that.
+    name : str
+        What it is called where neither a signal nor a full disk is the matter.
     """
 
     number: int = 0
@@ -56,10 +61,12 @@ class Fate:
     full: int | None = None
     size: int | None = None
     before: Callable[[], None] | None = None
+    closed: bool = False
+    name: str = ""
 
     def __str__(self) -> str:
         """Say it in few words."""
-        name = signal.Signals(self.number).name if self.number else "nothing"
+        name = signal.Signals(self.number).name if self.number else self.name or "nothing"
         when = "" if self.after is None else f" after {self.after:.4f} s"
         when += "" if self.step is None else f" at step {self.step}"
         when += "" if self.full is None else f" disk full from step {self.full}"
@@ -109,13 +116,14 @@ def perform(arguments: Sequence[object], folder: Path, fate: Fate | None = None)
     sys.stdout.flush()
     sys.stderr.flush()
     begin = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        _be(list(map(str, arguments)), folder, fate, told)
-    if fate.after is not None:
-        time.sleep(fate.after)
-        os.kill(child, fate.number)
-    _, status = os.waitpid(child, 0)
+    with closed(folder) if fate.closed else contextlib.nullcontext():
+        child = os.fork()
+        if child == 0:
+            _be(list(map(str, arguments)), folder, fate, told)
+        if fate.after is not None:
+            time.sleep(fate.after)
+            os.kill(child, fate.number)
+        _, status = os.waitpid(child, 0)
     seconds = time.monotonic() - begin
     out, err, steps = (path.read_text("utf-8", "replace") for path in told.values())
     for path in told.values():
@@ -137,6 +145,8 @@ def _be(arguments: list[str], folder: Path, fate: Fate, told: dict[str, Path]) -
         _count_steps(folder, fate, told["steps"])
         if fate.before is not None:
             fate.before()
+        if fate.closed:
+            become_nobody()
         if fate.size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (fate.size, resource.RLIM_INFINITY))
         code = run(app, arguments)

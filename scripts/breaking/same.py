@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = ["contents", "differences"]
 
-_TIMES = ("created_at", "seconds")
+_TIMES = ("created_at", "seconds", "ess_per_second", "ess_per_second_min")
 
 
 def contents(path: Path) -> dict[str, Any]:

@@ -23,6 +23,12 @@ _DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
 _LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]}
 _SHORT = {"iterations": 120, "burn_in": 20, "thin": 1, "chains": 2, "seed": 1}
 _LEDGER = {"ledger": "ledger.json", "dataset": "people", "budget": {"epsilon": 1000.0, "delta": 0.9}}
+_SWEEP = {
+    "base": "simulated.yaml",
+    "set": {"sampler.seed": 1},
+    "grid": {"mechanism.epsilon": [5.0, 9.0]},
+}
+_RUN = "swept/runs/epsilon=5"
 SPECS: dict[str, dict[str, Any]] = {
     "mixture": {
         "data": _DATA,
@@ -35,6 +41,17 @@ SPECS: dict[str, dict[str, Any]] = {
         "sampler": {"kind": "neal8", **_SHORT},
         "summary": {"grid": [0.0, 6.0, 20]},
         "privacy": _LEDGER,
+    },
+    "simulated": {
+        "data": {"simulate": "three_gaussians", "n": 24, "seed": 1, "domain": [[-10.0, 10.0]]},
+        "mechanism": {"kind": "laplace", "epsilon": 5.0},
+        "model": {
+            "kind": "mixture",
+            "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
+            "concentration": 1.0,
+        },
+        "sampler": {"kind": "neal8", **_SHORT},
+        "summary": {"grid": [0.0, 6.0, 20]},
     },
     "posterior": {
         "data": _LABELS,
@@ -105,6 +122,7 @@ def scenarios(parametric: str) -> list[Scenario]:
     report = ("--report", "report.html")
     predict = ("synthesize", "labels.yaml", "--chains", "mixture_chains.h5", "-o", "records.csv", "--quiet")
     csv, h5 = (("synthesize", "labels.yaml", "-o", name, "--quiet") for name in ("s.csv", "s.h5"))
+    sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
     return [
         Scenario("privatize", ("privatize", "mixture.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
@@ -125,6 +143,7 @@ def scenarios(parametric: str) -> list[Scenario]:
         Scenario("predict", predict, ("records.csv", "records.csv.json"), again=("--force",)),
         Scenario("summarize", summarize, ("summary.h5",), again=("--force",)),
         Scenario("report", (*summarize, *report), ("summary.h5", "report.html"), again=("--force",)),
+        Scenario("sweep", sweep, (f"{_RUN}/result.json", f"{_RUN}/summary.h5")),
         Scenario(
             "budget",
             ("ledger", "budget", "ledger.json", "--dataset", "others", "--rho", "1"),
@@ -147,6 +166,7 @@ def prepare(base: Path, parametric: str) -> None:
     (base / "labels.csv").write_text("g\n" + "p\nq\np\n" * 4)
     for name, spec in SPECS.items():
         (base / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    (base / "sweep.yaml").write_text(yaml.safe_dump(_SWEEP))
     for name in ("mixture", parametric):
         release = base / f"{name}_release.h5"
         dpmix.privatize(base / f"{name}.yaml", release, quiet=True)
@@ -158,7 +178,8 @@ def prepare(base: Path, parametric: str) -> None:
 
 def _left_over(scenario: Scenario, base: Path, folder: Path) -> list[str]:
     """Name the files that are there beside what was there before and what the command may leave."""
-    before = {path.name for path in base.iterdir()} | set(scenario.outputs) | {"ledger.json.lock"}
+    before = {path.name for path in base.iterdir()} | {"ledger.json.lock"}
+    before |= {Path(name).parts[0] for name in scenario.outputs}
     hidden = tuple(f".{name}." for name in (*scenario.outputs, "ledger.json"))
     found = []
     for path in sorted(folder.iterdir()):
