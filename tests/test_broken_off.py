@@ -37,14 +37,14 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_lost_and_nothing_half_done_looks_finished() -> None:
-    names = ("privatize", "force", "fit", "budget")
-    often = ("--every", "--steps", "2", "--kills", "3", "--parametric", "posterior", "--seed", "5")
+    names = ("force", "fit")
+    often = ("--every", "--steps", "2", "--kills", "2", "--parametric", "posterior", "--seed", "5")
     done = _run("scripts/kill", *often, "--only", *names)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["faults"] == 0
-    assert sum(told["broken_off"].values()) >= 12
-    assert told["broken_off"]["SIGKILL"] > 2
+    assert sum(told["broken_off"].values()) >= 6
+    assert told["broken_off"]["SIGKILL"] > 1
 
 
 def test_what_is_written_under_its_own_name_at_once_is_found() -> None:

@@ -65,11 +65,15 @@ def draw_other(name: str) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
-    """All chains of this file, from a process in which numba compiles nothing."""
+def interpreted(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, np.ndarray]:
+    """The chains of the chosen cases of this file, from a process in which numba compiles nothing."""
     target = tmp_path_factory.mktemp("jit") / "draws.npz"
+    own = [item for item in request.session.items if item.path == Path(__file__)]
+    names = [item.callspec.id for item in own if isinstance(item, pytest.Function)]
     subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.test_jit_disabled", str(target)],
+        [sys.executable, "-W", "error", "-m", "tests.test_jit_disabled", str(target), *names],
         check=True,
         cwd=Path(__file__).parent.parent,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
@@ -78,7 +82,15 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarra
         return dict(stored)
 
 
-@pytest.mark.parametrize(("sampler", "channel", "run"), CASES)
+@pytest.mark.parametrize(
+    ("sampler", "channel", "run"),
+    [
+        pytest.param(
+            *case, id="-".join(case), marks=pytest.mark.matrix if samplers.is_later(*case[:2]) else ()
+        )
+        for case in CASES
+    ],
+)
 def test_compiled_draws_equal_interpreted(
     sampler: str, channel: str, run: str, interpreted: dict[str, np.ndarray]
 ) -> None:
@@ -89,7 +101,10 @@ def test_compiled_draws_equal_interpreted(
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(c, marks=pytest.mark.matrix if c.startswith(("neal3", "split")) else ()) for c in OTHERS],
+    [
+        pytest.param(c, id=c, marks=pytest.mark.matrix if c.startswith(("neal3", "split")) else ())
+        for c in OTHERS
+    ],
 )
 def test_compiled_draws_of_other_kernels_equal_interpreted(
     case: str, interpreted: dict[str, np.ndarray]
@@ -110,6 +125,17 @@ if __name__ == "__main__":
     import numba
 
     assert numba.config.DISABLE_JIT
-    found = {f"{'/'.join(case)}/{name}": values for case in CASES for name, values in draw(*case).items()}
-    found |= {f"{case}/{name}": values for case in OTHERS for name, values in draw_other(case).items()}
+    chosen = set(sys.argv[2:])
+    found = {
+        f"{'/'.join(case)}/{name}": values
+        for case in CASES
+        if "-".join(case) in chosen
+        for name, values in draw(*case).items()
+    }
+    found |= {
+        f"{case}/{name}": values
+        for case in OTHERS
+        if case in chosen
+        for name, values in draw_other(case).items()
+    }
     np.savez(sys.argv[1], **found)

@@ -139,8 +139,16 @@ def test_laplace_blocks_by_integrating_over_the_latent_values(scale: float) -> N
     assert table.log_m[0b010001] == pytest.approx(np.log(two), abs=1e-8)
 
 
-@pytest.mark.parametrize("d", [0.0, 0.3])
-@pytest.mark.parametrize("prior", [1.5, (2.0, 2.0)])
+@pytest.mark.parametrize(
+    ("d", "prior"),
+    [
+        (0.3, (2.0, 2.0)),
+        *(
+            pytest.param(*case, marks=pytest.mark.matrix)
+            for case in ((0.0, 1.5), (0.3, 1.5), (0.0, (2.0, 2.0)))
+        ),
+    ],
+)
 def test_posterior_by_importance_sampling_of_the_random_measure(
     d: float, prior: float | tuple[float, float]
 ) -> None:

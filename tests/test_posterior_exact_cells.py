@@ -42,7 +42,7 @@ CASES = [
     for channel in CHANNELS
     for sampler in ("neal8-3", "slice", "slice-metropolis", "blocked", "blocked-metropolis", "neal5-4")
 ]
-QUICK = {("slice-metropolis", "wavelet"), ("neal8-3", "binomial")}
+QUICK = {("neal8-3", "binomial")}
 
 
 @functools.cache

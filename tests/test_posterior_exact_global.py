@@ -35,10 +35,7 @@ CASES = [
     for j, sampler in enumerate(samplers.GLOBAL)
     for release in ("smoothed", COUNTS[(i + j) % 3])
 ]
-QUICK = {
-    ("slice", "normal", "smoothed"),
-    ("neal5", "beta", "smoothed"),
-}
+QUICK = {("neal5", "beta", "smoothed")}
 
 
 @functools.cache
