@@ -27,7 +27,7 @@ FILES = (
     "tests/test_discrete_exact.py",
     "tests/test_models_*.py",
 )
-QUICK = ("tests/test_posterior_exact*.py",)
+QUICK = ("tests/test_posterior_exact.py",)
 _TARGET = "DPMIX_VERIFY_NOTES"
 
 
