@@ -228,10 +228,11 @@ def test_from_spec_to_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         {"kind": "log_moments", "epsilon": 1.0, "threshold": 0.1, "components": 3, "n": 4},
         {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 3], "classes": 2, "n": 4},
         {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 1], [0, 2]], "n": 4},
+        {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 3, "domain": [0.0, 1.0]},
     ],
     ids=lambda section: section["kind"],
 )
-def test_a_mechanism_that_says_how_many_columns_it_has_needs_no_data(section: dict[str, Any]) -> None:
+def test_a_mechanism_that_says_what_it_is_of_needs_no_data(section: dict[str, Any]) -> None:
     found = dpmix.audit({"mechanism": section}, runs=200, confidence=LEVEL, quiet=True)
     assert found.to_json()["consistent"]
     assert dpmix.calibrate({"mechanism": section})["epsilon"] == pytest.approx(1.0)

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmix.api.calibrate import mechanism_of
 from dpmix.api.predict import predict
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.spec import load_spec
 from dpmix.store.chains_reader import read_chains
 from dpmix.store.encoding import encode
 from dpmix.store.release import read_release
@@ -317,6 +319,20 @@ def test_codes_that_stand_for_nothing_are_refused(tmp_path):
     path = _parametric(tmp_path, np.zeros((1, 40, 1)), [{"name": "job"}])
     with pytest.raises(DataError, match="do not name the labels of job"):
         predict(path)
+
+
+def test_records_of_a_fit_of_compositions(tmp_path):
+    columns = [{"name": name, "domain": [0.0, 1.0]} for name in "abc"]
+    path = _parametric(tmp_path, np.random.default_rng(1).dirichlet([1.0, 2.0, 3.0], (2, 20)), columns)
+    section = {"kind": "log_moments", "epsilon": 1.0, "threshold": 0.1, "components": 3, "n": 30}
+    made = mechanism_of(load_spec({"mechanism": section}))
+    released, _ = made.simulate(np.full((30, 3), 1 / 3), ("a", "b", "c"), _rng(1))
+    with h5py.File(path, "r+") as root:  # whose mechanism names its columns, and says no more of them
+        root.attrs["model"] = "dirichlet"
+        root.attrs["mechanism"] = json.dumps(released.mechanism)
+    release = predict(path, tmp_path / "r.csv", quiet=True)
+    assert release.columns == ("a", "b", "c")
+    np.testing.assert_allclose(release.values.sum(axis=1), 1.0)
 
 
 def test_fits_whose_draws_hold_no_records_say_which_do(tmp_path):
