@@ -257,3 +257,23 @@ def test_nothing_of_the_data_comes_by_the_spec(
         _, said, values = decoded(path)
         assert not {*Y, *X, *SHARES.ravel()} & {*said, *values}
         assert not COUNTS & set(said)
+
+
+def test_the_folder_of_a_sweep_tells_no_more(confidential: Path, tmp_path: Path, capsys: Any) -> None:
+    ledger, sweep, folder = tmp_path / "l.json", tmp_path / "sweep.yaml", tmp_path / "swept"
+    base = {
+        "data": {"path": str(confidential), **ONE},
+        "mechanism": {"kind": "laplace", "epsilon": 2},
+        "model": {"kind": "mixture", "base": {"mu0": 0.5, "lambda": 1.0, "a": 3.0, "b": 0.1}},
+        "sampler": {"iterations": 12, "burn_in": 2, "seed": 1},
+        "privacy": {"ledger": str(ledger), "budget": {"epsilon": 9}},
+    }
+    sweep.write_text(json.dumps({"base": base, "grid": {"sampler.chains": [1, 2]}}))
+    code, _, err = outcome(capsys, "sweep", sweep, "-o", folder, "--emit", "snakemake")
+    assert code == 0, err
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".h5" for path in files) and any(path.name == "Snakefile" for path in files)
+    for where in (err, *(words_in(path) for path in files), ledger.read_text()):
+        for word in ("payroll_7731", "secret_salaries", "Adalbertina", "Quillfeather"):
+            assert word not in where
+        assert not decimals(where) & DECIMALS
