@@ -12,8 +12,9 @@ import pytest
 import dpmix
 from dpmix.errors import DataError
 from dpmix.report.page import render
+from dpmix.samplers import chain
 from dpmix.store.chains_reader import Chains, read_chains
-from dpmix.store.h5 import reading
+from dpmix.store.h5 import create, reading
 from dpmix.summary.clustering import cluster
 from tests.fits import small_release, small_spec
 from tests.specs import message
@@ -90,6 +91,28 @@ def test_what_a_summary_says_of_it(tmp_path: Path) -> None:
     every = dpmix.summarize(fitted(tmp_path, "a.h5"))
     assert every.to_json()["clustering"]["subsample"] is None
     assert "subsample" not in every.to_text()
+
+
+def test_starting_allocations_are_made_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "_PIECE", 7)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        values = rng.normal(size=int(rng.integers(1, 40))).round(1)
+        cuts = np.sort(rng.choice(values, int(rng.integers(0, 6))))
+        found = chain._parts(values, cuts)
+        np.testing.assert_array_equal(found, np.unique(np.searchsorted(cuts, values), return_inverse=True)[1])
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(chain._counts(found, 50), np.bincount(found, minlength=50))
+
+
+def test_places_of_many_records_take_half_the_room(tmp_path: Path) -> None:
+    n = 2**16 + 1
+    with create(tmp_path / "a.h5") as root:
+        root.coordinate("obs", n)
+        root.coordinate("few", n - 1)
+    with reading(tmp_path / "a.h5") as root:
+        assert (root["obs"][()].dtype, root["few"][()].dtype) == (np.int32, np.int64)
+        np.testing.assert_array_equal(root["obs"][()], np.arange(n))
 
 
 def test_where_there_is_nothing_to_keep_a_subsample_of() -> None:

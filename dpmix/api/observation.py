@@ -96,7 +96,8 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
         When the release does not allow the model.
     """
     kernel = getattr(spec.model, "kernel", "normal")
-    values = np.ascontiguousarray(release.values[:, columns])
+    every = columns == list(range(release.values.shape[1]))  # then nothing is copied
+    values = np.ascontiguousarray(release.values if every else release.values[:, columns])
     if release.kind in ("smoothed_histogram", "perturbed_histogram"):
         return _histogram(release, values[:, 0])
     rows = np.arange(len(values), dtype=np.float64)

@@ -124,7 +124,7 @@ def _check_same(found: dict[str, Any], wanted: dict[str, Any], what: str, advice
 
 
 def _digest(values: NDArray[np.float64]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values, dtype=np.float64).tobytes()).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(values, dtype=np.float64).data).hexdigest()
 
 
 def _fresh_entropy() -> int:

@@ -161,10 +161,15 @@ def _summarize_release(
 
 
 def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
-    """Return the true labels of simulated records, by the spec in the chains; None where there are none."""
+    """Return the true labels of simulated records, by the spec in the chains.
+
+    None where there are none, or no allocations to compare with them.
+    """
     data = chains.spec.get("data") or {}
     name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
     if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
+        return None
+    if not chains.kept.size:  # as of many records, whose labels take a while and much room
         return None
     return true_labels(str(name), int(n), int(seed))
 

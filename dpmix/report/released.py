@@ -68,7 +68,7 @@ def shown(summary: Summary, column: str) -> Shown | None:
     values = values_of(summary, column)
     if values is None or values.size == 0:
         return None
-    inside = values[(values >= grid[0]) & (values <= grid[-1])]
+    inside = np.count_nonzero((values >= grid[0]) & (values <= grid[-1]))
     domain = _domain(mechanism)
     if kind == "smoothed_histogram" and domain is not None and "bins" in mechanism:
         edges = np.linspace(*domain, int(mechanism["bins"]) + 1)
@@ -79,7 +79,7 @@ def shown(summary: Summary, column: str) -> Shown | None:
             low = values.min() - 0.5 * step
             edges = low + step * np.arange(round(np.ptp(values) / step) + 2)
     heights = np.histogram(values, edges)[0] / (values.size * np.diff(edges))
-    outside = 1.0 - inside.size / values.size
+    outside = 1.0 - inside / values.size
     if kind == "none":
         return Shown(edges, heights, "data", "The histogram shows the data.", "data", outside)
     if kind == "smoothed_histogram":

@@ -63,6 +63,9 @@ class Algorithm(NamedTuple):
     latent: str = "exact"
 
 
+_PIECE = 1 << 20
+
+
 class Draws(NamedTuple):
     """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
 
@@ -115,6 +118,28 @@ def _start(state, kernel, rng, values, m):
 def _draw_latents(state, channel, kernel, rng, values):
     for i in range(len(values)):
         values[i] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
+
+
+def _parts(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the part of each value: 0, 1, .. as sorted `cuts` (k,) divide the line, empty parts left out.
+
+    Many values are worked in pieces, so that nothing but the result is as long as they are.
+    """
+    parts = np.empty(len(values), dtype=np.int32)
+    for start in range(0, len(values), _PIECE):
+        parts[start : start + _PIECE] = np.searchsorted(cuts, values[start : start + _PIECE])
+    rank = np.cumsum(_counts(parts, len(cuts) + 1) > 0, dtype=np.int32) - 1
+    for start in range(0, len(values), _PIECE):
+        parts[start : start + _PIECE] = rank[parts[start : start + _PIECE]]
+    return parts
+
+
+def _counts(labels: NDArray[np.int32], most: int) -> NDArray[np.int64]:
+    """Return how often each of 0, .., `most` - 1 is among the labels, shape (most,)."""
+    counts = np.zeros(most, dtype=np.int64)
+    for start in range(0, len(labels), _PIECE):
+        counts += np.bincount(labels[start : start + _PIECE], minlength=most)
+    return counts
 
 
 class Chain:
@@ -191,12 +216,11 @@ class Chain:
         self._output = self._new_output(16, 256)
         groups = int(rng.integers(1, min(10, len(z), slots) + 1))
         columns = latent_columns(kernel)
-        values = np.empty((len(z), columns) if columns else len(z))
+        values = np.empty((len(z), columns)) if columns else self._state.grouped  # scratch, and long enough
         _start_values(channel, kernel, rng, z, values)
         along = values[:, 0] if columns else values
         cuts = np.sort(rng.choice(along, groups - 1))
-        labels = np.unique(np.searchsorted(cuts, along), return_inverse=True)[1]
-        self._place(labels.astype(np.int32), initial_concentration(mixing))
+        self._place(_parts(along, cuts), initial_concentration(mixing))
         _start(self._state, kernel, rng, values, self._held)
         settle(self.channel, kernel, rng, values)
         self._refresh()
@@ -212,7 +236,7 @@ class Chain:
             self._grow()
             state = self._state
         state.labels[:] = labels
-        state.counts[:] = np.bincount(labels, minlength=len(state.counts))
+        state.counts[:] = _counts(labels, len(state.counts))
         state.order[:] = np.arange(len(state.counts))
         state.where[:] = np.arange(len(state.counts))
         state.ints[:] = 0

@@ -49,6 +49,7 @@ __all__ = [
 ]
 Attribute: TypeAlias = str | bool | int | float | Array
 _FORMAT = ("v108", "v108")
+_MANY = 2**16  # places from which on they are counted in half the room
 _sinks: dict[str, Sink] = {}  # files being written, by the name that HDF5 knows them by
 _HIDDEN = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
@@ -180,7 +181,7 @@ class Group:
         attrs : mapping, optional
             Attributes of the coordinate.
         """
-        data = encode(np.arange(values) if isinstance(values, int) else np.asarray(values))
+        data = encode(_places(values) if isinstance(values, int) else np.asarray(values))
         if data.ndim != 1:
             raise ValueError(f"the coordinate {dim!r} must have one dimension, not {data.ndim}")
         options = {"maxshape": (None,), "chunks": (4096,)} if resizable else {}
@@ -454,3 +455,8 @@ def _check_hdf5(path: Path) -> None:
         raise DataError(f"cannot read {path}: {reason(error)}") from error
     if signature != b"\x89HDF\r\n\x1a\n":
         raise DataError(f"{path} is not an HDF5 file")
+
+
+def _places(n: int) -> Array:
+    """Return 0, 1, .., n - 1."""
+    return np.arange(n, dtype=np.int32 if _MANY < n < 2**31 else np.int64)

@@ -57,7 +57,6 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         attrs[name] = getattr(release, name)
     row = _ROWS.get(release.kind, "record")
     variables = {
-        row: Variable((row,), np.arange(len(release.values))),
         "column": Variable(("column",), np.array(release.columns)),
         "values": Variable((row, "column"), release.values),
     }
