@@ -6,10 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import augmentation
+from benchmarks import augmentation, performance
 from benchmarks.cells import cells, select
 from benchmarks.table import growth
 
@@ -52,6 +53,80 @@ def test_growth_is_the_exponent() -> None:
     results = [{"n": n, "sweeps_per_second": 3e6 / n**1.25} for n in (200, 1000, 5000)]
     assert growth(results) == pytest.approx(1.25)
     assert growth(results[:1]) is None
+
+
+MADE_UP: dict[str, Any] = {
+    "machine": {
+        "date": "2026-01-01",
+        "cpu": "a processor",
+        "cores": 2,
+        "system": "Linux",
+        "python": "3.11",
+        "versions": {"dpmix": "1.0"},
+        "load": [0.5, 0.5, 0.5],
+    },
+    "load_after": [0.6, 0.5, 0.5],
+    "cells": {
+        "idle": {"cpu": 1.25, "mb": 180.0},
+        "tasks": [{"what": "a fit", "command": "fit", "wall": 3.0, "cpu": 2.5, "mb": 200.0}],
+        "mechanisms": [
+            {
+                "name": "laplace",
+                "times": {1_000: 0.01, 10_000: 0.1},
+                "each": 1e-5,
+                "floor": 2e-8,
+                "library": 9e-6,
+            }
+        ],
+        "synthesizers": [
+            {
+                "name": "pitman_yor",
+                "times": {1_000: 1e-4, 10_000: 1e-3},
+                "times_n": {},
+                "each": 1e-7,
+                "floor": 1e-8,
+            }
+        ],
+        "growth": [
+            {
+                "name": "neal8",
+                "what": "m",
+                "values": [1, 2],
+                "times": [1e-7, 2e-7],
+                "clusters": [5.0, 6.0],
+                "growth": 1.0,
+            }
+        ],
+        "threads": {"sweeps": 100, "1": (2.0, 2.0), "2": (1.0, 2.0)},
+    },
+}
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = performance.page(MADE_UP)
+    for line in (
+        "| a fit | fit | 2.5 | 200 |",
+        "takes 1.2 s of",
+        "| laplace | 10.0 ms | 100 ms | – | – | 10.0 us | 20.0 ns | 9.00 us | 1.00 |",
+        "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
+        "| neal8 | m | 1: 100, 2: 200 | 1.00 | 5.5 |",
+        "1.0 s on two: 2.00 times as fast",
+    ):
+        assert line in page
+    assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0
+    with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, mechanisms"):
+        performance.select(["speed"])
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("part", performance.PARTS)
+def test_every_part_of_the_page_is_measured(part: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "benchmark"), "--performance", "--seconds", "0.02"]
+    command += ["--cells", part, "--json", "-", "--markdown", str(tmp_path / "page.md")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["cells"]) == [part]
+    assert (tmp_path / "page.md").read_text("utf-8").count("\n## ") == (part != "idle")
 
 
 @pytest.mark.matrix

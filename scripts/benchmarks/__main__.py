@@ -19,6 +19,7 @@ FULL, QUICK = 15.0, 1.0  # seconds a cell
 OTHERS = {
     "augmentation": "naive Bayes and linear regression given noisy statistics",
     "compositions": "methods for compositions",
+    "performance": "mechanisms, generators of synthetic records and whole commands, for docs/performance.md,",
 }
 """Modules that measure other models, each under a flag of its name, and what they measure."""
 

@@ -1,0 +1,166 @@
+"""How the cost of a sweep grows with what is set of a sampler or a release; what a second thread gains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import dpmix
+from benchmarks.cells import BASE, WIDTH
+from benchmarks.settings import build
+from benchmarks.table import figure, table
+from dpmix.channels import GaussianRows, LaplaceNoise
+from dpmix.kernels import MultivariateNormal, NormalNIG
+from dpmix.mixing import PitmanYor
+from dpmix.samplers import Algorithm, Chain
+from dpmix.simulate import three_gaussians
+
+__all__ = ["GROWING", "grow", "growth_table", "threads", "threads_text"]
+
+Result = dict[str, Any]
+N = 1_000
+PIECES = 5
+Made = Callable[[int], Chain]
+
+
+def _plain(n: int, algorithm: Algorithm) -> Chain:
+    z = three_gaussians(n, np.random.default_rng(1))[:, 0] + np.random.default_rng(2).laplace(0.0, 4.0, n)
+    kernel, rng = NormalNIG(*BASE), np.random.default_rng(3)
+    return Chain(z, LaplaceNoise(WIDTH / 5.0), kernel, PitmanYor(1.0, 0.0), algorithm, rng)
+
+
+def _other(setting: str, epsilon: float, algorithm: Algorithm) -> Chain:
+    return Chain(*build(setting, epsilon, N), PitmanYor(1.0, 0.0), algorithm, np.random.default_rng(3))
+
+
+def _columns(d: int) -> Chain:
+    rng = np.random.default_rng(1)
+    y = rng.choice([-4.0, 4.0], N)[:, None] / np.sqrt(np.arange(1.0, d + 1.0)) + rng.standard_normal((N, d))
+    kernel = MultivariateNormal(np.zeros(d), 0.1, d + 3.0, 2.0 * np.eye(d))
+    rows = GaussianRows(y + rng.standard_normal((N, d)), np.ones(d))
+    return Chain(np.arange(float(N)), rows, kernel, PitmanYor(1.0, 0.0), Algorithm("neal8"), rng)
+
+
+GROWING: dict[str, tuple[str, tuple[int, ...], Made]] = {
+    "neal8, normal": ("auxiliary m", (1, 2, 4, 8, 16), lambda m: _plain(N, Algorithm("neal8", auxiliary=m))),
+    "private_neal5, normal": (
+        "auxiliary m",
+        (1, 2, 4, 8, 16),
+        lambda m: _plain(N, Algorithm("private_neal5", auxiliary=m)),
+    ),
+    "blocked_gibbs, normal": (
+        "truncation",
+        (15, 30, 60, 120),
+        lambda m: _plain(N, Algorithm("blocked_gibbs", truncation=m)),
+    ),
+    "neal8, beta, wavelet": (
+        "levels J",
+        (1, 2, 3, 4, 5, 6),
+        lambda levels: _other(f"wavelet-{levels}", 50.0, Algorithm("neal8")),
+    ),
+    "private_neal5, beta, wavelet": (
+        "levels J",
+        (1, 2, 3, 4, 5, 6),
+        lambda levels: _other(f"wavelet-{levels}", 50.0, Algorithm("private_neal5")),
+    ),
+    "neal8, beta, binomial": (
+        "trials M",
+        (10, 20, 40, 80),
+        lambda trials: _other(f"binomial-{trials}", 5.0, Algorithm("neal8")),
+    ),
+    "neal8, multivariate_normal": ("columns d", (2, 3, 4, 6, 8), _columns),
+}
+"""By name: what grows, its values, and the chain of N records."""
+
+
+def _per_update(chain: Chain, seconds: float) -> tuple[float, float]:
+    """Return the least processor seconds of a record-update, and the mean number of clusters."""
+    chain.advance(3)  # loads compiled code
+    done, begin = 1, time.process_time()
+    while time.process_time() - begin < seconds / 2:  # burns in, and learns how many sweeps are a piece
+        start = time.process_time()
+        chain.advance(done)
+        if time.process_time() - start < seconds / (2 * PIECES):
+            done *= 2
+    found, clusters = [], []
+    for _ in range(PIECES):
+        start = time.process_time()
+        chain.advance(done)
+        found.append((time.process_time() - start) / (done * len(chain.z)))
+        clusters.append(chain.n_clusters)
+    return min(found), float(np.mean(clusters))
+
+
+def grow(seconds: float, names: tuple[str, ...] = tuple(GROWING), few: bool = False) -> list[Result]:
+    """Measure a sweep at every value; with `few` at the first two."""
+    results = []
+    for name in names:
+        what, values, make = GROWING[name]
+        times, clusters = [], []
+        for value in values[:2] if few else values:
+            spent, mean = _per_update(make(value), seconds)
+            times.append(spent)
+            clusters.append(mean)
+        x, y = np.log(values[: len(times)]), np.log(times)
+        results.append(
+            {
+                "name": name,
+                "what": what,
+                "values": list(values[: len(times)]),
+                "times": times,
+                "clusters": clusters,
+                "growth": float(np.polyfit(x, y, 1)[0]),
+            }
+        )
+    return results
+
+
+def growth_table(results: list[Result]) -> list[str]:
+    """Return the lines of the table."""
+    rows = []
+    for r in results:
+        points = ", ".join(
+            f"{value}: {figure(1e9 * spent, 3)}" for value, spent in zip(r["values"], r["times"], strict=True)
+        )
+        rows.append(
+            [r["name"], r["what"], points, f"{r['growth']:.2f}", figure(float(np.mean(r["clusters"])))]
+        )
+    return table(
+        ["sampler, kernel, release", "grows", "ns a record-update at each value", "exponent", "clusters"],
+        rows,
+    )
+
+
+def threads(seconds: float) -> Result:
+    """Measure two chains one after the other, and side by side."""
+    spec: dict[str, Any] = {
+        "data": {"simulate": "three_gaussians", "n": N, "seed": 1, "domain": [[-10.0, 10.0]]},
+        "mechanism": {"kind": "laplace", "epsilon": 5.0},
+        "model": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}},
+        "sampler": {"kind": "neal8", "chains": 2, "seed": 1, "store": []},
+    }
+    sweeps = max(200, int(seconds * 4_000))
+    spec["sampler"] |= {"iterations": sweeps, "burn_in": sweeps // 2}
+    release = dpmix.privatize(spec, quiet=True)
+    found: Result = {"sweeps": sweeps}
+    with TemporaryDirectory() as folder:
+        for turn, jobs in enumerate((1, 1, 2)):  # the first loads compiled code
+            wall, cpu = time.perf_counter(), time.process_time()
+            dpmix.fit(spec, release, Path(folder) / f"{turn}.h5", jobs=jobs, quiet=True)
+            found[str(jobs)] = (time.perf_counter() - wall, time.process_time() - cpu)
+    return found
+
+
+def threads_text(found: Result) -> str:
+    """Say what the second thread gains."""
+    (wall, cpu), (wall_2, cpu_2) = found["1"], found["2"]
+    return (
+        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} took {wall:.1f} s on one thread,"
+        f" {wall_2:.1f} s on two: {wall / wall_2:.2f} times as fast. Their processor time is {cpu:.1f} s and"
+        f" {cpu_2:.1f} s, files and the start of the chains included."
+    )

@@ -1,0 +1,129 @@
+"""The page docs/performance.md: what a user can expect, mechanisms, generators, growth, threads.
+
+scripts/benchmark --performance. Every figure is of processor time unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from textwrap import fill
+from typing import Any
+
+from benchmarks import growth, releases, tasks
+
+__all__ = ["PARTS", "page", "run", "select"]
+
+PARTS = ("idle", "mechanisms", "synthesizers", "growth", "threads", "tasks")
+
+_HEAD = """\
+# Performance
+
+Written by `scripts/benchmark --performance` on {date}, on {cpu} ({cores} cores, {system}), Python {python},
+{named}. The load average was {before} before and {after} after. Other programs shared the processor, so
+that seconds are of processor time, which they lengthen less, and the least of several where a figure is
+small. Compiling is not counted: it takes 10 to 60 s for each kind of fit, once (`dpmix warmup SPEC` does it
+ahead).
+
+This page says what to expect. Samplers one by one, with effective sample sizes: [mixtures](benchmarks.md),
+[naive Bayes and linear regression](benchmarks-augmentation.md), [compositions](compositions.md). How
+samplers compare, and which to choose: [samplers.md](samplers.md).
+"""
+_TASKS = """\
+## What to expect on a laptop
+
+One thread; fits of two chains take half as long on two cores. `fit` is from the start of the command to its
+end; `summarize` writes a report as well.
+"""
+_IDLE = """\
+The start of `dpmix fit` itself, to the first sweep and from the last sweep to the end, takes {cpu:.1f} s of
+the above, and {mb:.0f} MB: modules are imported and compiled code is loaded.
+"""
+_MECHANISMS = """\
+## Mechanisms
+
+Noise from the operating system's randomness, records in memory already; one release, calibration excluded.
+The *floor* is a bare loop that reads each record once and draws as many floating-point numbers of the same
+law from a generator that is not private. *Library* is the noise library alone: exact discrete noise, in
+arithmetic without rounding, costs what it costs. The exponent p is of seconds ~ n^p, between the two largest
+n.
+"""
+_SYNTHESIZERS = """\
+## Generators of synthetic records
+
+One numeric column; m synthetic records of {many:,} confidential ones, and of `posterior_predictive` m
+records from 1,000 draws of a mixture. *A record* is at the largest m. The *floor* is reading a number and
+drawing one uniform (one normal for `posterior_predictive`). Exponents p, of seconds ~ m^p and n^p, are
+between the two largest numbers; in n for {few:,} synthetic records.
+"""
+_GROWTH = """\
+## What a sweep grows with
+
+One chain, n = {n:,}, one thread, after burn-in; the exponent p is of nanoseconds ~ value^p over the values
+here. In n every sampler is linear: exponents of each are in [benchmarks.md](benchmarks.md#growth-with-n)
+and [benchmarks-augmentation.md](benchmarks-augmentation.md).
+"""
+_THREADS = """\
+## Threads
+
+{text} Wall time counts here, and other programs had their share of the two cores. Records of one chain are
+worked in blocks by several threads from 65,536 records on where cores are left:
+[benchmarks.md](benchmarks.md#threads-within-one-chain). The draws do not depend on the number of threads.
+"""
+
+
+def select(patterns: list[str]) -> list[str]:
+    """Return the parts that are named; all without names.
+
+    Raises
+    ------
+    ValueError
+        When there is no such part.
+    """
+    for pattern in patterns:
+        if pattern not in PARTS:
+            raise ValueError(f"no part is {pattern!r}; parts are {', '.join(PARTS)}")
+    return [part for part in PARTS if not patterns or part in patterns]
+
+
+def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
+    """Measure the parts, one after the other; below a tenth of a second at the smallest sizes alone."""
+    few = seconds < 0.1
+    sizes = releases.SIZES[:2] if few else releases.SIZES
+    work = {
+        "idle": tasks.idle,
+        "mechanisms": lambda: releases.mechanisms(seconds, sizes),
+        "synthesizers": lambda: releases.synthesizers(seconds, sizes),
+        "growth": lambda: growth.grow(seconds, few=few),
+        "threads": lambda: growth.threads(seconds),
+        "tasks": lambda: tasks.tasks(tasks.TASKS[:1] if few else tasks.TASKS, few),
+    }
+    found: dict[str, Any] = {}
+    for part in select([]) if parts is None else parts:
+        start = time.perf_counter()
+        found[part] = work[part]()
+        print(f"{part}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def page(report: dict[str, Any]) -> str:
+    """Write the page."""
+    where, found = report["machine"], report["cells"]
+    named = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    head = _HEAD.format(named=named, before=where["load"][0], after=report["load_after"][0], **where)
+    title, *paragraphs = head.split("\n\n")
+    lines = [title, "", "\n\n".join(fill(text, 108) for text in paragraphs), ""]
+    if "tasks" in found:
+        lines += [_TASKS, *tasks.tasks_table(found["tasks"]), ""]
+    if "idle" in found:
+        lines += [_IDLE.format(**found["idle"])]
+    of_mechanisms, of_generators = releases.tables(found.get("mechanisms", []), found.get("synthesizers", []))
+    if "mechanisms" in found:
+        lines += [_MECHANISMS, *of_mechanisms, ""]
+    if "synthesizers" in found:
+        lines += [_SYNTHESIZERS.format(few=releases.FEW, many=releases.MANY), *of_generators, ""]
+    if "growth" in found:
+        lines += [_GROWTH.format(n=growth.N), *growth.growth_table(found["growth"]), ""]
+    if "threads" in found:
+        lines += [_THREADS.format(text=growth.threads_text(found["threads"]))]
+    return "\n".join(lines)

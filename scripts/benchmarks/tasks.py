@@ -1,0 +1,191 @@
+"""What a user waits for: whole commands, each as a process of its own, after what they need is compiled."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from benchmarks.table import figure, table
+
+__all__ = ["TASKS", "Task", "idle", "measure", "tasks", "tasks_table"]
+
+Result = dict[str, Any]
+Spec = dict[str, Any]
+_NORMAL: Spec = {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}}
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """A spec and the commands that are run with it, each of which is measured; {s}, {r}, {c} name files."""
+
+    what: str
+    spec: Spec
+    measured: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    warm: bool = field(default=True, kw_only=True)
+
+
+def _mixture(n: int, kind: str, iterations: int, chains: int = 2, **sampler: Any) -> Spec:
+    return {
+        "data": {"simulate": "three_gaussians", "n": n, "seed": 1, "domain": [[-10.0, 10.0]]},
+        "mechanism": {"kind": "laplace", "epsilon": 5.0},
+        "model": _NORMAL,
+        "sampler": {
+            "kind": kind,
+            "iterations": iterations,
+            "burn_in": iterations // 2,
+            "chains": chains,
+            "seed": 1,
+            **sampler,
+        },
+    }
+
+
+_BEFORE = ("privatize {s} -o {r}",)
+_FIT, _SUMMARIZE = "fit {s} --release {r} -o {c} --jobs 1", "summarize {c} -o {c}.s.h5 --report {c}.html"
+
+
+def _fit(what: str, spec: Spec, *more: str) -> Task:
+    return Task(what, spec, (_FIT, *more), _BEFORE)
+
+
+def _simulated(name: str, n: int, mechanism: Spec, model: Spec, iterations: int) -> Spec:
+    return {
+        "data": {"simulate": name, "n": n, "seed": 1},
+        "mechanism": mechanism,
+        "model": model,
+        "sampler": {"iterations": iterations, "burn_in": iterations // 10, "chains": 2, "seed": 1},
+    }
+
+
+TASKS: tuple[Task, ...] = (
+    _fit("mixture, n = 200, neal8, 2 chains of 10,000 sweeps", _mixture(200, "neal8", 10_000), _SUMMARIZE),
+    _fit(
+        "mixture, n = 1,000, neal8, 2 chains of 10,000 sweeps", _mixture(1_000, "neal8", 10_000), _SUMMARIZE
+    ),
+    _fit(
+        "mixture, n = 10,000, neal8, 2 chains of 2,000 sweeps", _mixture(10_000, "neal8", 2_000), _SUMMARIZE
+    ),
+    _fit(
+        "mixture, n = 1,000,000, private_slice, 1 chain of 100 sweeps",
+        _mixture(1_000_000, "private_slice", 100, 1),
+        _SUMMARIZE,
+    ),
+    _fit(
+        "mixture, n = 10,000,000, private_slice, 1 chain of 20 sweeps",
+        _mixture(10_000_000, "private_slice", 20, 1),
+        _SUMMARIZE,
+    ),
+    _fit(
+        "linear regression, n = 1,000, 2 chains of 10,000 sweeps",
+        _simulated(
+            "linear_regression",
+            1_000,
+            {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[-5.0, 5.0]] * 3},
+            {"kind": "linear_regression"},
+            10_000,
+        ),
+        _SUMMARIZE,
+    ),
+    _fit(
+        "naive Bayes, n = 1,000, 2 chains of 10,000 sweeps",
+        _simulated(
+            "naive_bayes",
+            1_000,
+            {"kind": "noisy_counts", "epsilon": 1.0, "levels": [3] * 5, "classes": 5},
+            {"kind": "naive_bayes"},
+            10_000,
+        ),
+        _SUMMARIZE,
+    ),
+)
+
+
+def measure(arguments: list[str], folder: Path) -> tuple[float, float, float]:
+    """Run ``dpmix ARGUMENTS``; return its seconds on the wall and of processors, and its peak in megabytes.
+
+    Raises
+    ------
+    SystemExit
+        When it fails.
+    """
+    command = [sys.executable, "-m", "dpmix", *arguments]
+    start = time.perf_counter()
+    child = os.posix_spawn(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / "out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+            (os.POSIX_SPAWN_OPEN, 2, str(folder / "err"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        ],
+    )
+    _, status, usage = os.wait4(child, 0)
+    if status:
+        raise SystemExit(f"benchmark: {' '.join(command)} failed: {(folder / 'err').read_text('utf-8')}")
+    unit = 1024.0 if sys.platform == "linux" else 2.0**20
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit
+
+
+def tasks(chosen: tuple[Task, ...] = TASKS, few: bool = False) -> list[Result]:
+    """Measure every task; with `few` by some sweeps alone."""
+    results = []
+    for task in chosen:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            files = {"s": folder / "s.yaml", "r": folder / "r.h5", "c": folder / "c.h5"}
+            files["s"].write_text(yaml.safe_dump(task.spec), "utf-8")
+            short = ["--set", "sampler.iterations=40", "--set", "sampler.burn_in=20"] if few else []
+            measure(["warmup", str(files["s"])], folder)
+            for command in task.before:
+                measure(command.format(**files).split(), folder)
+            for command in task.measured:
+                own = short if command.startswith("fit") else []
+                wall, cpu, peak = measure([*command.format(**files).split(), *own], folder)
+                results.append(
+                    {"what": task.what, "command": command.split()[0], "wall": wall, "cpu": cpu, "mb": peak}
+                )
+                print(
+                    f"{task.what}: {command.split()[0]} {cpu:.1f} s, {peak:.0f} MB",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    return results
+
+
+def idle() -> Result:
+    """Measure what a fit spends besides sweeps: one of two sweeps, compiled before; the least of several."""
+    spec = _mixture(200, "neal8", 2, 1)
+    spec["sampler"]["burn_in"] = 1
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "s.yaml").write_text(yaml.safe_dump(spec), "utf-8")
+        measure(["privatize", str(folder / "s.yaml"), "-o", str(folder / "r.h5")], folder)
+        fit = [
+            "fit",
+            str(folder / "s.yaml"),
+            "--release",
+            str(folder / "r.h5"),
+            "-o",
+            str(folder / "c.h5"),
+            "-f",
+        ]
+        found = [measure(fit, folder) for _ in range(_REPEATS + 1)][1:]
+        return {"cpu": min(cpu for _, cpu, _ in found), "mb": min(mb for _, _, mb in found)}
+
+
+def tasks_table(results: list[Result]) -> list[str]:
+    """Return the lines of the table."""
+    rows = [
+        [r["what"], r["command"], figure(r["cpu"], 2 if r["cpu"] < 10 else 3), figure(r["mb"], 3)]
+        for r in results
+    ]
+    return table(["task", "command", "s", "MB at the peak"], rows)
