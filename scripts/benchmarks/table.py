@@ -51,7 +51,9 @@ The *floor* is that of one exp a component in play, also where a density costs m
 cells or quadrature nodes under beta kernels, incomplete gamma functions in `neal3` and `split_merge`.
 So *times the floor* says what a kernel costs besides.
 """
-ELSEWHERE = "Mechanisms, generators of synthetic records, other models and whole commands: [performance.md](performance.md)."
+ELSEWHERE = """\
+Mechanisms, synthetic records, other models and whole commands: [performance.md](performance.md).
+"""
 QUICK = "**A quick run**: about a second a row; effective sample sizes are rough.\n"
 
 
@@ -218,7 +220,7 @@ def markdown(report: dict[str, Any], command: str) -> str:
     noisy = [r for r in results if r["densities"] == "laplace"]
     few = sorted(r["floor_few"] for r in noisy)
     many = sorted(r["floor_many"] for r in noisy)
-    lines = ["# Benchmarks of the samplers of mixtures", "", ELSEWHERE, "", _notes(command, report)]
+    lines = ["# Benchmarks of the samplers of mixtures", "", ELSEWHERE, _notes(command, report)]
     if few:
         lines += [
             f"Floor under Laplace noise (medians): {few[len(few) // 2]:.0f} ns with one component, "
