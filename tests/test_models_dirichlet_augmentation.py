@@ -273,10 +273,10 @@ def test_pseudo_records_have_the_density_of_a_record_to_a_power(n: int, count: i
 
 
 def test_pseudo_records_of_two_parts_are_kept_apart() -> None:
-    means = [-0.7, -1.1, -0.5, -1.3]
-    parts = [Sums(np.array(means[:2]) * 2.0, 0.6, 2, 2.0), Sums(np.array(means[2:]) * 2.0, 0.4, 2, 1.5)]
+    means = [-0.7, -1.1, -0.1, -2.5]  # so far apart that it shows whose noise and power is whose
+    parts = [Sums(np.array(means[:2]) * 2.0, 2.0, 2, 2.0), Sums(np.array(means[2:]) * 2.0, 0.2, 2, 1.5)]
     wanted = two_parts(density_of(HEAVY), parts, 0.02, math.log(0.501), 2.5)
-    release = stated_release(means, [4, 3], 0.02, [0.3, 0.2])
+    release = stated_release(means, [4, 3], 0.02, [1.0, 0.1])
     compare(Replicated(release, parts_of(release), HEAVY, 2), wanted, 8000, 2)
 
 
@@ -291,6 +291,27 @@ def test_draws_do_not_depend_on_chunks_or_on_being_restored(name: str) -> None:
     model = MODELS[name](log_moments_release([3.0, 0.6, 2.0], [30, 21], 0.05, 3.0, seed=5))
     whole = same_in_chunks(model, 40, 3, 31)
     np.testing.assert_allclose(whole["mean"], whole["alpha"] / whole["alpha"].sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", ["joint", "replicated"])
+def test_moves_learn_in_burn_in_alone(name: str) -> None:
+    """What is adapted afterwards, to the states that it moves, would change the law of the draws."""
+    model = MODELS[name](log_moments_release([3.0, 0.6, 2.0], [30, 21], 0.05, 3.0, seed=5))
+    chain = model.make_chain(np.random.default_rng(3))
+    chain.keep(thin=2, skip=40)
+    kept = []
+    for until in (20, 40, 60, 81):
+        chain.proceed(until)
+        kept.append(chain.snapshot())
+    own = [key for key in kept[0] if key in ("state_root", "state_centre") or key.startswith("state_learnt")]
+    assert len(own) >= 2
+    for key in own:
+        assert (kept[0][key] != kept[1][key]).any() or key == "state_learnt_small", key
+        if key == "state_learnt_counts":  # moves are counted all along
+            assert kept[1][key][0] == kept[3][key][0] == 50.0
+            continue
+        np.testing.assert_array_equal(kept[2][key], kept[1][key], err_msg=key)
+        np.testing.assert_array_equal(kept[3][key], kept[1][key], err_msg=key)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from dpmix.errors import SpecError
 from dpmix.models.augmentation import recount
 from dpmix.models.linear_regression import LinearRegression, RegressionChain, build
 from dpmix.models.moments import fill
+from dpmix.models.regression_coordinates import ACCEPTED, LEARNING, MADE
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from tests.oracles import databases
@@ -183,6 +184,19 @@ def test_draws_do_not_depend_on_chunks_or_on_being_restored() -> None:
     np.testing.assert_allclose(whole["prediction"][:, 1], mean)
     spread = (whole["predictive"] - whole["prediction"]) / np.sqrt(whole["sigma2"])[:, None]
     assert stats.kstest(spread.ravel(), stats.norm.cdf).pvalue > LEVEL
+
+
+def test_the_joint_move_learns_in_burn_in_alone() -> None:
+    chain = make(FREE, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(3))
+    assert isinstance(chain, RegressionChain)
+    chain.keep(thin=2, skip=30)
+    kept = []
+    for until in (20, 30, 44, 61):
+        chain.proceed(until)
+        kept.append(np.delete(chain.theta.learnt, [ACCEPTED, MADE, LEARNING]))
+    assert (kept[0] != kept[1]).any()
+    np.testing.assert_array_equal(kept[2], kept[1])
+    np.testing.assert_array_equal(kept[3], kept[1])
 
 
 def test_names_and_defaults_follow_from_the_release() -> None:
