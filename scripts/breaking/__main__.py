@@ -130,7 +130,7 @@ class _Trial:
         name = signal.Signals(fate.number).name if fate.number else fate.name or "full disk"
         late = ended.code == 0 and (fate.number or fate.full or fate.size)
         self.ended[f"{name} too late" if late else name] += 1
-        remarks = ("dpmix: warning: ", "dpmix: note: ", "dpmix: wrote ")
+        remarks = tuple(f"dpmix: {word}" for word in ("warning: ", "note: ", "wrote ", "ledger "))
         said = [line for line in ended.err.splitlines() if not line.startswith(remarks)]
         if fate.number == signal.SIGKILL:
             right = ended.code in (0, -signal.SIGKILL)
