@@ -45,12 +45,12 @@ class Law:
     @property
     def mean(self) -> float:
         """Mean of a record."""
-        return float(self.at @ self.mass)
+        return float((self.at * self.mass).sum())  # BLAS rounds by its number of threads
 
     @property
     def sd(self) -> float:
         """Standard deviation of a record."""
-        return math.sqrt(float((self.at - self.mean) ** 2 @ self.mass))
+        return math.sqrt(float(((self.at - self.mean) ** 2 * self.mass).sum()))
 
     def cdf(self, x: Floats) -> Floats:
         """Return the distribution function at `x` (g,)."""
