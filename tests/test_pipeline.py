@@ -145,7 +145,7 @@ def test_memory_does_not_grow_with_the_draws(tmp_path: Path) -> None:
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)\nfit.write_chains = told"
     )
     peaks = []
-    for iterations in (10_000, 80_000):
+    for iterations in (100, 5_000, 40_000):  # the first loads or compiles what all need
         output = tmp_path / f"{iterations}.h5"
         arguments = ("fit", spec, "--release", tmp_path / "r.h5", "-o", output, "--set", "sampler.chains=1")
         arguments += ("--set", f"sampler.iterations={iterations}", "--set", "sampler.burn_in=0")
@@ -153,4 +153,4 @@ def test_memory_does_not_grow_with_the_draws(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         peaks.append(int(out) * (1 if sys.platform == "darwin" else 1024))
-    assert peaks[1] - peaks[0] < 20 * 2**20  # the draws between them take 40 MB, most of them allocations
+    assert peaks[2] - peaks[1] < 6 * 2**20  # the draws between them take 14 MB, most of them allocations

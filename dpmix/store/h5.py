@@ -50,6 +50,7 @@ __all__ = [
 Attribute: TypeAlias = str | bool | int | float | Array
 _FORMAT = ("v108", "v108")
 _MANY = 2**16  # places from which on they are counted in half the room
+_CACHE = 2**20  # bytes of chunks kept of each dataset that is written, which is row after row; HDF5 2 keeps 8 MB
 _sinks: dict[str, Sink] = {}  # files being written, by the name that HDF5 knows them by
 _HIDDEN = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
@@ -361,7 +362,7 @@ def _new(path: Path) -> Iterator[Group]:
         raise DataError(f"cannot write {path}: {reason(error)}") from error
     _sinks[repr(sink)] = sink
     try:
-        with sink, h5py.File(sink, "w", libver=_FORMAT, track_order=True) as file:
+        with sink, h5py.File(sink, "w", libver=_FORMAT, track_order=True, rdcc_nbytes=_CACHE) as file:
             yield Group(file)
     finally:
         del _sinks[repr(sink)]
