@@ -50,7 +50,7 @@ __all__ = [
 Attribute: TypeAlias = str | bool | int | float | Array
 _FORMAT = ("v108", "v108")
 _MANY = 2**16  # places from which on they are counted in half the room
-_CACHE = 2**20  # bytes of chunks kept of each dataset that is written, which is row after row; HDF5 2 keeps 8 MB
+_CACHE = 2**20  # bytes of chunks kept of each dataset being written, row after row; HDF5 2 would keep 8 MB
 _sinks: dict[str, Sink] = {}  # files being written, by the name that HDF5 knows them by
 _HIDDEN = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
