@@ -144,15 +144,16 @@ def threads(seconds: float) -> Result:
         "model": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}},
         "sampler": {"kind": "neal8", "chains": 2, "seed": 1, "store": []},
     }
-    sweeps = max(200, int(seconds * 4_000))
+    sweeps = max(200, int(seconds * 20_000))
     spec["sampler"] |= {"iterations": sweeps, "burn_in": sweeps // 2}
     release = dpmix.privatize(spec, quiet=True)
     found: Result = {"sweeps": sweeps}
     with TemporaryDirectory() as folder:
-        for turn, jobs in enumerate((1, 1, 2)):  # the first loads compiled code
+        for turn, jobs in enumerate((1, 1, 2, 1, 2)):  # the first loads compiled code
             wall, cpu = time.perf_counter(), time.process_time()
             dpmix.fit(spec, release, Path(folder) / f"{turn}.h5", jobs=jobs, quiet=True)
-            found[str(jobs)] = (time.perf_counter() - wall, time.process_time() - cpu)
+            spent = time.perf_counter() - wall, time.process_time() - cpu
+            found[str(jobs)] = min(found.get(str(jobs), spent), spent) if turn else spent
     return found
 
 
@@ -160,7 +161,9 @@ def threads_text(found: Result) -> str:
     """Say what the second thread gains."""
     (wall, cpu), (wall_2, cpu_2) = found["1"], found["2"]
     return (
-        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} took {wall:.1f} s on one thread,"
-        f" {wall_2:.1f} s on two: {wall / wall_2:.2f} times as fast. Their processor time is {cpu:.1f} s and"
-        f" {cpu_2:.1f} s, files and the start of the chains included."
+        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} took {wall:.1f} s on one thread"
+        f" and {wall_2:.1f} s on two ({wall / wall_2:.2f} times as fast), by the clock on the wall, while"
+        " other programs had their share of the two cores. Of processor time they take"
+        f" {cpu:.1f} s and {cpu_2:.1f} s:"
+        " chains share nothing, so that an idle second core halves the wait."
     )

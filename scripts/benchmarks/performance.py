@@ -36,8 +36,8 @@ One thread; fits of two chains take half as long on two cores. `fit` is from the
 end; `summarize` writes a report as well.
 """
 _IDLE = """\
-The start of `dpmix fit` itself, to the first sweep and from the last sweep to the end, takes {cpu:.1f} s of
-the above, and {mb:.0f} MB: modules are imported and compiled code is loaded.
+A second fit of a kind takes {cpu:.1f} s of these, and {mb:.0f} MB, before its first sweep and after its
+last: modules are imported, compiled code is loaded, files are read and written.
 """
 _MECHANISMS = """\
 ## Mechanisms
@@ -66,8 +66,9 @@ and [benchmarks-augmentation.md](benchmarks-augmentation.md).
 _THREADS = """\
 ## Threads
 
-{text} Wall time counts here, and other programs had their share of the two cores. Records of one chain are
-worked in blocks by several threads from 65,536 records on where cores are left:
+{text}
+
+Records of one chain are worked in blocks by several threads from 65,536 records on where cores are left:
 [benchmarks.md](benchmarks.md#threads-within-one-chain). The draws do not depend on the number of threads.
 """
 
@@ -125,5 +126,5 @@ def page(report: dict[str, Any]) -> str:
     if "growth" in found:
         lines += [_GROWTH.format(n=growth.N), *growth.growth_table(found["growth"]), ""]
     if "threads" in found:
-        lines += [_THREADS.format(text=growth.threads_text(found["threads"]))]
+        lines += [_THREADS.format(text=fill(growth.threads_text(found["threads"]), 108))]
     return "\n".join(lines)
