@@ -16,6 +16,8 @@ from dpmix.models.base import ParametricModel
 from dpmix.models.dirichlet.alpha import log_likelihood, log_prior, normal_score, slice_alpha, whiten
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain, build
 from dpmix.models.dirichlet.frame import Part, parts_of
+from dpmix.models.dirichlet.law import CensoredLogs, make_shapes, set_shapes, sweep_offers
+from dpmix.models.dirichlet.maps import make_room, unpack
 from dpmix.models.dirichlet.mle import in_range
 from dpmix.models.dirichlet.priors import AlphaPrior, elicited, gamma_prior
 from dpmix.models.dirichlet.replicated import Replicated
@@ -237,7 +239,7 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
 @pytest.mark.parametrize(
     ("sampler", "draws", "thin"),
     [
-        ("soma, joint", 1200, 3),
+        pytest.param("soma, joint", 8000, 3, marks=pytest.mark.matrix),
         pytest.param("plain", 8000, 8, marks=pytest.mark.matrix),
         pytest.param("soma", 8000, 24, marks=pytest.mark.matrix),
     ],
@@ -254,11 +256,64 @@ def test_samplers_agree(sampler: str, draws: int, thin: int) -> None:
         assert abs(mean - other) < LIMIT * math.hypot(error, slack), key
 
 
+@pytest.mark.parametrize("alpha", [[0.2, 0.3], [0.1, 5.0], [4.0, 7.0]])
+def test_compositions_become_gamma_variates(alpha: list[float]) -> None:
+    """Of these shapes, with the compositions that there were."""
+    rng, shapes = np.random.default_rng(12), np.array(alpha)
+    logs = np.log(rng.standard_gamma(shapes[:, None] + 1.0, (2, 3000)))
+    logs -= rng.standard_exponential((2, 3000)) / shapes[:, None]
+    records = logs - np.logaddexp(logs[0], logs[1])
+    room, small = make_room(3000, 2), (shapes < 3.0).astype(float)
+    unpack(rng, shapes, records, small, room)
+    gammas = 3.0 * np.log(room.roots[:, :3000]) - small[:, None] * room.ratios[:, :3000]
+    np.testing.assert_allclose(gammas - np.logaddexp(gammas[0], gammas[1]), records, atol=1e-9)
+    for j in range(2):
+        own = stats.gamma(alpha[j] + small[j]).cdf(room.roots[j, :3000] ** 3)
+        assert stats.kstest(own, stats.uniform.cdf).pvalue > LEVEL, j
+    assert stats.kstest(np.exp(gammas).sum(axis=0), stats.gamma(sum(alpha)).cdf).pvalue > LEVEL
+
+
+def test_single_offers_replace_records_as_often_as_their_law_says() -> None:
+    known = CensoredLogs(np.array([-3.0, -2.0]), 1.3, math.log(0.02))
+    shapes, rng = make_shapes(2), np.random.default_rng(3)
+    shapes.alpha[:] = [0.8, 1.5]
+    set_shapes(shapes)
+    start = np.log(np.array([[0.5, 0.04, 0.9], [0.5, 0.96, 0.1]]))
+    taken, wide, moves = np.zeros(4), np.empty((2, 5)), np.zeros(2)
+    columns = wide[:, 1:4]
+    for _ in range(12_000):
+        columns[:] = start
+        sums = np.maximum(start, known.floor).sum(axis=1)
+        sweep_offers(known, rng, shapes, columns, sums, moves, 1)
+        changed = np.flatnonzero((columns != start).any(axis=0))
+        taken[changed[0] if len(changed) else 3] += 1.0
+    offers = np.log(rng.dirichlet([0.8, 1.5], 200_000)).T
+    kept = np.maximum(start, known.floor)
+    moved = kept.sum(axis=1)[:, None] - kept  # sums without each record
+    level = np.abs(known.released - kept.sum(axis=1)).sum()
+    found = np.abs((known.released[:, None] - moved)[:, :, None] - np.maximum(offers, known.floor)[:, None])
+    weights = np.exp(known.rate * (level - found.sum(axis=0)))
+    total = weights.sum(axis=0)
+    chance = (weights / total * np.minimum(1.0, total / (total - weights + 1.0))).mean(axis=1)
+    assert (weights.max(axis=0) > 1.0).mean() > 0.3 and chance.sum() < 0.95
+    expected = 12_000 * np.append(chance, 1.0 - chance.sum())
+    assert stats.chisquare(taken, expected).pvalue > LEVEL
+    assert moves[0] == taken[:3].sum() and moves[1] == 12_000.0
+
+
 # pseudo-records have a posterior where alpha stays above 1 - b / n
 HEAVY = AlphaPrior(np.array([30.0, 50.0]), np.array([10.0, 20.0]), np.zeros((2, 2)), np.eye(2))
 
 
-@pytest.mark.parametrize(("n", "count"), [(6, 1), (5, 2), (6, 3), (3, 9)])
+@pytest.mark.parametrize(
+    ("n", "count"),
+    [
+        pytest.param(6, 1, marks=pytest.mark.matrix),
+        pytest.param(5, 2, marks=pytest.mark.matrix),
+        (6, 3),
+        (3, 9),
+    ],
+)
 def test_pseudo_records_have_the_density_of_a_record_to_a_power(n: int, count: int) -> None:
     """With as many as there are records, or more, it is that of data augmentation."""
     few, means = min(n, count), np.array([-0.7, -1.1])

@@ -225,7 +225,7 @@ def _save(rng, shapes, saved):
     """Write alpha, E[x | alpha] and a record drawn given alpha to `saved` (3, d)."""
     d = len(shapes.alpha)
     logs, whole = np.empty((d, 1)), 0.0
-    draw_logs(rng, shapes, logs, 1)
+    draw_logs(rng, shapes, logs, logs.shape[1])
     for j in range(d):
         whole += shapes.alpha[j]
     for j in range(d):

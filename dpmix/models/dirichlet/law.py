@@ -169,7 +169,7 @@ def sweep_offers(model, rng, shapes, columns, sums, moves, offers):
     d, n = columns.shape
     offer, weights = np.empty((d, 1)), np.empty(n)
     for _ in range(offers):
-        draw_logs(rng, shapes, offer, 1)
+        draw_logs(rng, shapes, offer, offer.shape[1])  # a literal 1 would be compiled by itself
         level = 0.0
         for j in range(d):
             level += abs(model.released[j] - sums[j])

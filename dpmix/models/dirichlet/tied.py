@@ -25,7 +25,7 @@ __all__ = ["joint_pays", "tie"]
 
 Floats = NDArray[np.float64]
 
-PAYS = 5.5  # ties from which joint moves pay, as measured: docs/compositions.md
+PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md
 _DRAWN = 4000  # records that covariances are taken of
 
 
