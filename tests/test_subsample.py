@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import h5py
 import numpy as np
@@ -20,6 +23,7 @@ from tests.fits import small_release, small_spec
 from tests.specs import message
 
 N, KEPT = 40, 12
+summarizing: Any = import_module("dpmix.api.summarize")
 
 
 def fitted(folder: Path, name: str, **sampler: object) -> Path:
@@ -91,6 +95,17 @@ def test_what_a_summary_says_of_it(tmp_path: Path) -> None:
     every = dpmix.summarize(fitted(tmp_path, "a.h5"))
     assert every.to_json()["clustering"]["subsample"] is None
     assert "subsample" not in every.to_text()
+
+
+def test_true_labels_are_drawn_for_allocations_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(summarizing, "true_labels", lambda *given: calls.append(given))
+    data = {"simulate": "three_gaussians", "n": N, "seed": 1}
+    for kept in (np.empty(0), np.arange(3)):
+        summarizing._true_labels(
+            cast(Chains, SimpleNamespace(kept=kept, n=N, spec={"data": data}, attrs={"simulated": True}))
+        )
+    assert calls == [("three_gaussians", N, 1)]
 
 
 def test_starting_allocations_are_made_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
