@@ -226,8 +226,8 @@ class Continued(Discrete):
 
     What is ranked is the measure that the whole sequence has in common, given which all of it is independent:
     that is the one that the released values, taken for a sample, have a posterior of. The measure that only
-    the records were drawn from is less certain: its variance is about 1 + 2 (m + concentration + 1)/n times as
-    large.
+    the records were drawn from is less certain: its variance is 1 + 2 (m + concentration + 1)/n times as
+    large, about.
     """
 
     def given_all(self, rng: Generator, records: Floats, released: Floats) -> Truth:
