@@ -1,4 +1,4 @@
-"""Compositions given noisy mean logarithms: every method, and growing n; scripts/benchmark --compositions.
+"""Compositions given noisy mean logarithms: methods, joint moves, many records (--compositions).
 
 Every figure is of processor time in this one process, in which the functions were compiled before.
 """
@@ -14,21 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.table import table
 from dpmix.log_widths import exact_width
 from dpmix.models.base import ParametricChain, ParametricModel
 from dpmix.models.dirichlet import build
+from dpmix.models.dirichlet.augmentation import Augmented
+from dpmix.models.dirichlet.frame import parts_of
+from dpmix.models.dirichlet.priors import prior_of
+from dpmix.models.dirichlet.tied import tie
 from dpmix.release import Release
 from dpmix.spec import load_spec
 
-__all__ = ["Cell", "cells", "measure", "run", "tables"]
+__all__ = ["Cell", "cells", "measure", "run", "select", "tables"]
 
 Floats = NDArray[np.float64]
 ALPHA = np.array([2.2, 3.3, 4.4, 5.5, 6.6])
 THRESHOLD = 0.01
 BURN = 500  # sweeps
-MOST_MIXED = 10_000  # records beyond which sweeps are measured, and not how they mix
 REPEATS = 5
 METHODS: dict[str, dict[str, Any]] = {
+    "DPMCMC": {"kind": "data_augmentation"},
     "DPMCMC, joint": {"kind": "data_augmentation"},
     "DPMCMC, plain": {"kind": "data_augmentation", "joint": False},
     "DPMCMC, soma": {"kind": "soma", "offers": 50},
@@ -37,10 +42,15 @@ METHODS: dict[str, dict[str, Any]] = {
     "DPBoots": {"kind": "bootstrap"},
     "DPapprox": {"kind": "normal_approximation"},
 }
+"""The first with joint moves where they pay, the second and third with and without them everywhere."""
 INDEPENDENT = ("DPABC", "DPBoots")
 PUBLISHED = {"DPMCMC, plain": 1.0, "DPreMCMC": 1.0 / 6.2, "DPABC": 1.0 / 60.3}
 """Time over that of DPMCMC with n = 5000 (Guo, Barrientos and Pena, section 4.1)."""
-SIZES, LARGE, EPSILONS = 5_000, (1_000, 10_000, 100_000, 1_000_000), (0.25, 1.5, 10.0)
+N, EPSILONS = 5_000, (0.25, 1.5, 10.0)
+JOINT = {"sizes": (100, 1_000, 5_000), "epsilons": (0.25, 1.0, 3.0, 10.0)}
+LARGE = (1_000, N, 100_000, 1_000_000)
+GROWING = ("DPMCMC", "DPreMCMC", "DPABC", "DPBoots", "DPapprox")
+WANTED = 1_000  # effective draws
 
 
 @dataclass(frozen=True)
@@ -51,18 +61,40 @@ class Cell:
     n: int
     epsilon: float
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{self.method}/n{self.n}/eps{self.epsilon:g}"
+
 
 def cells() -> Iterator[Cell]:
     """Every cell, in the order of the tables."""
-    for epsilon in EPSILONS:
-        for method in METHODS:
-            yield Cell(method, SIZES, epsilon)
-    for n in LARGE:
-        yield Cell("DPMCMC, joint", n, 1.5)
+    found = [Cell(method, N, epsilon) for epsilon in EPSILONS for method in METHODS]
+    for epsilon in JOINT["epsilons"]:
+        for n in JOINT["sizes"]:
+            found += [Cell(method, int(n), epsilon) for method in ("DPMCMC, plain", "DPMCMC, joint")]
+    found += [Cell(method, n, 1.5) for n in LARGE for method in GROWING]
+    yield from dict.fromkeys(found)
 
 
-def _model(cell: Cell) -> ParametricModel:
-    """Return the model of a release of simulated compositions."""
+def select(parts: list[str]) -> list[Cell]:
+    """Return the cells whose names, such as ``DPMCMC, plain/n5000/eps1.5``, hold one of the parts.
+
+    Raises
+    ------
+    ValueError
+        Where there are none.
+    """
+    found = [cell for cell in cells() if any(part in cell.name for part in parts)]
+    if not found:
+        raise ValueError(
+            f"--cells: nothing is called {' or '.join(parts)}; names are as {next(cells()).name}"
+        )
+    return found
+
+
+def _model(cell: Cell) -> tuple[ParametricModel, float]:
+    """Return the model of a release of simulated compositions, and its tie."""
     rng, d = np.random.default_rng([1, cell.n]), len(ALPHA)
     means = np.log(np.maximum(rng.dirichlet(ALPHA, cell.n), THRESHOLD)).mean(axis=0)
     scale = exact_width(THRESHOLD, d) / cell.n / cell.epsilon
@@ -77,7 +109,10 @@ def _model(cell: Cell) -> ParametricModel:
     }
     release = Release(values, ("statistic",), mechanism, cell.epsilon, 0.0, None, cell.n, trust="global")
     spec = load_spec({"model": {"kind": "dirichlet"}, "sampler": METHODS[cell.method]})
-    return build(spec, release)
+    parts, prior = parts_of(release), prior_of(spec, release)
+    if cell.method == "DPMCMC, joint":
+        return Augmented(release, parts, prior, None, True), tie(parts, prior)
+    return build(spec, release), tie(parts, prior)
 
 
 def _timed(chain: ParametricChain, until: int) -> float:
@@ -97,13 +132,15 @@ def _ess(draws: Floats) -> float:
 def measure(cell: Cell, seconds: float) -> dict[str, Any]:
     """Measure two chains, one after the other, in about `seconds`."""
     start = time.process_time()
-    model = _model(cell)
-    prepared = time.process_time() - start
+    model, tied = _model(cell)
     independent = cell.method in INDEPENDENT
     skip, first = 0 if independent else BURN, model.make_chain(np.random.default_rng(7))
+    prepared = time.process_time() - start
     first.keep(1, 0 if independent else 2**62)
-    first.proceed(10)
-    done, piece, each = 10, 1, 0.0
+    first.proceed(2)
+    done, piece = 2, 1
+    each = _timed(first, 3)
+    done += piece
     while each < seconds / (8 * REPEATS) and piece < 4000:
         piece *= 2
         each = _timed(first, done + piece)
@@ -113,16 +150,7 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         pieces.append(_timed(first, done + piece))
         done += piece
     sweep = min(pieces) / piece
-    result = {
-        "method": cell.method,
-        "n": cell.n,
-        "epsilon": cell.epsilon,
-        "prepared": prepared,
-        "sweep": sweep,
-    }
-    if cell.n > MOST_MIXED:
-        return result
-    total = int(min(max(0.4 * seconds / sweep, 200), 50_000))
+    total = int(min(max(0.4 * seconds / sweep, 20 if independent else 100), 50_000))
     draws, spent = [], 0.0
     for k in (0, 1):
         chain = model.make_chain(np.random.default_rng([7, k]))
@@ -131,9 +159,15 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
         spent += _timed(chain, skip + total)
         found = {name: values for name, (_, values) in chain.take().items()}
         draws.append(found["alpha"])
-    ess = _ess(np.stack(draws))
     alpha = np.concatenate(draws)
-    return result | {
+    ess = float(len(alpha)) if independent else _ess(np.stack(draws))
+    return {
+        "method": cell.method,
+        "n": cell.n,
+        "epsilon": cell.epsilon,
+        "tie": tied,
+        "prepared": prepared + skip * sweep,
+        "sweep": sweep,
         "draw": spent / (2 * total),
         "draws": 2 * total,
         "ess": ess,
@@ -148,38 +182,71 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def _seconds(row: dict[str, Any]) -> str:
+    """Return seconds for `WANTED` effective draws, what goes before them included."""
+    return _number(row["prepared"] + WANTED / row["ess_per_second"])
+
+
 def tables(results: list[dict[str, Any]]) -> str:
-    """Return a table of the methods, and one of growing n, in Markdown."""
-    head = ["eps", "method", "us a draw", "over plain DPMCMC", "published", "ESS of alpha, a draw", "ESS/s"]
-    head += ["1000 effective draws, s", "largest error of a mean of alpha, %"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
-    rows = [row for row in results if row["n"] == SIZES]
-    plain = {row["epsilon"]: row["draw"] for row in rows if row["method"] == "DPMCMC, plain"}
-    for row in rows:
-        published = PUBLISHED.get(row["method"])
-        ratio = row["draw"] / plain.get(row["epsilon"], np.nan)
-        entries = [f"{row['epsilon']:g}", row["method"], _number(1e6 * row["draw"]), _number(ratio)]
-        entries += ["–" if published is None else _number(published), _number(row["ess"] / row["draws"])]
-        entries += [_number(row["ess_per_second"]), _number(row["prepared"] + 1000.0 / row["ess_per_second"])]
-        lines.append("| " + " | ".join([*entries, _number(100.0 * row["off"])]) + " |")
-    head = ["n", "ms a sweep", "ns a sweep, a record", "ESS/s"]
-    lines += ["", "| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
+    """Return tables of the methods, of joint moves and of growing n, in Markdown."""
+    found = {(row["method"], row["n"], row["epsilon"]): row for row in results}
+    head = ["eps", "method", "us a sweep", "us a draw", "over plain DPMCMC", "published", "ESS a draw"]
+    head += ["ESS/s", f"{WANTED} effective draws, s", "largest error of a mean of alpha, %"]
+    rows = []
     for row in results:
-        if row["n"] == SIZES:
+        if row["n"] != N or row["epsilon"] not in EPSILONS:
             continue
-        entries = [f"{row['n']:,}", _number(1e3 * row["sweep"]), _number(1e9 * row["sweep"] / row["n"])]
-        lines.append("| " + " | ".join([*entries, _number(row.get("ess_per_second", np.nan))]) + " |")
-    return "\n".join(lines) + "\n"
+        plain = found.get(("DPMCMC, plain", N, row["epsilon"]), {}).get("draw", np.nan)
+        entries = [
+            f"{row['epsilon']:g}",
+            row["method"],
+            _number(1e6 * row["sweep"]),
+            _number(1e6 * row["draw"]),
+        ]
+        entries += [_number(row["draw"] / plain), _number(PUBLISHED.get(row["method"], np.nan))]
+        entries += [_number(row["ess"] / row["draws"]), _number(row["ess_per_second"]), _seconds(row)]
+        rows.append([*entries, _number(100.0 * row["off"])])
+    text = table(head, rows)
+    rows = []
+    for epsilon in JOINT["epsilons"]:
+        for n in JOINT["sizes"]:
+            pair = [found.get((method, n, epsilon)) for method in ("DPMCMC, plain", "DPMCMC, joint")]
+            if pair[0] is None or pair[1] is None:
+                continue
+            speeds = [row["ess_per_second"] for row in pair if row]
+            entries = [f"{epsilon:g}", f"{n:,}", _number(pair[0]["tie"])]
+            entries += [_number(1e6 * row["draw"]) for row in pair if row] + [
+                _number(speed) for speed in speeds
+            ]
+            rows.append([*entries, _number(speeds[1] / speeds[0])])
+    head = ["eps", "n", "tie", "us a draw, plain", "joint", "ESS/s, plain", "joint", "joint over plain"]
+    text += ["", *table(head, rows)]
+    rows = []
+    for n in LARGE:
+        for method in GROWING:
+            grown = found.get((method, n, 1.5))
+            if grown is not None:
+                entries = [
+                    f"{n:,}",
+                    method,
+                    _number(1e3 * grown["draw"]),
+                    _number(grown["ess"] / grown["draws"]),
+                ]
+                rows.append([*entries, _seconds(grown), _number(100.0 * grown["off"])])
+    head = ["n", "method", "ms a draw", "ESS a draw", f"{WANTED} effective draws, s"]
+    return "\n".join([*text, "", *table([*head, "largest error of a mean of alpha, %"], rows), ""])
 
 
-def run(seconds: float) -> list[dict[str, Any]]:
-    """Measure all cells, after a first run of each method that compiles it."""
+def run(seconds: float, which: list[Cell] | None = None) -> list[dict[str, Any]]:
+    """Measure cells, all where none are given, after a first run of each method that compiles it."""
+    chosen = list(cells()) if which is None else which
     for method in METHODS:
-        measure(Cell(method, 100, 1.5), 0.01)
+        if any(cell.method == method for cell in chosen):
+            measure(Cell(method, 100, 1.5), 0.01)
     results = []
-    for cell in cells():
+    for cell in chosen:
         result = measure(cell, seconds)
         results.append(result)
-        ess = f", ESS/s {result['ess_per_second']:.3g}" if "ess" in result else ""
-        print(f"{cell}: {1e6 * result['sweep']:.0f} us a sweep{ess}", file=sys.stderr, flush=True)
+        speed = f"{1e6 * result['sweep']:.0f} us a sweep, ESS/s {result['ess_per_second']:.3g}"
+        print(f"{cell.name}: {speed}", file=sys.stderr, flush=True)
     return results
