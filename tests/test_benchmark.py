@@ -67,7 +67,7 @@ MADE_UP: dict[str, Any] = {
     },
     "load_after": [0.6, 0.5, 0.5],
     "cells": {
-        "idle": {"cpu": 1.25, "mb": 180.0},
+        "idle": {"cpu": 1.25, "wall": 2.0},
         "tasks": [{"what": "a fit", "command": "fit", "wall": 3.0, "cpu": 2.5, "mb": 200.0}],
         "mechanisms": [
             {
@@ -106,11 +106,11 @@ def test_the_page_says_what_was_measured() -> None:
     page = " ".join(performance.page(MADE_UP).split())
     for line in (
         "| a fit | fit | 2.5 | 200 |",
-        "takes 1.2 s of these, and 180 MB",
+        "sampling after 1.25 s of processor time (2.00 s by",
         "| laplace | 10.0 ms | 100 ms | – | – | 10.0 us | 20.0 ns | 9.00 us | 1.00 |",
         "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
         "| neal8 | m | 1: 100, 2: 200 | 1.00 | 5.5 |",
-        "(2.00 times as fast)",
+        "was 2.0 s and 1.0 s, while 1.0 and 2.0 of",
     ):
         assert line in page
     assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0

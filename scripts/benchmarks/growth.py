@@ -161,9 +161,8 @@ def threads_text(found: Result) -> str:
     """Say what the second thread gains."""
     (wall, cpu), (wall_2, cpu_2) = found["1"], found["2"]
     return (
-        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} took {wall:.1f} s on one thread"
-        f" and {wall_2:.1f} s on two ({wall / wall_2:.2f} times as fast), by the clock on the wall, while"
-        " other programs had their share of the two cores. Of processor time they take"
-        f" {cpu:.1f} s and {cpu_2:.1f} s:"
-        " chains share nothing, so that an idle second core halves the wait."
+        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} take {cpu:.1f} s of processor time"
+        f" one after the other, on one thread, and {cpu_2:.1f} s side by side, on two. By the clock on the wall"
+        f" that was {wall:.1f} s and {wall_2:.1f} s, while {cpu / wall:.1f} and {cpu_2 / wall_2:.1f} of the"
+        " machine's processors were to be had."
     )

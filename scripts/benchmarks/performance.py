@@ -36,8 +36,8 @@ One thread; fits of two chains take half as long on two cores. `fit` is from the
 end; `summarize` writes a report as well.
 """
 _IDLE = """\
-A second fit of a kind takes {cpu:.1f} s of these, and {mb:.0f} MB, before its first sweep and after its
-last: modules are imported, compiled code is loaded, files are read and written.
+A second fit of a kind starts sampling after {cpu:.2f} s of processor time ({wall:.2f} s by the clock on the
+wall, beside other programs): modules are imported, and compiled code is loaded.
 """
 _MECHANISMS = """\
 ## Mechanisms
