@@ -6,16 +6,23 @@ Everything depends on mu = D / eta, sensitivity over standard deviation: the noi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import positive, probability
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(120)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@functools.cache
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of Gauss and Legendre on [-1, 1]: late, for they take a while at import."""
+    return np.polynomial.legendre.leggauss(120)
 
 
 def gaussian_log_delta(epsilon: float, mu: float) -> float:
@@ -47,8 +54,9 @@ def gaussian_log_delta(epsilon: float, mu: float) -> float:
         return first + math.log(-math.expm1(other - first))
     # delta = int_0^inf (1 - e^(-mu u)) phi(x + u) du: nothing cancels
     end = 90 / (x + math.sqrt(x * x + 90))
-    u = 0.5 * end * (_NODES + 1)
-    total = 0.5 * end * float(_WEIGHTS @ (-np.expm1(-mu * u) * np.exp(-x * u - 0.5 * u * u)))
+    nodes, weights = _rule()
+    u = 0.5 * end * (nodes + 1)
+    total = 0.5 * end * float(weights @ (-np.expm1(-mu * u) * np.exp(-x * u - 0.5 * u * u)))
     return math.log(total) - 0.5 * x * x - _LOG_SQRT_2PI
 
 

@@ -160,9 +160,9 @@ def threads(seconds: float) -> Result:
 def threads_text(found: Result) -> str:
     """Say what the second thread gains."""
     (wall, cpu), (wall_2, cpu_2) = found["1"], found["2"]
+    what = f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,}"
+    had = f"{cpu / wall:.1f} and {cpu_2 / wall_2:.1f} of the machine's processors were to be had"
     return (
-        f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,} take {cpu:.1f} s of processor time"
-        f" one after the other, on one thread, and {cpu_2:.1f} s side by side, on two. By the clock on the wall"
-        f" that was {wall:.1f} s and {wall_2:.1f} s, while {cpu / wall:.1f} and {cpu_2 / wall_2:.1f} of the"
-        " machine's processors were to be had."
+        f"{what} take {cpu:.1f} s of processor time one after the other, on one thread, and {cpu_2:.1f} s side"
+        f" by side, on two. By the clock on the wall that was {wall:.1f} s and {wall_2:.1f} s, while {had}."
     )

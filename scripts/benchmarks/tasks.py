@@ -180,10 +180,10 @@ def idle() -> Result:
         path, release = folder / "s.yaml", folder / "r.h5"
         path.write_text(yaml.safe_dump(spec), "utf-8")
         measure(["privatize", str(path), "-o", str(release)], folder)
-        measure(["fit", str(path), "--release", str(release), "-o", str(folder / "c.h5")], folder)
+        fit = ["fit", str(path), "--release", str(release), "--quiet", "-o"]
+        measure([*fit, str(folder / "c.h5")], folder)
         found = []
         for turn in range(_STARTS):
-            fit = ["fit", str(path), "--release", str(release), "-o", str(folder / f"{turn}.h5"), "--quiet"]
             begin = time.perf_counter()
             done = subprocess.run(
                 [sys.executable, "-c", _TO_SWEEPS, *fit], stdout=subprocess.PIPE, check=True
