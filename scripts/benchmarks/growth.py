@@ -96,10 +96,10 @@ def _per_update(chain: Chain, seconds: float) -> tuple[float, float]:
     return min(found), float(np.mean(clusters))
 
 
-def grow(seconds: float, names: tuple[str, ...] = tuple(GROWING), few: bool = False) -> list[Result]:
-    """Measure a sweep at every value; with `few` at the first two."""
+def grow(seconds: float, few: bool = False) -> list[Result]:
+    """Measure a sweep at every value of all that grows; with `few` at two values of the first."""
     results = []
-    for name in names:
+    for name in tuple(GROWING)[:1] if few else GROWING:
         what, values, make = GROWING[name]
         times, clusters = [], []
         for value in values[:2] if few else values:
@@ -163,6 +163,7 @@ def threads_text(found: Result) -> str:
     what = f"Two chains of {found['sweeps']:,} sweeps of `neal8` with n = {N:,}"
     had = f"{cpu / wall:.1f} and {cpu_2 / wall_2:.1f} of the machine's processors were to be had"
     return (
-        f"{what} take {cpu:.1f} s of processor time one after the other, on one thread, and {cpu_2:.1f} s side"
-        f" by side, on two. By the clock on the wall that was {wall:.1f} s and {wall_2:.1f} s, while {had}."
+        f"{what} take {cpu:.1f} s of processor time one after the other, on one thread, and {cpu_2:.1f} s"
+        f" side by side, on two. By the clock on the wall that was {wall:.1f} s and {wall_2:.1f} s, while"
+        f" {had}."
     )
