@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,13 +34,10 @@ cli.main()
 
 @dataclass(frozen=True)
 class Task:
-    """A spec and the commands that are run with it, each of which is measured; {s}, {r}, {c} name files."""
+    """What is fitted and summarized, in words and as a spec."""
 
     what: str
     spec: Spec
-    measured: tuple[str, ...]
-    before: tuple[str, ...] = ()
-    warm: bool = field(default=True, kw_only=True)
 
 
 def _mixture(n: int, kind: str, iterations: int, chains: int = 2, **sampler: Any) -> Spec:
@@ -59,64 +56,54 @@ def _mixture(n: int, kind: str, iterations: int, chains: int = 2, **sampler: Any
     }
 
 
-_BEFORE = ("privatize {s} -o {r}",)
+_PRIVATIZE = "privatize {s} -o {r}"
 _FIT, _SUMMARIZE = "fit {s} --release {r} -o {c} --jobs 1", "summarize {c} -o {c}.s.h5 --report {c}.html"
 
 
-def _fit(what: str, spec: Spec, *more: str) -> Task:
-    return Task(what, spec, (_FIT, *more), _BEFORE)
-
-
-def _simulated(name: str, n: int, mechanism: Spec, model: Spec, iterations: int) -> Spec:
+def _simulated(name: str, n: int, mechanism: Spec, model: str, iterations: int = 10_000, **data: Any) -> Spec:
     return {
-        "data": {"simulate": name, "n": n, "seed": 1},
+        "data": {"simulate": name, "n": n, "seed": 1, **data},
         "mechanism": mechanism,
-        "model": model,
+        "model": {"kind": model},
         "sampler": {"iterations": iterations, "burn_in": iterations // 10, "chains": 2, "seed": 1},
     }
 
 
-TASKS: tuple[Task, ...] = (
-    _fit("mixture, n = 200, neal8, 2 chains of 10,000 sweeps", _mixture(200, "neal8", 10_000), _SUMMARIZE),
-    _fit(
-        "mixture, n = 1,000, neal8, 2 chains of 10,000 sweeps", _mixture(1_000, "neal8", 10_000), _SUMMARIZE
-    ),
-    _fit(
-        "mixture, n = 10,000, neal8, 2 chains of 2,000 sweeps", _mixture(10_000, "neal8", 2_000), _SUMMARIZE
-    ),
-    _fit(
+_MOMENTS: Spec = {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[-5.0, 5.0]] * 3}
+_COUNTS: Spec = {"kind": "noisy_counts", "epsilon": 1.0, "levels": [3] * 5, "classes": 5}
+_BINS: Spec = {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 20, "domain": [0.0, 1.0]}
+_LOGS: Spec = {"kind": "log_moments", "epsilon": 1.0, "threshold": 0.01}
+_ALPHA = [2.2, 3.3, 4.4, 5.5, 6.6]
+_FITS: tuple[tuple[str, Spec], ...] = (
+    ("mixture, n = 200, neal8, 2 chains of 10,000 sweeps", _mixture(200, "neal8", 10_000)),
+    ("mixture, n = 1,000, neal8, 2 chains of 10,000 sweeps", _mixture(1_000, "neal8", 10_000)),
+    ("mixture, n = 10,000, neal8, 2 chains of 2,000 sweeps", _mixture(10_000, "neal8", 2_000)),
+    (
         "mixture, n = 1,000,000, private_slice, 1 chain of 100 sweeps",
         _mixture(1_000_000, "private_slice", 100, 1),
-        _SUMMARIZE,
     ),
-    _fit(
+    (
         "mixture, n = 10,000,000, private_slice, 1 chain of 20 sweeps",
         _mixture(10_000_000, "private_slice", 20, 1),
-        _SUMMARIZE,
     ),
-    _fit(
+    (
         "linear regression, n = 1,000, 2 chains of 10,000 sweeps",
-        _simulated(
-            "linear_regression",
-            1_000,
-            {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[-5.0, 5.0]] * 3},
-            {"kind": "linear_regression"},
-            10_000,
-        ),
-        _SUMMARIZE,
+        _simulated("linear_regression", 1_000, _MOMENTS, "linear_regression"),
     ),
-    _fit(
+    (
         "naive Bayes, n = 1,000, 2 chains of 10,000 sweeps",
-        _simulated(
-            "naive_bayes",
-            1_000,
-            {"kind": "noisy_counts", "epsilon": 1.0, "levels": [3] * 5, "classes": 5},
-            {"kind": "naive_bayes"},
-            10_000,
-        ),
-        _SUMMARIZE,
+        _simulated("naive_bayes", 1_000, _COUNTS, "naive_bayes"),
+    ),
+    (
+        "discrete, 20 noisy counts of n = 1,000, 2 chains of 10,000 sweeps",
+        _simulated("beta_grid", 1_000, _BINS, "discrete"),
+    ),
+    (
+        "compositions of 5 shares, n = 5,000, 2 chains of 10,000 sweeps",
+        _simulated("dirichlet", 5_000, _LOGS, "dirichlet", alpha=_ALPHA),
     ),
 )
+TASKS: tuple[Task, ...] = tuple(Task(what, spec) for what, spec in _FITS)
 
 
 def measure(arguments: list[str], folder: Path) -> tuple[float, float, float]:
@@ -155,9 +142,8 @@ def tasks(chosen: tuple[Task, ...] = TASKS, few: bool = False) -> list[Result]:
             files["s"].write_text(yaml.safe_dump(task.spec), "utf-8")
             short = ["--set", "sampler.iterations=40", "--set", "sampler.burn_in=20"] if few else []
             measure(["warmup", str(files["s"])], folder)
-            for command in task.before:
-                measure(command.format(**files).split(), folder)
-            for command in task.measured:
+            measure(_PRIVATIZE.format(**files).split(), folder)
+            for command in (_FIT, _SUMMARIZE):
                 own = short if command.startswith("fit") else []
                 wall, cpu, peak = measure([*command.format(**files).split(), *own], folder)
                 results.append(
