@@ -22,8 +22,8 @@ _HEAD = """\
 Written by `scripts/benchmark --performance` on {date}, on {cpu} ({cores} cores, {system}), Python {python},
 {named}. The load average was {before} before and {after} after. Other programs shared the processor, so
 that seconds are of processor time, which they lengthen less, and the least of several where a figure is
-small. Compiling is not counted: it takes 10 to 60 s for each kind of fit, once (`dpmix warmup SPEC` does it
-ahead).
+small. Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
+SPEC` does it ahead).
 
 This page says what to expect. Samplers one by one, with effective sample sizes: [mixtures](benchmarks.md),
 [naive Bayes and linear regression](benchmarks-augmentation.md), [compositions](compositions.md). How
