@@ -424,7 +424,7 @@ def test_joint_moves_are_made_where_they_pay() -> None:
         assert models[0].plan.joint == models[1].plan.joint == models[0].constants["joint_moves"]
         return models[0].plan.joint
 
-    assert joint(0.25, 100) and joint(0.25, 5000) and joint(3.0, 100) and joint(1.0, 1000, kind="soma")
+    assert joint(0.25, 100) and joint(0.25, 5000) and joint(3.0, 100) and joint(10.0, 1000, kind="soma")
     assert not joint(3.0, 5000) and not joint(10.0, 1000) and not joint(1.0, 1_000_000)
     assert not joint(0.25, 100, joint=False)
     assert joint(0.01, 50)  # hardly anything but noise

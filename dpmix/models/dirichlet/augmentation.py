@@ -92,7 +92,9 @@ def build(spec: RunSpec, release: Release) -> Augmented:
     if spec.sampler.algorithm == "soma":
         offers = spec.sampler.offers or 0
     prior = prior_of(spec, release)
-    return Augmented(release, parts, prior, offers, spec.sampler.joint and joint_pays(parts, prior))
+    # single offers move so little, for so long, that a joint move beside them always pays
+    joint = spec.sampler.joint and (offers is not None or joint_pays(parts, prior))
+    return Augmented(release, parts, prior, offers, joint)
 
 
 class Augmented(Composition):
