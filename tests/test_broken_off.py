@@ -47,6 +47,16 @@ def test_nothing_is_lost_and_nothing_half_done_looks_finished() -> None:
     assert told["broken_off"]["SIGKILL"] > 1
 
 
+@pytest.mark.matrix
+def test_read_only_folders_full_outputs_and_a_clock_put_back() -> None:
+    around = ("--around", "--kills", "0", "--parametric", "posterior", "--only", "privatize", "fit")
+    done = _run("scripts/kill", *around)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["broken_off"]["read-only folder"] == told["broken_off"]["full output"] == 2
+    assert told["broken_off"]["read-only checkpoint"] == 1 and told["broken_off"]["clock put back"] == 3
+
+
 def test_what_is_written_under_its_own_name_at_once_is_found() -> None:
     done = _run("-c", PLANTED)
     assert done.returncode == 1, done.stderr

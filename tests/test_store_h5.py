@@ -252,3 +252,15 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path) -> None:
     assert (tmp_path / "link.h5").is_symlink()
     assert (tmp_path / "target.h5").read_bytes() == b"x"
     assert sorted(os.listdir(tmp_path)) == ["link.h5", "target.h5"]
+
+
+def test_text_in_the_place_of_numbers_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["text"], file["one"], file["row"] = np.array([b"a"]), 1.5, np.arange(3)
+    with h5.reading(path) as root:
+        np.testing.assert_array_equal(root["row"].numbers(slice(1, 3)), [1.0, 2.0])
+        with pytest.raises(DataError, match="a.h5 is damaged: its /text does not hold numbers"):
+            root["text"].numbers()
+        with pytest.raises(DataError, match="a.h5 is damaged or truncated: "):
+            root["one"].numbers((0, slice(2)))

@@ -122,7 +122,7 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
     empty = np.full(shape, np.nan)
     constant_data, data = root.group("constant_data"), root.group("observed_data")
     values = {name: constant_data[name] for name in constant_data.names()[0]}
-    observed = np.asarray(data["z"][()], dtype=np.float64)
+    observed = data["z"].numbers()
     return {
         "path": path,
         "attrs": attrs,
@@ -131,13 +131,13 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
         "shape": shape,
         "acceptance": _scalar(stats, "acceptance_rate") if "acceptance_rate" in stats else empty,
         "log_likelihood": _scalar(stats, "log_likelihood") if "log_likelihood" in stats else empty,
-        "seconds": np.asarray(constant_data["seconds"][()], dtype=np.float64),
+        "seconds": constant_data["seconds"].numbers(),
         "observed": observed,
         "constants": {
             name: _number(path, name, value[()]) for name, value in values.items() if value.shape == ()
         },
         "arrays": {
-            name: np.asarray(value[()], dtype=np.float64)
+            name: value.numbers()
             for name, value in values.items()
             if value.shape != () and name.startswith(("base_", "noise_", "domain_"))
         },
@@ -176,7 +176,8 @@ def _columns(
 
 
 def _scalar(group: Group, name: str) -> Floats:
-    return np.asarray(group[name][()], dtype=np.float64)
+    found: Floats = group[name].numbers()
+    return found
 
 
 def _kept(path: Path, posterior: Group) -> Ints:

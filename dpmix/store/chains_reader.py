@@ -130,7 +130,7 @@ class NamedChains(ChainSet):
         tables = []
         for path, row in self._rows:
             with reading(path) as root:
-                table = np.asarray(root.group("posterior")[parameter.name][(row, *where)], dtype=np.float64)
+                table = root.group("posterior")[parameter.name].numbers((row, *where))
             if not np.isfinite(table).all():
                 draw = int(np.argwhere(~np.isfinite(table))[0][0])
                 raise DataError(f"{path} holds a {parameter.name} at draw {draw} that is not finite")
@@ -206,7 +206,7 @@ class Chains(ChainSet):
                     stop = min(start + size, self.draws)
                     width = max(1, int(self.n_clusters[chain, start:stop].max()))
                     weights, *part = (
-                        np.asarray(posterior[name][row, start:stop, :width], dtype=np.float64)
+                        posterior[name].numbers((row, slice(start, stop), slice(width)))
                         for name in ("weights", *self.layout.parameters)
                     )
                     parameters = dict(zip(self.layout.parameters, part, strict=True))

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpmix.errors import DataError
 from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
@@ -91,6 +91,19 @@ class Dataset:
         """
         with _guard(self._raw):
             return decode(np.asarray(self._raw[selection]))
+
+    def numbers(self, selection: Any = ()) -> NDArray[np.float64]:
+        """Read the selected part as numbers.
+
+        Raises
+        ------
+        DataError
+            When the file is damaged there, or holds something else.
+        """
+        found = self[selection]
+        if found.dtype.kind not in "biuf":
+            raise DataError(f"{_name(self._raw)} is damaged: its {self._raw.name} does not hold numbers")
+        return np.asarray(found, dtype=np.float64)
 
     def __setitem__(self, selection: Any, values: ArrayLike) -> None:
         """Write `values` into the selected part, which must lie inside `shape`."""
@@ -394,7 +407,7 @@ def _guard(raw: h5py.HLObject) -> Iterator[None]:
     file = raw.file
     name, reads = _name(raw), file.mode == "r"
     # flipped bytes surface as any of these, in h5py as well as in HDF5 itself
-    damage = (TypeError, UnicodeDecodeError, MemoryError, OverflowError) if reads else ()
+    damage = (TypeError, ValueError, MemoryError, OverflowError) if reads else ()
     sink = _sinks.get(file.filename)
     try:
         yield
