@@ -43,6 +43,7 @@ _NEVER_COMPILED = frozenset(
         "cells.py",
         "chains.py",
         "cli.py",
+        "cli_common.py",
         "cli_ledger.py",
         "cli_sweep.py",
         "data.py",

@@ -10,12 +10,27 @@ import gc
 import json
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dpmix.cli_common import (
+    Debug,
+    DryRun,
+    Force,
+    Ledger,
+    Quiet,
+    Set,
+    Spec,
+    Version,
+    check_files,
+    checked_spec,
+    emit,
+    output_option,
+    print_plan,
+    say,
+)
 from dpmix.cli_ledger import app as ledger_app
 from dpmix.cli_sweep import sweep
 from dpmix.errors import ConvergenceError, DataError, UsageError
@@ -31,49 +46,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from dpmix import __version__
-
-        _emit(f"dpmix {__version__}")
-        raise typer.Exit
-
-
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False)]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the spec, such as sampler.chains=2; repeatable. Relative paths count from "
-        "the folder of the spec.",
-        show_default=False,
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check spec and files, say what would be done, do nothing.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
-    ),
-]
-Version = Annotated[
-    bool,
-    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
-]
-
-
 app.add_typer(ledger_app, name="ledger")
 app.command()(sweep)
-
-
-def _output(what: str) -> Any:
-    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
 
 
 @app.callback()
@@ -84,7 +58,7 @@ def _root(version: Version = False, debug: Debug = False) -> None:
 @app.command()
 def privatize(
     spec: Spec,
-    output: Annotated[Path, _output("Release file to write (HDF5).")],
+    output: Annotated[Path, output_option("Release file to write (HDF5).")],
     ledger: Ledger = None,
     set_: Set = None,
     force: Force = False,
@@ -94,26 +68,26 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
-    checked = _load(spec, set_, ledger)
+    checked = checked_spec(spec, set_, ledger)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
-    _check_files([spec, source], [output], force)
+    check_files([spec, source], [output], force)
     if dry_run:
         from dpmix.api.privatize import steps
 
-        return _plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
+        return print_plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
     import dpmix
 
     dpmix.privatize(checked, output, force=force, quiet=quiet)
-    _say(f"wrote {output}", quiet)
+    say(f"wrote {output}", quiet)
 
 
 @app.command()
 def fit(
     spec: Spec,
-    output: Annotated[Path, _output("Chains file to write (HDF5).")],
+    output: Annotated[Path, output_option("Chains file to write (HDF5).")],
     release: Annotated[
         Path | None,
         typer.Option("--release", metavar="FILE", help="Release file; else the spec's release section."),
@@ -139,7 +113,7 @@ def fit(
     version: Version = False,
 ) -> None:
     """Analyst: sample the posterior of the model given the release."""
-    checked = _load(spec, set_)
+    checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
     source = release or (checked.release.path if checked.release else None)
@@ -148,12 +122,12 @@ def fit(
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
         source = checked.data.path
-    _check_files([spec, source], [output], force or resume)
+    check_files([spec, source], [output], force or resume)
     if dry_run:
         from dpmix.api.fit import plan
 
         steps = plan(checked, release, chain_id=chain_id, chains=chains, allow_code=allow_code)
-        return _plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
+        return print_plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
     import dpmix
 
     result = dpmix.fit(
@@ -168,7 +142,7 @@ def fit(
         quiet=quiet,
         allow_code=allow_code,
     )
-    _say(f"wrote {output}" if result.written else f"{output} is finished already", quiet)
+    say(f"wrote {output}" if result.written else f"{output} is finished already", quiet)
 
 
 @app.command()
@@ -176,7 +150,7 @@ def summarize(
     chains: Annotated[
         list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
     ],
-    output: Annotated[Path | None, _output("Summary file to write (HDF5).")] = None,
+    output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.")
@@ -221,10 +195,10 @@ def summarize(
         given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
         raise UsageError(f"--contrast compares two chains files, and {given_files}")
     outputs = [path for path in (output, report) if path is not None]
-    _check_files(chains, outputs, force)
+    check_files(chains, outputs, force)
     if dry_run:
         names = ", ".join(str(path) for path in outputs) or "nothing"
-        _emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
+        emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
         return
     import dpmix
 
@@ -244,9 +218,9 @@ def summarize(
             summary = dpmix.summarize(chains, output, **options)
     except ConvergenceError as error:  # everything is computed and written all the same
         doubt, summary = error, error.result
-    _emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
+    emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
     for path in outputs:
-        _say(f"wrote {path}", quiet)
+        say(f"wrote {path}", quiet)
     if doubt is not None:
         raise doubt
 
@@ -256,7 +230,7 @@ def synthesize(
     spec: Spec,
     output: Annotated[
         Path | None,
-        _output("Synthetic records to write: csv or csv.gz, with the guarantee in FILE.json, or h5."),
+        output_option("Synthetic records to write: csv or csv.gz, with the guarantee in FILE.json, or h5."),
     ] = None,
     chains: Annotated[
         list[Path] | None,
@@ -286,7 +260,7 @@ def synthesize(
     version: Version = False,
 ) -> None:
     """Release synthetic records: curator from the data, analyst with --chains from a fit."""
-    checked = _load(spec, set_, ledger)
+    checked = checked_spec(spec, set_, ledger)
     if ledger is not None and (compare or chains):
         raise UsageError(
             f"--ledger: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
@@ -300,29 +274,31 @@ def synthesize(
         raise UsageError("--output FILE: missing; name the file of the synthetic records")
     source = checked.data.path if checked.data and not chains else None
     outputs = [path for path in (output, report) if path is not None]
-    _check_files([spec, source, *(chains or [])], outputs, force)
+    check_files([spec, source, *(chains or [])], outputs, force)
     import dpmix
 
     if compare:
         from dpmix.api.compare import compare as compare_kinds
 
         if dry_run:
-            return _plan(checked, ("data", "synthesis"), "compare kinds of synthesis, and release nothing")
+            return print_plan(
+                checked, ("data", "synthesis"), "compare kinds of synthesis, and release nothing"
+            )
         found = compare_kinds(checked, runs=runs, report=report, output=output, force=force, quiet=quiet)
-        _emit(json.dumps(found.to_json()) if as_json else found.to_text())
+        emit(json.dumps(found.to_json()) if as_json else found.to_text())
         for path in outputs:
-            _say(f"wrote {path}, for the curator alone", quiet)
+            say(f"wrote {path}, for the curator alone", quiet)
         return
     assert output is not None  # checked above
     if dry_run and chains:
         names = ", ".join(str(path) for path in chains)
-        return _emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
+        return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
     if dry_run:
         from dpmix.api.synthesize import steps
 
-        return _plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
+        return print_plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
     dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
-    _say(f"wrote {output}", quiet)
+    say(f"wrote {output}", quiet)
 
 
 @app.command()
@@ -330,10 +306,10 @@ def calibrate(
     spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
 ) -> None:
     """Print what the guarantee costs, as JSON: the scale of the noise, and what it guarantees exactly."""
-    checked = _load(spec, set_)
+    checked = checked_spec(spec, set_)
     import dpmix
 
-    _emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
+    emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
 
 
 @app.command()
@@ -352,12 +328,12 @@ def warmup(
     version: Version = False,
 ) -> None:
     """Compile what fitting a spec needs, and keep it, so that later fits start at once."""
-    checked = _load(spec, set_)
-    _check_files([spec, release], [], False)
+    checked = checked_spec(spec, set_)
+    check_files([spec, release], [], False)
     import dpmix
 
     found = dpmix.warmup(checked, release, allow_code=allow_code)
-    _say(found.in_words(), quiet)
+    say(found.in_words(), quiet)
 
 
 @app.command()
@@ -376,12 +352,12 @@ def audit(
     version: Version = False,
 ) -> None:
     """Curator: bound from below what a mechanism gives away, by many releases of made-up neighbours."""
-    checked = _load(spec, set_)
+    checked = checked_spec(spec, set_)
     from dpmix.api.audit import DisprovedError
     from dpmix.api.audit import audit as run_audit
 
     found = run_audit(checked, runs=runs, confidence=confidence, quiet=quiet)
-    _emit(json.dumps(found.to_json()) if as_json else found.to_text())
+    emit(json.dumps(found.to_json()) if as_json else found.to_text())
     if not found.consistent:
         raise DisprovedError(found)
 
@@ -400,15 +376,15 @@ def validate(
         for run_ in runs:
             run_.spec()
         if not quiet:
-            _emit(f"{spec}: ok, a sweep of {len(runs)} run{'s' * (len(runs) > 1)}")
+            emit(f"{spec}: ok, a sweep of {len(runs)} run{'s' * (len(runs) > 1)}")
         return
-    checked = _load(spec, set_)
+    checked = checked_spec(spec, set_)
     if not quiet:
         from dpmix.spec.describe import describe
 
-        _emit(f"{spec}: ok")
+        emit(f"{spec}: ok")
         for section, text in describe(checked).items():
-            _emit(f"  {section + ':':<11}{text}")
+            emit(f"  {section + ':':<11}{text}")
 
 
 @app.command()
@@ -422,7 +398,7 @@ def schema(
     from dpmix.spec.schema import sweep_schema
 
     found = sweep_schema() if of_sweeps else of_spec()
-    _emit(json.dumps(found, indent=2))
+    emit(json.dumps(found, indent=2))
 
 
 @app.command()
@@ -442,7 +418,7 @@ def init(
     from dpmix.spec.starters import starter, starter_files
 
     if output is None:
-        return _emit(starter(kind).rstrip("\n"))
+        return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
 
     found = starter_files(kind)
@@ -454,51 +430,7 @@ def init(
         check_output(output / name, force=force)
     for name, text in found.items():
         write_bytes(output / name, text.encode("utf-8"), force=force)
-        _say(f"wrote {output / name}", False)
-
-
-def _load(path: Path, overrides: Sequence[str] | None, ledger: Path | None = None) -> Any:
-    from dpmix.spec.load import load_spec, naming_ledger
-
-    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger)))
-
-
-def _check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:
-    """Check before any work that inputs are there, and that writing outputs destroys nothing unasked."""
-    from dpmix.store.atomic import check_output
-
-    taken = set()
-    for path in inputs:
-        if path is not None:
-            if not path.is_file():
-                raise DataError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
-            taken.add(path.resolve())
-    for path in outputs:
-        final = check_output(path, force=force)
-        if final in taken:
-            raise UsageError(f"{path} is named twice, as output and as another file")
-        taken.add(final)
-
-
-def _plan(spec: Any, sections: Sequence[str], *steps: str) -> None:
-    from dpmix.spec.describe import describe
-
-    for section, text in describe(spec).items():
-        if section in sections:
-            _emit(f"{section + ':':<11}{text}")
-    for step in steps:
-        _emit(f"would {step}")
-
-
-def _emit(text: str) -> None:
-    """Print data."""
-    print(text, flush=True)
-
-
-def _say(text: str, quiet: bool) -> None:
-    """Tell the user something that is no data."""
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
+        say(f"wrote {output / name}", False)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dpmix.cli_common import Debug, emit
 from dpmix.errors import SpecError
 
 app = typer.Typer(help="Curator: what has been released of each data set, and what may be.")
@@ -22,13 +23,13 @@ def show_(
         str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
     from dpmix.api.ledger import show, to_text
 
     found = show(ledger, dataset)
-    print(json.dumps(found, indent=1, allow_nan=False) if as_json else to_text(found), flush=True)
+    emit(json.dumps(found, indent=1, allow_nan=False) if as_json else to_text(found))
 
 
 @app.command()
@@ -40,7 +41,7 @@ def budget(
     rho: Annotated[float | None, typer.Option("--rho", help="In place of epsilon and delta.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data set's account.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages but errors.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Set or change what all releases of a data set may cost together; the change is entered, too."""
     from pydantic import ValidationError
@@ -59,4 +60,4 @@ def budget(
     stated = section.budget
     account = set_budget(ledger, dataset, Budget(stated.epsilon, stated.delta, stated.rho), quiet)
     if as_json:
-        print(json.dumps(account, indent=1, allow_nan=False), flush=True)
+        emit(json.dumps(account, indent=1, allow_nan=False))

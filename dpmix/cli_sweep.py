@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dpmix import cli_common
+from dpmix.cli_common import Debug, Quiet, say
 from dpmix.errors import UsageError
 
 
@@ -64,10 +65,8 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every run's spec, list the runs, do nothing.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Do many runs from one spec: privatize, fit and summarize each, and gather one table."""
     given = [
@@ -84,7 +83,7 @@ def sweep(
 
     options: dict[str, Any] = {"overrides": tuple(set_ or ())}
     if dry_run:
-        print(verbs.plan(spec, output, allow_code=allow_code, **options), flush=True)
+        cli_common.emit(verbs.plan(spec, output, allow_code=allow_code, **options))
         return
     if gather:
         found = verbs.gather(spec, output, **options)
@@ -95,18 +94,13 @@ def sweep(
             return
         options |= {"force": force, "quiet": quiet}
         if emit is not None:
-            _say(f"wrote {verbs.emit(spec, output, emit, **options)}", quiet)
+            say(f"wrote {verbs.emit(spec, output, emit, **options)}", quiet)
             return
         found = verbs.sweep(spec, output, jobs=jobs, **options)
     if as_json:
-        print(json.dumps(found.to_json(), allow_nan=False), flush=True)
+        cli_common.emit(json.dumps(found.to_json(), allow_nan=False))
     elif not quiet:
-        print(found.to_text(), flush=True)
+        cli_common.emit(found.to_text())
     for path in found.written:
-        _say(f"wrote {path}", quiet)
+        say(f"wrote {path}", quiet)
     found.check()
-
-
-def _say(text: str, quiet: bool) -> None:
-    if not quiet:
-        print(f"dpmix: {text}", file=sys.stderr)
