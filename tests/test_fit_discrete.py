@@ -338,3 +338,14 @@ def test_a_fit_takes_all_columns_of_a_release(tmp_path: Path) -> None:
     release = pitman_yor([NUMBER, COLOUR])
     with pytest.raises(DataError, match="^release.columns: discrete is fitted to all columns of a release"):
         dpmix.fit(spec_of(release={"columns": ["x"]}), release, tmp_path / "c.h5", quiet=True)
+
+
+def test_a_posterior_says_what_measure_it_is_of(tmp_path: Path) -> None:
+    release = pitman_yor([LABEL])
+    ratio = float(build(load_spec({"model": {"kind": "discrete"}}), release).attrs["variance_ratio"])
+    rng, m, n = np.random.default_rng(2), len(release.values), release.n
+    mean = 2.0 / (2.0 + m)
+    shared = rng.beta((2.0 + m) * mean, (2.0 + m) * (1.0 - mean), 400_000)
+    drawn = rng.binomial(n, shared)
+    own = rng.beta(2.0 * mean + drawn, 2.0 * (1.0 - mean) + n - drawn)
+    assert own.var() / shared.var() == pytest.approx(ratio, rel=0.01)

@@ -77,6 +77,7 @@ class Discrete(ParametricModel):
         self.plan = plan(columns)
         self.parameters, self.coords, self.places = _parameters(public, columns)
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
+        self.attrs = {"variance_ratio": f"{law.variance_ratio:.6g}"}
         self.has_log_likelihood = law.exact_likelihood
         self.by_record = by_record
         if by_record and release.epsilon is not None and not release.delta:

@@ -2,12 +2,18 @@
 
 P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P.
 
-- Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, are further draws of P: P given them
-  is the posterior given a sample (`dpmix.models.process`). Under another prior it is not.
+- Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, continue the sequence of the
+  confidential ones. P given them is taken for the measure that the whole sequence has in common, the
+  posterior of which is that given a sample (`dpmix.models.process`, methods section 5). Under another prior
+  it is not.
 - Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
-  `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) are further draws of the cells; else c is
+  `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) continue the sequence likewise; else c is
   latent, see `dpmix.models.cell_counts` and `dpmix.models.latent_counts`. Within a cell the model knows no
   more than the base measure.
+
+The measure that confidential records alone were drawn from is less certain than that of the sequence: given
+the confidential records it does not depend on the synthetic ones, and `Law.variance_ratio` times as much
+variance is left.
 """
 
 from __future__ import annotations
@@ -60,6 +66,8 @@ class Law:
         Of latent counts (`dpmix.models.cell_counts`); None for a closed form.
     cells : array (J,)
         Base probabilities of the cells, where counts are latent.
+    variance_ratio : float
+        Of P as the measure of the confidential records alone, to P as that of the whole sequence.
     """
 
     measure: Measure
@@ -70,6 +78,7 @@ class Law:
     exact_likelihood: bool
     likelihood: Any = None
     cells: Floats | None = None
+    variance_ratio: float = 1.0
 
     def given(self, counts: NDArray[Any]) -> Measure:
         """Return the law of P given counts (J,) in the cells."""
@@ -138,7 +147,18 @@ def _given_sample(
         exact = free or not finite
     fixed = fixed_atoms(columns, values, counts)
     edges: list[Floats | None] = [None] * len(bases)
-    return Law(measure, locations.locations(bases, edges), fixed, alpha, d, exact)
+    ratio = _variance_ratio(alpha, release)
+    return Law(measure, locations.locations(bases, edges), fixed, alpha, d, exact, variance_ratio=ratio)
+
+
+def _variance_ratio(alpha: float, release: Release) -> float:
+    """Return var P(A) of what n draws of P, a posterior given m draws, were drawn from, to var P(A).
+
+    Of a Dirichlet process whose P0(A) is the posterior mean; nearly 1 + 2 (m + alpha + 1) / n for large n.
+    """
+    n, size = release.n, alpha + len(release.values)
+    share = n * (n + size) / ((size + 1.0) * (alpha + n) ** 2)
+    return (size + 1.0) * (share + (1.0 - share) / (alpha + n + 1.0))
 
 
 def _other_prior(key: str, value: str, own: str) -> str:
@@ -238,7 +258,7 @@ def _given_cells(
     drawn = _drawn(release, cells)
     fixed = fixed_atoms(columns, points, drawn if finite and polya else np.zeros(len(points)))
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
-        law = Law(measure, base, fixed, alpha, 0.0, finite)
+        law = Law(measure, base, fixed, alpha, 0.0, finite, variance_ratio=_variance_ratio(alpha, release))
         return replace(law, measure=law.given(drawn))
     likelihood = _likelihood(release, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
