@@ -29,15 +29,16 @@ _SWEEP = {
     "grid": {"mechanism.epsilon": [5.0, 9.0]},
 }
 _RUN = "swept/runs/epsilon=5"
+_MIXTURE = {
+    "kind": "mixture",
+    "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
+    "concentration": 1.0,
+}
 SPECS: dict[str, dict[str, Any]] = {
     "mixture": {
         "data": _DATA,
         "mechanism": {"kind": "laplace", "epsilon": 5.0},
-        "model": {
-            "kind": "mixture",
-            "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
-            "concentration": 1.0,
-        },
+        "model": _MIXTURE,
         "sampler": {"kind": "neal8", **_SHORT},
         "summary": {"grid": [0.0, 6.0, 20]},
         "privacy": _LEDGER,
@@ -45,11 +46,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "simulated": {
         "data": {"simulate": "three_gaussians", "n": 24, "seed": 1, "domain": [[-10.0, 10.0]]},
         "mechanism": {"kind": "laplace", "epsilon": 5.0},
-        "model": {
-            "kind": "mixture",
-            "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
-            "concentration": 1.0,
-        },
+        "model": _MIXTURE,
         "sampler": {"kind": "neal8", **_SHORT},
         "summary": {"grid": [0.0, 6.0, 20]},
     },
