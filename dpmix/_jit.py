@@ -130,30 +130,45 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
-class _Cache:
-    """The cache of a function on disk, made when it is first asked for, as that of few functions is."""
+class _Compiled:
+    """A function that numba compiles: its dispatcher and cache are made when it is first used, as few are.
 
-    def __init__(self, function: Callable[..., Any], directory: str) -> None:
-        self._function, self._directory = function, directory
+    A process that finds its loops on disk uses these alone of hundreds of functions.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._options = options
 
     @functools.cached_property
-    def _made(self) -> Any:
-        try:
-            with _cache_location(self._directory):
-                return FunctionCache(self._function)  # type: ignore[no-untyped-call]
-        except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
-            return NullCache()
+    def dispatcher(self) -> Any:
+        function = self.__dict__["__wrapped__"]
+        made: Any = numba.njit(**self._options)(function)
+        directory = _cache_directory(_package(function.__module__))
+        if directory is not None:
+            try:
+                with _cache_location(directory):
+                    made._cache = FunctionCache(function)  # type: ignore[no-untyped-call]
+            except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
+                made._cache = NullCache()
+        return made
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which compiled callers know the function."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._made, name)
+        return getattr(self.dispatcher, name)
 
 
 def _compiled(function: Function, **options: Any) -> Function:
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    directory = _cache_directory(_package(function.__module__))
-    if directory is not None and hasattr(compiled, "_cache"):  # not where compiling is turned off
-        compiled._cache = _Cache(function, directory)
-    return cast(Function, compiled)
+    if config.DISABLE_JIT:
+        return function
+    return cast(Function, _Compiled(function, {"nogil": True, "error_model": "numpy", **options}))
 
 
 def inlined(function: Function) -> Function:
@@ -177,8 +192,8 @@ def fresh_njit(function: Function) -> Function:
 def keep_nothing(*functions: Callable[..., Any]) -> None:
     """Stop compiled functions from being kept on disk, from here on and in this process."""
     for function in functions:
-        if hasattr(function, "_cache"):
-            function._cache = NullCache()
+        if isinstance(function, _Compiled):
+            function.dispatcher._cache = NullCache()
 
 
 def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import os
@@ -16,12 +17,21 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     StringConstraints,
     Tag,
+    TypeAdapter,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import (
+    definition_reference_schema,
+    tagged_union_schema,
+    with_info_plain_validator_function,
+)
 
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"
@@ -35,7 +45,7 @@ LARGEST_SEED: Final = 2**63 - 1
 class Section(BaseModel):
     """Base of every section: unknown keys are errors, and a checked section does not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -217,22 +227,63 @@ TablePath = Annotated[FilePath, AfterValidator(_table)]
 
 def kinds(union: Any) -> tuple[str, ...]:
     """List the tags of a tagged union, which are the values that its key can have."""
-    members = get_args(get_args(union)[0])
-    return tuple(part.tag for member in members for part in get_args(member)[1:] if isinstance(part, Tag))
+    return tuple(tag for member in get_args(get_args(union)[0]) for tag in _tags(member))
 
 
-def chosen_by(key: str, default: str | None = None) -> Discriminator:
+def _tags(member: Any) -> list[str]:
+    return [note.tag for note in get_args(member)[1:] if isinstance(note, Tag)]
+
+
+class ChosenBy:
     """Choose the member of a union by the value of one key, with a default where the key is left out.
 
-    The error of an unknown or missing value is told apart by its type, names the key, and is put in words by
-    :mod:`dpmix.spec.messages`, which knows where in the spec it is.
+    Only the member that is chosen is made ready to check values. The error of an unknown or missing value is
+    told apart by its type, names the key, and is put in words by :mod:`dpmix.spec.messages`, which knows
+    where in the spec it is.
     """
 
-    def choose(value: object) -> str | None:
-        found = value.get(key, default) if isinstance(value, Mapping) else getattr(value, key, None)
+    def __init__(self, key: str, default: str | None = None) -> None:
+        self._key, self._default = key, default
+        self._members: dict[str, Any] = {}
+        self._describing = False
+
+    def _tag(self, value: object) -> str | None:
+        if isinstance(value, Mapping):
+            found = value.get(self._key, self._default)
+        else:
+            found = getattr(value, self._key, None)
         return found if isinstance(found, str) else None
 
-    return Discriminator(choose, custom_error_type=UNKNOWN_KIND, custom_error_message=key)
+    @functools.cache  # noqa: B019 - as many as there are unions
+    def _ready(self, tag: str) -> TypeAdapter[Any]:
+        return TypeAdapter(self._members[tag])
+
+    def _check(self, value: object, info: ValidationInfo) -> object:
+        tag = self._tag(value)
+        if tag not in self._members:
+            raise PydanticCustomError(UNKNOWN_KIND, "{key}", {"key": self._key})
+        return self._ready(tag).validate_python(value, context=info.context)
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        self._members = {tag: member for member in get_args(union) for tag in _tags(member)}
+        return with_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        members = {tag: self._ready(tag).core_schema for tag in self._members}
+        if self._describing:  # a union that one of its members holds
+            return handler(tagged_union_schema({tag: _reference(members[tag]) for tag in members}, self._tag))
+        self._describing = True
+        try:
+            return handler(tagged_union_schema(members, self._tag))
+        finally:
+            self._describing = False
+
+
+def _reference(schema: Any) -> CoreSchema:
+    """Return a reference to the schema of a section."""
+    if schema["type"] == "definitions":
+        schema = schema["schema"]
+    return definition_reference_schema(schema["schema_ref" if schema["type"] == "definition-ref" else "ref"])
 
 
 def number_or_mapping(number: str, mapping: str) -> Discriminator:

@@ -7,13 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
+    ChosenBy,
     Domain,
     Integer,
     Listed,
     Number,
     Positive,
     Section,
-    chosen_by,
     number_or_list,
     refusal,
     wrong,
@@ -372,5 +372,5 @@ MechanismSpec = Annotated[
     | Annotated[LogMomentsMechanism, Tag("log_moments")]
     | Annotated[PosteriorMechanism, Tag("posterior")]
     | Annotated[NoMechanism, Tag("none")],
-    chosen_by("kind"),
+    ChosenBy("kind"),
 ]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
+    ChosenBy,
     FilePath,
     Listed,
     NonNegative,
@@ -15,7 +16,6 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
-    chosen_by,
     number_or_list,
     number_or_mapping,
     refusal,
@@ -88,7 +88,7 @@ class TruncatedNIGBase(_NIGFields):
 
 NormalBase = Annotated[
     Annotated[NIGBase, Tag("nig")] | Annotated[TruncatedNIGBase, Tag("truncated_nig")],
-    chosen_by("kind", "nig"),
+    ChosenBy("kind", "nig"),
 ]
 
 
@@ -185,7 +185,7 @@ MixtureSpec = Annotated[
     Annotated[NormalMixture, Tag("normal")]
     | Annotated[BetaMixture, Tag("beta")]
     | Annotated[MultivariateNormalMixture, Tag("multivariate_normal")],
-    chosen_by("kernel", "normal"),
+    ChosenBy("kernel", "normal"),
 ]
 
 
@@ -294,7 +294,8 @@ class LinearRegressionModel(Section):
         None, description="Known variance of the errors; given a prior where left out."
     )
     sigma2_prior: ErrorPrior = Field(
-        ErrorPrior(), description="Inverse-gamma prior {a, b} of sigma2, where it is not known."
+        ErrorPrior.model_construct(),
+        description="Inverse-gamma prior {a, b} of sigma2, where it is not known.",
     )
     x_mean: Vector | None = Field(
         None, description="Known mean of the predictors; given a prior where left out."
@@ -303,7 +304,7 @@ class LinearRegressionModel(Section):
         None, description="Known covariance of the predictors; given a prior where left out."
     )
     x_prior: PredictorPrior = Field(
-        PredictorPrior(),
+        PredictorPrior.model_construct(),
         description="Normal-inverse-Wishart prior {mu0, lambda, nu, Psi} of x_mean and x_cov, where one or "
         "both are not known.",
     )
@@ -342,7 +343,7 @@ class DirichletModel(Section):
         Annotated[Literal["p2", "p3", "p4", "p5"], Tag("name")] | Annotated[GammaPrior, Tag("gamma")],
         number_or_mapping("name", "gamma"),
     ] = Field(
-        GammaPrior(shape=1.0, rate=0.1),
+        GammaPrior.model_construct(shape=1.0, rate=0.1),
         description="Independent gamma priors {shape, rate}, or one of the data-based priors p2 to p5.",
     )
 
@@ -364,5 +365,5 @@ ModelSpec = Annotated[
     | Annotated[LinearRegressionModel, Tag("linear_regression")]
     | Annotated[DirichletModel, Tag("dirichlet")]
     | Annotated[CustomModel, Tag("custom")],
-    chosen_by("kind", "mixture"),
+    ChosenBy("kind", "mixture"),
 ]

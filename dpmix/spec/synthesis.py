@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
+    ChosenBy,
     Integer,
     Listed,
     NonNegative,
@@ -18,7 +19,6 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
-    chosen_by,
     refusal,
     wrong,
 )
@@ -84,7 +84,7 @@ BaseSpec = Annotated[
     Annotated[UniformBase, Tag("uniform")]
     | Annotated[BetaOnBounds, Tag("beta")]
     | Annotated[HistogramBase, Tag("histogram")],
-    chosen_by("kind"),
+    ChosenBy("kind"),
 ]
 
 
@@ -224,12 +224,5 @@ SynthesisSpec = Annotated[
     | Annotated[DirichletMultinomialSynthesis, Tag("dirichlet_multinomial")]
     | Annotated[PerturbedHistogramSynthesis, Tag("perturbed_histogram")]
     | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
-    chosen_by("kind"),
+    ChosenBy("kind"),
 ]
-for _kind in (
-    PitmanYorSynthesis,
-    DirichletMultinomialSynthesis,
-    PerturbedHistogramSynthesis,
-    SmoothedHistogramSynthesis,
-):
-    _kind.model_rebuild()
