@@ -14,7 +14,7 @@ from scripts.verification.__main__ import main
 from scripts.verification.calibrate import calibrate, p_values
 from scripts.verification.cases import all_cases, covering, kinds_of
 from scripts.verification.laws import Multinomial, Truth
-from scripts.verification.page import draw, write
+from scripts.verification.page import doubtful, draw, write
 from tests.oracles.ecdf import band, coverage, p_value
 
 RIGHT = "multinomial, 3 categories / posterior, geometric / data_augmentation"
@@ -89,6 +89,11 @@ def test_the_page_says_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (tmp_path / "ranks.png").stat().st_size > 1000
     wrong = {case.name: {"ranks": {"p[0]": rng.integers(0, 30, 200).tolist()}}}
     assert not write(tmp_path / "page.md", [case], wrong, exact, {})
+    assert not write(tmp_path / "page.md", [case], uniform, exact, {}, again=wrong)
+    assert (doubtful(wrong), doubtful(uniform)) == ([RIGHT], [])
+    assert write(tmp_path / "page.md", [case], uniform, exact, {}, again=uniform)
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "(1) were simulated again, with another\nseed and 200 replicates: of 1 quantities 0 leave" in text
     exact["tests/test_a.py::test_plain"]["outcome"] = "failed"
     assert not write(tmp_path / "page.md", [case], uniform, exact, {})
     assert main(["--only", RIGHT, "--list"]) == 0
