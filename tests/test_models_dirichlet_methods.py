@@ -263,8 +263,9 @@ def test_simulations_go_on_with_the_posterior_of_the_first_part() -> None:
     parts = parts_of(release)
     first = alphas(Augmented(release, parts[:1], gamma_prior(1.0, 0.1, 2), None, True), 2000, skip=500)
     every = alphas(Simulated(release, parts[1:], None, "p5", 1.0), 2000)
-    np.testing.assert_allclose(every.mean(axis=0), first.mean(axis=0), atol=0.2 * first.std(axis=0).min())
-    np.testing.assert_allclose(every.std(axis=0), first.std(axis=0), rtol=0.15)
+    # the posterior has a tail, under Laplace noise, that a chain visits now and then: P(alpha_1 > 20) = 3e-5
+    quartiles, others = (np.quantile(np.log(draws), (0.25, 0.5, 0.75), axis=0) for draws in (first, every))
+    np.testing.assert_allclose(others, quartiles, atol=0.15 * (quartiles[2] - quartiles[0]).min())
     model = Simulated(release, parts[1:], None, "p5", 0.1)
     whole = alphas(model, 6)
     chain = model.make_chain(np.random.default_rng(1))
