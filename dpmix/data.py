@@ -235,7 +235,7 @@ def load_values(spec: RunSpec) -> Release:
         raise SpecError(
             "model.n: missing; say of how many confidential records the release is, or give its mechanism"
         )
-    values, names = load_table(spec.release.path, spec.release.columns)
+    values, names = load_table(spec.release.path, spec.release.columns, public=True)
     return Release(
         values=values,
         columns=names,
@@ -274,7 +274,7 @@ def load_stated_release(spec: RunSpec) -> Release:
             f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
             "records it is"
         )
-    values, names = load_table(path, spec.release.columns)
+    values, names = load_table(path, spec.release.columns, public=True)
     mechanism, guarantee = stated(spec.mechanism, len(names), n)
     problem = value_problem(mechanism, values)
     if problem is not None:

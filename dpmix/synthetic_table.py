@@ -124,7 +124,7 @@ def _table(path: Path, columns: tuple[Column, ...]) -> tuple[np.ndarray[Any, np.
     """Return values and codes, shape (m, d), and the labels that codes stand for."""
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
-    numbers, texts = load_mixed(path, numeric, textual)
+    numbers, texts = load_mixed(path, numeric, textual, public=True)
     parts, labels = [], Labels()
     for column in columns:
         if column.bounds is not None:

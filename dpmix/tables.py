@@ -23,7 +23,7 @@ Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
 
 
-def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> Table:
+def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, public: bool = False) -> Table:
     """Read the named columns of a table.
 
     Parameters
@@ -34,6 +34,8 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> 
         Their names. An npy file has none: there they name its columns in order. None takes all columns.
     least : int
         The smallest number of records that is accepted.
+    public : bool
+        Whether an error may show the first line, which is a record where there is no header.
 
     Returns
     -------
@@ -55,9 +57,9 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> 
         if name.endswith(".npy"):
             values, names = _from_npy(path, columns)
         elif name.endswith(".h5"):
-            values, names = _from_h5(path, columns)
+            values, names = _from_h5(path, columns, public)
         elif name.endswith((".csv", ".csv.gz")):
-            values, names = _from_csv(path, columns)
+            values, names = _from_csv(path, columns, public)
         else:
             raise DataError(f"{path} is none of csv, csv.gz, npy and h5")
     except OSError as error:
@@ -75,7 +77,9 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1) -> 
     return values, names
 
 
-def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tuple[str, ...], ...]:
+def load_text(
+    path: Path, columns: Sequence[str], *, least: int = 1, public: bool = False
+) -> tuple[tuple[str, ...], ...]:
     """Read the named columns of a csv or csv.gz table as text, spaces around it taken off.
 
     Parameters
@@ -86,6 +90,8 @@ def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tu
         Names of the columns.
     least : int
         The smallest number of records that is accepted.
+    public : bool
+        As in `load_table`.
 
     Returns
     -------
@@ -104,7 +110,7 @@ def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tu
     if not path.is_file():
         raise DataError(f"{path} {'is a directory, not a table' if path.is_dir() else 'does not exist'}")
     try:
-        found = _text_columns(path, columns)
+        found = _text_columns(path, columns, public)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or 'the file is damaged'}") from None
     if len(found[0]) < least:
@@ -114,7 +120,7 @@ def load_text(path: Path, columns: Sequence[str], *, least: int = 1) -> tuple[tu
 
 
 def load_mixed(
-    path: Path, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1
+    path: Path, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1, public: bool = False
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
     """Read some columns of a table as numbers and others as text, by name.
 
@@ -126,20 +132,27 @@ def load_mixed(
         Names of the columns.
     least : int
         The smallest number of records that is accepted.
+    public : bool
+        As in `load_table`.
 
     Raises
     ------
     DataError
         As `load_table` and `load_text`; when the file changes meanwhile.
     """
-    numbers = dict(zip(numeric, load_table(path, numeric, least=least)[0].T, strict=True)) if numeric else {}
-    texts = dict(zip(textual, load_text(path, textual, least=least), strict=True)) if textual else {}
-    if len({len(column) for column in (*numbers.values(), *texts.values())}) > 1:
+    numbers: dict[str, NDArray[np.float64]] = {}
+    texts: dict[str, tuple[str, ...]] = {}
+    if numeric:
+        columns = load_table(path, numeric, least=least, public=public)[0].T
+        numbers = dict(zip(numeric, columns, strict=True))
+    if textual:
+        texts = dict(zip(textual, load_text(path, textual, least=least, public=public), strict=True))
+    if len({*map(len, numbers.values()), *map(len, texts.values())}) > 1:
         raise DataError(f"{path} changed while it was read")
     return numbers, texts
 
 
-def _text_columns(path: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tuple[str, ...], ...]:
     found: list[list[str]] = [[] for _ in columns]
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
@@ -151,11 +164,17 @@ def _text_columns(path: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], 
                 )
             column.append(text)
 
-    _read_csv(path, columns, take)
+    _read_csv(path, columns, take, public)
     return tuple(tuple(column) for column in found)
 
 
-def _missing(path: Path, name: str, known: Sequence[str]) -> DataError:
+def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataError:
+    """Return the error of a missing column; of data that are not public without what may be a record."""
+    if not public:
+        among = f"among its {len(known)} columns" if len(known) != 1 else "in its one column"
+        return DataError(
+            f"{path} has no column {name!r} {among}; give it as the first line does, which must be a header"
+        )
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if not close:
         close = [k for k in known if k.strip().lower() == name.strip().lower()][:1]
@@ -165,7 +184,7 @@ def _missing(path: Path, name: str, known: Sequence[str]) -> DataError:
     return DataError(f"{path} has no column {name!r}; it has {listed or 'none'}")
 
 
-def _from_csv(path: Path, columns: Sequence[str] | None) -> Table:
+def _from_csv(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     rows: list[list[float]] = []
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
@@ -176,15 +195,15 @@ def _from_csv(path: Path, columns: Sequence[str] | None) -> Table:
             raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
         rows.append(row)  # type: ignore[arg-type]  # no None is left
 
-    names = _read_csv(path, columns, take)
+    names = _read_csv(path, columns, take, public)
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names)), names
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None, take: Take) -> tuple[str, ...]:
+def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
     """Hand over the wanted cells of each record with its number and line; return the names of the columns."""
     try:
         with _open_text(path) as stream:
-            return _parse_csv(path, csv.reader(stream, strict=True), columns, take)
+            return _parse_csv(path, csv.reader(stream, strict=True), columns, take, public)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path} is damaged or not a gzip file") from None
     except UnicodeDecodeError:
@@ -204,6 +223,7 @@ def _parse_csv(
     reader: Any,
     columns: Sequence[str] | None,
     take: Take,
+    public: bool,
 ) -> tuple[str, ...]:
     header = [cell.strip() for cell in next(reader, [])]
     if not any(header):
@@ -215,9 +235,9 @@ def _parse_csv(
         if name not in header:
             if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
                 raise DataError(f"{path} has no column {name!r}: its columns are not separated by commas")
-            if any(_is_number(cell) for cell in header):  # a record in its place must not be shown
+            if any(_is_number(cell) for cell in header):
                 raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
-            raise _missing(path, name, header)
+            raise _missing(path, name, header, public)
     places = {name: header.index(name) for name in wanted}
     for record, line, cells in _records(reader):
         if len(cells) != len(header):
@@ -278,7 +298,7 @@ def _from_npy(path: Path, columns: Sequence[str] | None) -> Table:
     return values, names
 
 
-def _from_h5(path: Path, columns: Sequence[str] | None) -> Table:
+def _from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     from dpmix.store import h5
 
     with h5.reading(path) as root:
@@ -295,7 +315,7 @@ def _from_h5(path: Path, columns: Sequence[str] | None) -> Table:
     chosen = list(known if columns is None else columns)
     for name in chosen:
         if name not in series:
-            raise _missing(path, name, known)
+            raise _missing(path, name, known, public)
         if series[name].dtype.kind not in "iuf" or series[name].ndim != 1:
             raise DataError(f"{path}: the dataset {name!r} is not one column of numbers")
         if len(series[name]) != len(series[chosen[0]]):

@@ -13,7 +13,7 @@ import pytest
 
 from dpmix.errors import DataError
 from dpmix.store import h5
-from dpmix.tables import load_table
+from dpmix.tables import load_mixed, load_table
 
 SECRET = "8675309"
 
@@ -67,8 +67,9 @@ def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path: Path) -> Non
         (f"a,b\n1,1\n2,{SECRET},3\n", "has 3 cells"),
         (f"a,b\n1,1\n\n2,{SECRET}\n", r"record 2 \(line 3\) has 1 cells"),
         (f"a,b,a\n1,1,{SECRET}\n2,2,2\n", "2 columns called 'a'"),
-        (f"A ,b\n1,{SECRET}\n2,2\n", "did you mean 'A'"),
-        (f"c,b\n1,{SECRET}\n2,2\n", "no column 'a'; it has 'c', 'b'"),
+        (f"A ,b\n1,{SECRET}\n2,2\n", "no column 'a' among its 2 columns"),
+        (f"{SECRET}a,person\n1,2\n", "no column 'a' among its 2 columns; .* must be a header"),
+        (f"{SECRET}x\n2\n", "no column 'a' in its one column"),
         (f"a;b\n1;{SECRET}\n2;2\n", "not separated by commas"),
         (f"{SECRET},1\n2,2\n", "first line holds numbers, not names"),
         (f'a,b\n1,"{SECRET}\n', "not a well-formed CSV file"),
@@ -85,6 +86,15 @@ def test_bad_csv(tmp_path: Path, content: str | bytes, message: str) -> None:
     assert SECRET not in said.replace(str(path), "")
     assert "\n" not in said
     assert caught.value.__cause__ is None  # a traceback would show the value
+
+
+def test_of_public_tables_errors_tell_the_columns(tmp_path: Path) -> None:
+    for header, message in (("A ,b", "did you mean 'A'"), ("c,b", "no column 'a'; it has 'c', 'b'")):
+        path = table(tmp_path / "t.csv", f"{header}\n1,2\n3,4\n")
+        with pytest.raises(DataError, match=message):
+            load_table(path, ["a"], public=True)
+        with pytest.raises(DataError, match=message):
+            load_mixed(path, [], ["a"], public=True)
 
 
 def test_one_column_with_a_blank_line_in_the_middle_is_missing_a_value(tmp_path: Path) -> None:

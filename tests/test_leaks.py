@@ -198,6 +198,31 @@ def test_messages_about_malformed_data_show_no_values(
     assert "Adalbertina" not in err and "inf" not in err.replace("confidential", "").replace("infinite", "")
 
 
+@pytest.mark.parametrize("command", ["privatize", "synthesize", "compare", "calibrate", "audit", "--dry-run"])
+def test_a_first_line_that_is_no_header_is_not_shown(command: str, tmp_path: Path, capsys: Any) -> None:
+    data, spec = tmp_path / "d.csv", tmp_path / "spec.yaml"
+    data.write_text(f"{PERSON},positively\nP1 Q,negative\nP2 Q,negative\n")
+    sections: dict[str, Any] = {
+        "data": {"path": str(data), "columns": ["positive"], "categories": ["positively", "negative"]}
+    }
+    if command == "privatize":
+        sections["mechanism"] = {"kind": "posterior", "prior": [1, 1], "epsilon": 1, "method": "laplace"}
+    else:
+        sections["synthesis"] = {"kind": "dirichlet_multinomial", "epsilon": 2, "records": 9}
+    spec.write_text(json.dumps(sections))
+    output = tmp_path / ("r.h5" if command == "privatize" else "r.csv")
+    arguments = {
+        "privatize": ("privatize", spec, "-o", output),
+        "synthesize": ("synthesize", spec, "-o", output),
+        "--dry-run": ("synthesize", spec, "-o", output, "--dry-run"),
+        "compare": ("synthesize", spec, "--compare"),
+    }.get(command, (command, spec))
+    code, out, err = outcome(capsys, *arguments)
+    assert (code, out) == (3, "")
+    assert "has no column 'positive' among its 2 columns" in err
+    assert "Adalbertina" not in err and "positively" not in err
+
+
 def words_in(path: Path) -> str:
     """Return all text of a file, and of what an HDF5 file holds."""
     return decoded(path)[0] if path.suffix == ".h5" else path.read_text()
