@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -15,13 +16,15 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import dpmix
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.spec import RunSpec
+from dpmix.spec.model import CustomModel
 from dpmix.store.atomic import reason, write_bytes
 from dpmix.store.differences import first_difference
+from dpmix.store.synthetic import beside
 from dpmix.store.workspace import workspace_of
 
 __all__ = ["Folder", "RunFolder", "identity_of"]
@@ -31,13 +34,64 @@ PATIENCE = 60.0  # seconds for a run that is stopping to save its state
 
 
 def identity_of(spec: RunSpec) -> dict[str, Any]:
-    """Say what a run is, without confidential data; runs that say the same have the same result."""
+    """Say what a run is, without confidential data; runs that say the same have the same result.
+
+    Of what it reads it holds a digest: of files of the analyst's side their contents, of confidential data
+    the name of their release, which is there before the release itself is.
+
+    Raises
+    ------
+    DataError
+        When a file cannot be read.
+    """
     contents = spec.to_dict()
     for section in ("synthesis", "privacy"):
         contents.pop(section, None)
+    reads = {key: _digest(path) for key, path in _public_files(spec)}
     if spec.data is not None and spec.data.simulate is None:
         contents.pop("data")
-    return {"dpmix_version": dpmix.__version__, "spec": json.loads(json.dumps(contents))}
+        reads["data"] = _name_of_release(spec)
+    return {"dpmix_version": dpmix.__version__, "spec": json.loads(json.dumps(contents)), "reads": reads}
+
+
+def _public_files(spec: RunSpec) -> Iterator[tuple[str, Path]]:
+    """Give the files that a fit reads, but for confidential ones, and the keys that name them."""
+    if spec.release is not None and spec.release.path is not None:
+        yield "release", spec.release.path
+        if beside(spec.release.path).exists():
+            yield "account", beside(spec.release.path)
+    if isinstance(spec.model, CustomModel):
+        yield "model", spec.model.file
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file; one that has not changed since it was read is not read again."""
+    try:
+        found = path.stat()
+        return _digest_of(path, found.st_mtime_ns, found.st_size, found.st_ino)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _digest_of(path: Path, *_version: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name_of_release(spec: RunSpec) -> str:
+    """Return the name of the release of confidential data: one for all runs that privatize the same."""
+    own = spec.to_dict()
+    said = json.dumps([own.get(section) for section in ("data", "mechanism")], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+_READ: Final = {
+    "data": "data: {} holds a run of another release of confidential data",
+    "release": "release.path: {} holds a run of other values than the file has now",
+    "account": "release.path: {} holds a run of values with another account beside them",
+    "model": "model.file: {} holds a run of other code than the file has now",
+}
 
 
 class RunFolder:
@@ -85,6 +139,11 @@ class RunFolder:
         """Whether there is work that a fit can go on with."""
         return workspace_of(self.chains).exists() or self.chains.exists()
 
+    @property
+    def _has_work(self) -> bool:
+        """Whether there is anything that would be taken for that of another run."""
+        return self.begun or self.release.exists() or self.result.exists()
+
     def check(self, identity: Mapping[str, Any]) -> None:
         """Refuse what is there of another run, naming the difference.
 
@@ -95,14 +154,16 @@ class RunFolder:
         DataError
             When it is damaged.
         """
-        found = _read_json(self.path / "run.json")
+        found = _read_json(self.path / "run.json") if self._has_work else None
         difference = None if found is None else first_difference(found, dict(identity))
         if difference is not None:
             key, old, new = difference
-            raise SpecError(
-                f"{key.removeprefix('spec.')}: {self.path} holds a run that has {old}, not {new}; give "
-                "another folder, or --force to make such runs anew"
-            )
+            what = key.removeprefix("reads.")
+            if what != key and what in _READ:
+                said = _READ[what].format(self.path)
+            else:
+                said = f"{key.removeprefix('spec.')}: {self.path} holds a run that has {old}, not {new}"
+            raise SpecError(f"{said}; give another folder, or --force to make such runs anew")
 
     def begin(self, identity: Mapping[str, Any]) -> None:
         """Make the folder, and note what is run there."""
@@ -189,9 +250,7 @@ class Folder:
 
     def release_of(self, spec: RunSpec) -> Path:
         """Return the file of the release of confidential data: one for all runs that privatize the same."""
-        own = spec.to_dict()
-        said = json.dumps([own.get(section) for section in ("data", "mechanism")], sort_keys=True)
-        return self.path / "releases" / f"{hashlib.sha256(said.encode()).hexdigest()[:16]}.h5"
+        return self.path / "releases" / f"{_name_of_release(spec)}.h5"
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

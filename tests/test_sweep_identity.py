@@ -1,0 +1,76 @@
+"""Sweeps: a finished run is taken for done where it read what it would read now, and nowhere else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmix.api import sweep as verbs
+from dpmix.api.sweep_prepare import prepare
+from dpmix.errors import SpecError
+from dpmix.spec.load import load_spec
+from dpmix.sweeping.folder import identity_of
+from tests.test_sweep_plan import BASE, confidential
+
+
+def finish(contents: dict[str, Any], folder: Path) -> None:
+    """Leave a folder as a sweep does whose runs are all finished."""
+    ready = prepare(contents, folder)
+    ready.folder.open()
+    for run in ready.plan.runs:
+        own = ready.folder.run(run.name)
+        own.begin(identity_of(ready.specs[run.name]))
+        own.result.write_text(json.dumps({"run": run.name, "seed": 1}))
+
+
+def test_runs_of_another_release_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    contents, out = confidential(tmp_path, 100.0), tmp_path / "out"
+    finish(contents, out)
+    path = tmp_path / "d.csv"
+    path.write_text("x,y\n" + "".join(f"{k / 30:.3f},0.5\n" for k in range(30)))
+    contents["base"]["data"]["column"] = "y"
+    for again in (verbs.sweep, verbs.gather, verbs.plan):
+        with pytest.raises(SpecError) as caught:
+            again(contents, out)
+        said = str(caught.value)
+        assert said.startswith(f"data: {out}")
+        assert "holds a run of another release of confidential data; give another folder, or --force" in said
+    assert not (tmp_path / "l.json").exists()
+    assert list(out.glob("releases/*")) == []
+    for kept in out.rglob("*.json"):
+        assert "d.csv" not in kept.read_text()
+
+
+def sanitized(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "r.csv").write_text("x\n" + "".join(f"{k}\n" for k in range(-9, 10)))
+    base = copy.deepcopy(BASE) | {"release": {"path": str(tmp_path / "r.csv"), "column": "x"}}
+    del base["data"]
+    base["mechanism"]["domain"] = [-10, 10]
+    return {"base": base, "grid": {"model.concentration": [1, 2]}}
+
+
+def test_sanitized_values_that_changed_are_noticed(tmp_path: Path) -> None:
+    contents, out = sanitized(tmp_path), tmp_path / "out"
+    finish(contents, out)
+    assert [row["status"] for row in verbs.sweep(contents, out, quiet=True).rows] == ["finished"] * 2
+    (tmp_path / "r.csv").write_text("x\n" + "".join(f"{k}\n" for k in range(-9, 9)))
+    with pytest.raises(SpecError, match=r"^release.path: .* holds a run of other values than"):
+        verbs.sweep(contents, out)
+    for name in ("concentration=1", "concentration=2"):  # runs that came to nothing stand in nobody's way
+        (out / "runs" / name / "result.json").unlink()
+    assert "would do 2 of 2 runs" in verbs.plan(contents, out)
+
+
+def test_the_code_of_a_custom_model_that_changed_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "m.py"
+    path.write_text("one = 1\n")
+    base = copy.deepcopy(BASE) | {"model": {"kind": "custom", "file": str(path)}}
+    base["sampler"] = {"seed": 1}
+    before = identity_of(load_spec(base))
+    assert identity_of(load_spec(base)) == before
+    path.write_text("one = 11\n")
+    assert identity_of(load_spec(base))["reads"]["model"] != before["reads"]["model"]
