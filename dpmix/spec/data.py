@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from dpmix.limits import MOST_RECORDS
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
@@ -160,7 +161,7 @@ class DataSpec(ColumnsSection):
         None,
         description="Name of a simulated data set that stands in for path; all results are marked simulated.",
     )
-    n: Annotated[Integer, Field(ge=1, le=100_000_000)] | None = Field(
+    n: Annotated[Integer, Field(ge=1, le=MOST_RECORDS)] | None = Field(
         None, description="Number of records to simulate."
     )
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Tag, model_validator
 
+from dpmix.limits import MOST_RECORDS
 from dpmix.spec.fields import (
     ChosenBy,
     Domain,
@@ -31,7 +32,7 @@ Scale = Annotated[
     Positive | None,
     Field(description="Scale of the noise in the units of the data, stated instead of a guarantee."),
 ]
-Records = Annotated[Integer, Field(ge=1, le=100_000_000)]
+Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from dpmix.limits import MOST_RECORDS
 from dpmix.spec.fields import (
     ChosenBy,
     Integer,
@@ -23,16 +24,14 @@ from dpmix.spec.fields import (
     wrong,
 )
 
-_MOST = 100_000_000
-
 
 def _auto_or_integer(value: object) -> object:
     if value == "auto" and isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise wrong("must be auto or a whole number, not {got}", value)
-    if not 1 <= int(value) <= _MOST:
-        raise wrong("{got} must be from 1 to 100000000", value)
+    if not 1 <= int(value) <= MOST_RECORDS:
+        raise wrong(f"{{got}} must be from 1 to {MOST_RECORDS}", value)
     return int(value)
 
 
@@ -134,7 +133,7 @@ class SynthesisSection(Section):
         description="Public grid of numbers: new values are moved to it after all draws, and its points are "
         "the cells of histograms.",
     )
-    n: Annotated[Integer, Field(ge=2, le=_MOST)] | None = Field(
+    n: Annotated[Integer, Field(ge=2, le=MOST_RECORDS)] | None = Field(
         None, description="Number of confidential records, where the data are not at hand."
     )
     runs: Annotated[Integer, Field(ge=1, le=10_000)] = Field(

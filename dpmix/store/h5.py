@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from dpmix.errors import DataError
 from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
 from dpmix.store.encoding import Array, chunk_shape, decode, encode, utf8
+from dpmix.store.room import Room
 from dpmix.store.sink import Sink
 
 __all__ = [
@@ -60,13 +61,20 @@ _HIDDEN = frozenset(
 class Dataset:
     """A dataset of an open file: `shape`, `dims`, and NumPy indexing to read and write parts of it."""
 
-    def __init__(self, raw: h5py.Dataset) -> None:
+    def __init__(self, raw: h5py.Dataset, room: Room | None = None) -> None:
         self._raw = raw
+        self._room = room
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Current length of each dimension."""
         return tuple(int(n) for n in self._raw.shape)
+
+    @property
+    def kind(self) -> str:
+        """Kind of its values, as NumPy's `dtype.kind`; ``S`` for strings."""
+        with _guard(self._raw):
+            return str(self._raw.dtype.kind)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -87,9 +95,11 @@ class Dataset:
         Raises
         ------
         DataError
-            When the file is damaged there.
+            When the file is damaged there, or would unpack to more than it can hold.
         """
         with _guard(self._raw):
+            if self._room is not None:
+                self._room.check(self._raw, isinstance(selection, tuple) and not selection)
             return decode(np.asarray(self._raw[selection]))
 
     def numbers(self, selection: Any = ()) -> NDArray[np.float64]:
@@ -117,8 +127,9 @@ class Group:
     Dimensions belong to the group where `coordinate` made them and serve its subgroups too.
     """
 
-    def __init__(self, raw: h5py.Group) -> None:
+    def __init__(self, raw: h5py.Group, room: Room | None = None) -> None:
         self._raw = raw
+        self._room = room
 
     @property
     def attrs(self) -> dict[str, Attribute]:
@@ -151,7 +162,7 @@ class Group:
         """
         with _guard(self._raw):
             if name in self._raw:
-                return Group(self._raw[name])
+                return Group(self._raw[name], self._room)
             if self._raw.file.mode == "r":
                 raise DataError(f"{_name(self._raw)} has no group {name!r}; is it a file of another kind?")
             return Group(self._raw.create_group(name, track_order=True))
@@ -166,7 +177,7 @@ class Group:
         """
         with _guard(self._raw):
             if name in self._raw and isinstance(self._raw[name], h5py.Dataset):
-                return Dataset(self._raw[name])
+                return Dataset(self._raw[name], self._room)
             where = f"{self._raw.name.rstrip('/')}/{name}"
             raise DataError(f"{_name(self._raw)} has no dataset {where!r}; is it a file of another kind?")
 
@@ -398,7 +409,7 @@ def reading(path: str | Path) -> Iterator[Group]:
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"{path} is damaged or truncated: {reason(error)}") from error
     with file:
-        yield Group(file)
+        yield Group(file, Room(str(path), Path(path).stat().st_size))
 
 
 @contextlib.contextmanager

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.limits import MOST_RECORDS
 from dpmix.release import Release
 from dpmix.release_mechanism import ADDITIVE, mechanism_problem, trust_of
 from dpmix.release_values import value_problem, value_warning
 from dpmix.store import h5
-from dpmix.store.tree import Node, Variable, read, write_tree
+from dpmix.store.tree import Node, Variable, write_tree
 
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
@@ -74,9 +75,7 @@ def read_release(path: str | Path) -> Release:
     DataError
         When the file is missing, damaged, or not a release that this version understands.
     """
-    node = read(path).groups.get("release")
-    if node is None or "values" not in node.variables:
-        raise DataError(f"{path} is not a release file: it has no /release/values")
+    node = _node(path)
     attrs = node.attrs
     values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
@@ -126,6 +125,23 @@ def is_release(path: str | Path) -> bool:
     with h5.reading(path) as root:
         groups = root.names()[1]
     return "release" in groups and "posterior" not in groups
+
+
+def _node(path: str | Path) -> Node:
+    """Read what makes up the release, and nothing else of the file: no coordinates."""
+    with h5.reading(path) as root:
+        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        if "values" not in names:
+            raise DataError(f"{path} is not a release file: it has no /release/values")
+        group = root.group("release")
+        values = group["values"]
+        if len(values.shape) != 2 or values.kind != "f" or 0 in values.shape:
+            raise _bad(path, "values", "is not a table of numbers with records and columns")
+        if values.shape[0] > MOST_RECORDS:
+            raise _bad(path, "values", f"has {values.shape[0]:,} records; at most {MOST_RECORDS:,} are read")
+        wanted = [name for name in names if name in ("values", "column") or name.startswith("labels_")]
+        variables = {name: Variable((), group[name][()]) for name in wanted}
+        return Node(group.attrs, variables)
 
 
 def _labels(
@@ -216,8 +232,6 @@ def _mechanism(path: str | Path, text: str) -> dict[str, Any]:
 
 def _values(path: str | Path, node: Node) -> tuple[np.ndarray[Any, np.dtype[np.float64]], tuple[str, ...]]:
     values = node["values"]
-    if values.ndim != 2 or values.dtype.kind != "f" or 0 in values.shape:
-        raise _bad(path, "values", "is not a table of numbers with records and columns")
     if not np.isfinite(values).all():
         raise _bad(path, "values", "holds numbers that are not finite")
     names = node.variables.get("column")

@@ -1,0 +1,22 @@
+"""What is read and written at most, so that no file, however small, takes more memory or time than stated."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["MOST_PER_BYTE", "MOST_PER_BYTE_OF_TEXT", "MOST_RECORDS", "MOST_VALUES", "ROOM"]
+
+MOST_RECORDS: Final = 100_000_000
+"""Records of a data set or a release, confidential or synthetic."""
+
+MOST_VALUES: Final = 10 * MOST_RECORDS
+"""Numbers of a table, or of a dataset that is read as a whole: records times columns."""
+
+MOST_PER_BYTE: Final = 1100
+"""Bytes that one byte of an HDF5 file stands for: deflate reaches 1032."""
+
+MOST_PER_BYTE_OF_TEXT: Final = 100
+"""Bytes of text that one byte of a csv.gz file stands for; tables of numbers stay below 20."""
+
+ROOM: Final = 1 << 24
+"""Bytes that are unpacked whatever they were packed to."""
