@@ -10,6 +10,7 @@ import difflib
 import gzip
 import math
 import zlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.limits import MOST_RECORDS, MOST_VALUES
+from dpmix.unpacking import open_packed
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
@@ -154,18 +157,27 @@ def load_mixed(
 
 def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tuple[str, ...], ...]:
     found: list[list[str]] = [[] for _ in columns]
+    known: dict[str, str] = {}  # texts that are equal take their room once
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
+        if record * len(cells) > MOST_VALUES or record > MOST_RECORDS:
+            raise _too_many(path, len(cells))
         for (name, cell), column in zip(cells.items(), found, strict=True):
             text = cell.strip()
             if not text:
                 raise DataError(
                     f"{path}: the cell of column {name!r} in record {record} (line {line}) is empty"
                 )
-            column.append(text)
+            column.append(known.setdefault(text, text))
 
     _read_csv(path, columns, take, public)
     return tuple(tuple(column) for column in found)
+
+
+def _too_many(path: Path, width: int) -> DataError:
+    most = min(MOST_RECORDS, MOST_VALUES // max(1, width))
+    wide = f"{width} column{'s' * (width != 1)}"
+    return DataError(f"{path} has more than {most:,} records of {wide}, the most that are read")
 
 
 def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataError:
@@ -185,18 +197,20 @@ def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataE
 
 
 def _from_csv(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
-    rows: list[list[float]] = []
+    found = array("d")
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
+        if record * len(cells) > MOST_VALUES or record > MOST_RECORDS:
+            raise _too_many(path, len(cells))
         row = [_cell(cell) for cell in cells.values()]
         if None in row:
             name, text = list(cells.items())[row.index(None)]
             problem = "is empty" if not text.strip() else "is not a number"
             raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
-        rows.append(row)  # type: ignore[arg-type]  # no None is left
+        found.extend(row)  # type: ignore[arg-type]  # no None is left
 
     names = _read_csv(path, columns, take, public)
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(names)), names
+    return np.array(found, dtype=np.float64).reshape(-1, len(names)), names
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
@@ -214,7 +228,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: boo
 
 def _open_text(path: Path) -> IO[str]:
     if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+        return open_packed(path, "utf-8-sig")
     return path.open(encoding="utf-8-sig", newline="")
 
 
@@ -278,10 +292,25 @@ def _is_number(text: str) -> bool:
     return value is not None and not math.isnan(value)
 
 
+_NPY_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _check_shape(path: Path, shape: Sequence[int]) -> None:
+    """Refuse a table that is too large, before it is read."""
+    if len(shape) > 0 and (shape[0] > MOST_RECORDS or math.prod(shape) > MOST_VALUES):
+        raise _too_many(path, shape[1] if len(shape) > 1 else 1)
+
+
 def _from_npy(path: Path, columns: Sequence[str] | None) -> Table:
     try:
         with path.open("rb") as stream:
-            np.lib.format.read_magic(stream)
+            version = np.lib.format.read_magic(stream)
+            header = _NPY_HEADERS.get(version)
+            if header is not None:
+                _check_shape(path, header(stream)[0])
             stream.seek(0)
             array = np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError, MemoryError, TypeError, SyntaxError, OverflowError):
@@ -301,25 +330,28 @@ def _from_npy(path: Path, columns: Sequence[str] | None) -> Table:
 def _from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     from dpmix.store import h5
 
+    series: dict[str, NDArray[Any]] = {}
     with h5.reading(path) as root:
-        if "release" in root and "values" in root.group("release"):
-            release = root.group("release")
-            known = [str(name) for name in release["column"][()]]
-            table = np.asarray(release["values"][()])
-            series = {name: table[:, i] for i, name in enumerate(known)} if table.ndim == 2 else {}
-        else:
-            known = list(root.names()[0])
-            series = {
-                name: root[name][()] for name in (known if columns is None else columns) if name in root
-            }
-    chosen = list(known if columns is None else columns)
-    for name in chosen:
-        if name not in series:
-            raise _missing(path, name, known, public)
-        if series[name].dtype.kind not in "iuf" or series[name].ndim != 1:
-            raise DataError(f"{path}: the dataset {name!r} is not one column of numbers")
-        if len(series[name]) != len(series[chosen[0]]):
-            raise DataError(f"{path}: the datasets {chosen[0]!r} and {name!r} have different lengths")
-    if not chosen:
-        raise DataError(f"{path} has no columns")
-    return np.column_stack([series[name].astype(np.float64) for name in chosen]), tuple(chosen)
+        inside = "release" in root.names()[1] and "values" in root.group("release")
+        group = root.group("release") if inside else root
+        known = [str(name) for name in group["column"][()]] if inside else list(root.names()[0])
+        chosen = list(known if columns is None else columns)
+        if not chosen:
+            raise DataError(f"{path} has no columns")
+        for name in chosen:
+            if name not in known:
+                raise _missing(path, name, known, public)
+        tables = {"values": group["values"]} if inside else {name: root[name] for name in chosen}
+        for name, table in tables.items():
+            if table.kind not in "iuf" or len(table.shape) != 1 + inside:
+                what = "table" if inside else "column"
+                raise DataError(f"{path}: the dataset {name!r} is not one {what} of numbers")
+            if table.shape[0] != tables[next(iter(tables))].shape[0]:
+                raise DataError(f"{path}: the datasets {chosen[0]!r} and {name!r} have different lengths")
+            _check_shape(path, table.shape if inside else (table.shape[0], len(chosen)))
+        if inside and tables["values"].shape[1] != len(known):
+            raise DataError(f"{path} is damaged: its release does not name every column")
+        for name, table in tables.items():
+            found = table.numbers()
+            series |= {label: found[:, i] for i, label in enumerate(known)} if inside else {name: found}
+    return np.column_stack([series[name] for name in chosen]), tuple(chosen)
