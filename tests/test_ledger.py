@@ -411,7 +411,7 @@ def with_entry(index: int, **changes: Any) -> str:
         (with_entry(0, budget={"epsilon": 1.0}), "is damaged: entry 1 states no guarantee"),
         (with_entry(2, spend=1), "is damaged: entry 3 finishes no release"),
         (with_entry(2, spend=9), "is damaged: entry 3 finishes no release"),
-        (with_entry(2, spend="2"), "is damaged: entry 3 states no guarantee"),
+        (with_entry(2, spend="2"), "is damaged: entry 3 finishes no release"),
         (with_entry(2, output=["r.h5"]), "is damaged: entry 3 is none"),
         (rebuilt(ENTRIES).replace('"d"', "1e999", 1), "was changed: entry 1 is not what was written"),
     ],

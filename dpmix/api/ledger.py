@@ -191,7 +191,7 @@ def to_text(shown: Mapping[str, Any]) -> str:
         lines += ["", part["words"]]
         for each in part["history"]:
             lines.append(f"  {each['number']:>4}  {each['time']}  {each['words']}")
-    return "\n".join(lines)
+    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines)
 
 
 def set_budget(
@@ -232,7 +232,7 @@ def _entry_in_words(entry: Mapping[str, Any]) -> str:
         return f"budget of {Budget(**entry['budget']).in_words()}"
     mechanism, guarantee = entry["mechanism"], Guarantee(**entry["guarantee"])
     kind = mechanism.get("generator") or mechanism.get("kind")
-    columns = ", ".join(str(name) for name in mechanism.get("columns", ()))
+    columns = ", ".join(mechanism.get("columns", ()))
     output = entry["output"]
     where = "not finished, counts all the same" if not entry["finished"] else "kept in memory"
     if output is not None:

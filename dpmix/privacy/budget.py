@@ -22,13 +22,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 
-__all__ = ["Budget", "Total", "covers", "epsilon_at", "in_words", "remaining", "total", "zcdp"]
+__all__ = ["LARGEST", "Budget", "Total", "covers", "epsilon_at", "in_words", "remaining", "total", "zcdp"]
 
+LARGEST = 1e100
+"""Numbers beyond it are no guarantee, and their sums no numbers."""
 _SPLITS = 12
 _TINY = 1e-300
 """The least rho that a pure epsilon is taken to cost: below it a formula in doubles may underflow."""
@@ -64,10 +67,12 @@ class Budget:
             raise PrivacyError("a budget is epsilon and delta, or rho")
         for name in ("epsilon", "rho"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise PrivacyError(f"the {name} of a budget must be positive and finite, not {value:g}")
-        if self.delta is not None and not 0 <= self.delta < 1:
-            raise PrivacyError(f"the delta of a budget must be 0 at least and below 1, not {self.delta:g}")
+            if value is not None and not 0 < (found := _number(value)) <= LARGEST:
+                raise PrivacyError(
+                    f"the {name} of a budget must be positive and at most {LARGEST:g}, not {found:.4g}"
+                )
+        if self.delta is not None and not 0 <= (found := _number(self.delta)) < 1:
+            raise PrivacyError(f"the delta of a budget must be 0 at least and below 1, not {found:.4g}")
 
     def in_words(self) -> str:
         """Write it as in "epsilon = 1, delta = 0"."""
@@ -131,7 +136,7 @@ def check(guarantee: Guarantee) -> None:
             "record, the only ones known here"
         )
     numbers = [v for v in (guarantee.epsilon, guarantee.delta, guarantee.rho) if v is not None]
-    if not all(math.isfinite(v) and v >= 0 for v in numbers) or (guarantee.delta or 0.0) > 1:
+    if not all(0 <= _number(v) <= LARGEST for v in numbers) or _number(guarantee.delta or 0.0) > 1:
         raise PrivacyError("there is no finite guarantee, so that no budget can account for it")
     if guarantee.epsilon is None and guarantee.rho is None:
         raise PrivacyError("there is no guarantee, so that no budget can account for it")
@@ -291,6 +296,16 @@ def _largest(holds: Callable[[float], bool], most: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def _number(value: Any) -> float:
+    """Return a number, NaN for what is none, as may stand in a file, and infinity for one beyond doubles."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _exact(value: float | None) -> Fraction:

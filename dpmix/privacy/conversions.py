@@ -145,11 +145,11 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
 
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)  # alpha - 1
-        alpha = 1 + excess
-        return alpha * rho + (log_inverse - math.log(alpha)) / excess + math.log1p(-1 / alpha)
+        log_alpha = math.log1p(excess)
+        return (1 + excess) * rho + (log_inverse - log_alpha) / excess + (log_excess - log_alpha)
 
-    simple = rho + 2 * math.sqrt(rho * log_inverse)
-    centre = 0.5 * math.log(log_inverse / rho)
+    simple = rho + 2 * math.sqrt(rho) * math.sqrt(log_inverse)
+    centre = 0.5 * (math.log(log_inverse) - math.log(rho))
     from scipy.optimize import minimize_scalar  # late: it takes a good part of what a fit takes to start
 
     best = minimize_scalar(bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-9})

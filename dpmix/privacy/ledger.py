@@ -256,8 +256,9 @@ class Book:
         if not isinstance(entries, list) or set(found) != {"format", "version", "entries"}:
             raise DataError("is damaged: it does not hold a list of entries")
         previous = START
+        finished: set[int] = set()
         for number, entry in enumerate(entries, 1):
-            _check_entry(entries, number, entry, previous)
+            _check_entry(entries, number, entry, previous, finished)
             previous = entry["digest"]
         try:
             return cls(entries)
@@ -265,8 +266,8 @@ class Book:
             raise DataError(f"is damaged: {error}") from error
 
 
-def _check_entry(entries: Sequence[Any], number: int, entry: Any, previous: str) -> None:
-    """Check that an entry is whole, in its place, and as it was written.
+def _check_entry(entries: Sequence[Any], number: int, entry: Any, previous: str, finished: set[int]) -> None:
+    """Check that an entry is whole, in its place, and as it was written; note the release it finishes.
 
     Raises
     ------
@@ -281,24 +282,50 @@ def _check_entry(entries: Sequence[Any], number: int, entry: Any, previous: str)
         raise DataError(f"was changed: entry {number} does not follow the one before it")
     if entry["digest"] != _digest({k: v for k, v in entry.items() if k != "digest"}):
         raise DataError(f"was changed: entry {number} is not what was written")
-    texts = isinstance(entry["dataset"], str) and isinstance(entry["time"], str)
-    if not texts or not isinstance(entry.get("mechanism", {}), dict) or not _is_output(entry.get("output")):
+    whole = all(_is_text(entry[key]) for key in ("dataset", "time"))
+    if not whole or not _is_mechanism(entry.get("mechanism")) or not _is_output(entry.get("output")):
         raise DataError(f"is damaged: entry {number} is none")
     try:
         if kind == "spend":
-            check(Guarantee(**entry["guarantee"]))
+            guarantee = Guarantee(**entry["guarantee"])
+            check(guarantee)
+            if not (_is_text(guarantee.trust) and _is_text(guarantee.adjacency)):
+                raise TypeError
         elif kind == "budget":
             Budget(**entry["budget"])
         else:
-            start = entries[entry["spend"] - 1] if 0 < entry["spend"] < number else {}
-            if start.get("type") != "spend" or start.get("dataset") != entry["dataset"]:
-                raise DataError(f"is damaged: entry {number} finishes no release")
+            _end(entries, number, entry, finished)
     except (TypeError, PrivacyError) as error:
         raise DataError(f"is damaged: entry {number} states no guarantee") from error
 
 
+def _end(entries: Sequence[Any], number: int, entry: Mapping[str, Any], finished: set[int]) -> None:
+    """Note that an entry finishes a release: one of the same data set, and for the first time."""
+    spend = entry["spend"]
+    known = isinstance(spend, int) and not isinstance(spend, bool) and 0 < spend < number
+    start = entries[spend - 1] if known else {"type": "", "dataset": ""}
+    if start["type"] != "spend" or start["dataset"] != entry["dataset"] or spend in finished:
+        raise DataError(f"is damaged: entry {number} finishes no release")
+    finished.add(spend)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_mechanism(value: Any) -> bool:
+    if value is None:  # of another kind of entry
+        return True
+    if not isinstance(value, dict) or not _is_text(value.get("generator") or value.get("kind")):
+        return False
+    columns = value.get("columns", [])
+    return isinstance(columns, list) and all(map(_is_text, columns))
+
+
 def _is_output(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and all(isinstance(v, str) for v in value.values()))
+    if value is None:
+        return True
+    return isinstance(value, dict) and set(value) == {"file", "sha256"} and all(map(_is_text, value.values()))
 
 
 def _sums(spent: Sequence[Guarantee]) -> dict[str, Any]:

@@ -21,14 +21,17 @@ def _name(value: str) -> str:
     return value
 
 
+Cost = Annotated[Positive, Field(le=1e100)]  # dpmix.privacy.budget.LARGEST
+
+
 class BudgetSpec(Section):
     """What all releases of a data set together may cost: epsilon and delta, or rho."""
 
-    epsilon: Positive | None = Field(None, description="Largest epsilon of all releases together.")
+    epsilon: Cost | None = Field(None, description="Largest epsilon of all releases together.")
     delta: Annotated[Number, Field(ge=0, lt=1)] | None = Field(
         None, description="The delta that goes with epsilon; 0 where it is left out."
     )
-    rho: Positive | None = Field(None, description="Largest rho (zCDP) of all releases together.")
+    rho: Cost | None = Field(None, description="Largest rho (zCDP) of all releases together.")
 
     @model_validator(mode="after")
     def _check(self) -> BudgetSpec:

@@ -10,23 +10,27 @@ from pathlib import Path
 
 from dpmix.errors import DataError, UsageError
 
+_LEDGER = b'{"format": "dpmix ledger"'
+"""How `dpmix.privacy.ledger.Book.to_text` begins."""
+
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+def replacing(path: str | Path, *, force: bool = False, ledger: bool = False) -> Iterator[Path]:
     """Give a temporary name in the directory of `path`; at the end of the block what is there becomes `path`.
 
-    When the block raises, the temporary file is removed and `path` is as before.
+    When the block raises, the temporary file is removed and `path` is as before. `ledger` is that of
+    `check_output`.
 
     Raises
     ------
     UsageError, DataError
         As `publish`.
     """
-    final = check_output(path, force=force)
+    final = check_output(path, force=force, ledger=ledger)
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(6)}.partial")
     try:
         yield temporary
-        publish(temporary, final, force=force)
+        publish(temporary, final, force=force, ledger=ledger)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -58,7 +62,7 @@ def fill(temporary: Path, data: bytes, path: str | Path) -> None:
         raise DataError(f"cannot write {path}: {reason(error)}") from error
 
 
-def publish(work_path: str | Path, path: str | Path, *, force: bool = False) -> None:
+def publish(work_path: str | Path, path: str | Path, *, force: bool = False, ledger: bool = False) -> None:
     """Bring a closed work file to the disk and give it its final name (same directory) in one step.
 
     Raises
@@ -68,7 +72,7 @@ def publish(work_path: str | Path, path: str | Path, *, force: bool = False) -> 
     DataError
         When the file system refuses.
     """
-    source, final = Path(work_path), check_output(path, force=force)
+    source, final = Path(work_path), check_output(path, force=force, ledger=ledger)
     try:
         fsync(source)
         if force:
@@ -83,13 +87,15 @@ def publish(work_path: str | Path, path: str | Path, *, force: bool = False) -> 
         raise DataError(f"cannot write {path}: {reason(error)}") from error
 
 
-def check_output(path: str | Path, *, force: bool = False) -> Path:
+def check_output(path: str | Path, *, force: bool = False, ledger: bool = False) -> Path:
     """Say before any work is done whether `path` may be written; return it with symbolic links resolved.
+
+    A ledger of releases is not replaced, whatever `force` says, but by itself with new entries (`ledger`).
 
     Raises
     ------
     UsageError
-        When `path` exists and `force` is not given.
+        When `path` exists and `force` is not given, or is a ledger.
     DataError
         When `path` is a directory or a device, or its directory does not exist.
     """
@@ -102,7 +108,17 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
         raise DataError(f"cannot write {path}: the directory {final.parent} does not exist")
     if final.exists() and not force:
         raise UsageError(_exists(Path(path)))
+    if not ledger and _is_ledger(final):
+        raise UsageError(f"{path} is a ledger of releases, which nothing replaces; give another name")
     return final
+
+
+def _is_ledger(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_LEDGER)) == _LEDGER
+    except OSError:
+        return False
 
 
 def fsync(path: Path) -> None:

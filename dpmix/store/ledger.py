@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ __all__ = ["changing", "ledger_path", "lock_of", "read_ledger"]
 MAX_BYTES = 64 << 20
 PATIENCE = 60.0
 """Seconds that one process waits for others."""
+_NOTE = re.compile(rb"\0*|\d{0,12}|\d{12} [0-9a-f]{0,64}\n?")
+"""What stands in a lock file: the note of the last entry, one cut short, or nothing yet."""
 
 
 def ledger_path(path: str | os.PathLike[str]) -> Path:
@@ -89,7 +92,13 @@ def changing(path: str | os.PathLike[str]) -> Iterator[Book]:
             raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
         for leftover in final.parent.glob(f".{_escaped(final.name)}.*.partial"):
             leftover.unlink(missing_ok=True)
-        book = _read(final, path, _sealed(os.pread(handle, 200, 0)))
+        note = os.pread(handle, 200, 0)
+        if not _NOTE.fullmatch(note):
+            raise DataError(
+                f"{path}: cannot be locked by {lock_of(final).name}, which is another file; give the ledger "
+                "another name, or remove that file if it was the ledger's and is damaged"
+            )
+        book = _read(final, path, _sealed(note))
         before = len(book.entries)
         yield book
         if len(book.entries) == before:
@@ -104,7 +113,7 @@ def _write(final: Path, path: str | os.PathLike[str], text: str) -> None:
     data = text.encode()
     if len(data) > MAX_BYTES:
         raise DataError(f"{path}: is full ({MAX_BYTES:,} bytes); go on with a new ledger and less budget")
-    with replacing(final, force=True) as temporary:
+    with replacing(final, force=True, ledger=True) as temporary:
         try:
             temporary.write_bytes(data)
             if final.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -201,8 +202,11 @@ def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
     if kind < 0.15:
         note = folder / "ledger.json.lock"
         note.write_bytes(mutate_text(note.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
-    elif kind < 0.55:
+    elif kind < 0.4:
         path.write_bytes(mutate_text(path.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
+    elif kind < 0.7:
+        path.write_bytes(_chained(path.read_text("utf-8"), rng).encode("utf-8", "surrogatepass"))
+        (folder / "ledger.json.lock").unlink()
     else:
         lines = path.read_text("utf-8").splitlines()
         place = rng.randrange(len(lines))
@@ -214,6 +218,22 @@ def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
     if rng.random() < 0.5:
         return ["ledger", "show", str(path)]
     return ["privatize", str(folder / "ledgered.yaml"), "-o", str(folder / "out.h5"), "--quiet"]
+
+
+def _chained(text: str, rng: random.Random) -> str:
+    """Damage one entry of a ledger and make all digests anew, so that what it says is looked at."""
+    ledger = json.loads(text)
+    entries = ledger["entries"]
+    place = rng.randrange(len(entries))
+    entries[place] = mutate_value(entries[place], rng)
+    previous = entries[0]["previous"] if place else "0" * 64
+    for entry in entries:
+        if isinstance(entry, dict):
+            entry.pop("digest", None)
+            entry["previous"] = previous
+            previous = hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+            entry["digest"] = previous
+    return json.dumps(ledger)
 
 
 def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
