@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmix import cli_common
-from dpmix.cli_common import Debug, Quiet, say
+from dpmix.cli_common import Debug, Ledger, Quiet, say
 from dpmix.errors import UsageError
 
 
@@ -59,6 +59,7 @@ def sweep(
             show_default=False,
         ),
     ] = None,
+    ledger: Ledger = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Make all runs anew; with --emit, replace the file.")
     ] = False,
@@ -79,11 +80,13 @@ def sweep(
     for name, is_given in (("--json", as_json), ("--force", force)):
         if is_given and (run or (name == "--force" and gather) or (name == "--json" and (emit or dry_run))):
             raise UsageError(f"{name}: does not go with {given[0]}")
+    if ledger is not None and (run or gather):
+        raise UsageError(f"--ledger: {given[0]} spends nothing, so leave it out")
     from dpmix.api import sweep as verbs
 
     options: dict[str, Any] = {"overrides": tuple(set_ or ())}
     if dry_run:
-        cli_common.emit(verbs.plan(spec, output, allow_code=allow_code, **options))
+        cli_common.emit(verbs.plan(spec, output, allow_code=allow_code, ledger=ledger, **options))
         return
     if gather:
         found = verbs.gather(spec, output, **options)
@@ -92,7 +95,7 @@ def sweep(
         if run is not None:
             verbs.do_one(spec, output, run, **options)
             return
-        options |= {"force": force, "quiet": quiet}
+        options |= {"force": force, "quiet": quiet, "ledger": ledger}
         if emit is not None:
             say(f"wrote {verbs.emit(spec, output, emit, **options)}", quiet)
             return

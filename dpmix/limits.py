@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MOST_PER_BYTE", "MOST_PER_BYTE_OF_TEXT", "MOST_RECORDS", "MOST_VALUES", "ROOM"]
+__all__ = ["MOST_PER_BYTE", "MOST_PER_BYTE_OF_TEXT", "MOST_RECORDS", "MOST_VALUES", "ROOM", "ROOM_OF_TEXT"]
 
 MOST_RECORDS: Final = 100_000_000
 """Records of a data set or a release, confidential or synthetic."""
@@ -19,4 +19,7 @@ MOST_PER_BYTE_OF_TEXT: Final = 100
 """Bytes of text that one byte of a csv.gz file stands for; tables of numbers stay below 20."""
 
 ROOM: Final = 1 << 24
-"""Bytes that are unpacked whatever they were packed to."""
+"""Bytes of an HDF5 file that are unpacked whatever they were packed to."""
+
+ROOM_OF_TEXT: Final = 1 << 22
+"""The same of a csv.gz file, whose text takes longer to read."""

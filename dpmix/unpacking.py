@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dpmix.errors import DataError
-from dpmix.limits import MOST_PER_BYTE_OF_TEXT, ROOM
+from dpmix.limits import MOST_PER_BYTE_OF_TEXT, ROOM_OF_TEXT
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -47,7 +47,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         size = self._bytes.readinto(buffer)
         self._count += size
-        if self._count > max(ROOM, MOST_PER_BYTE_OF_TEXT * self._packed.tell()):
+        if self._count > max(ROOM_OF_TEXT, MOST_PER_BYTE_OF_TEXT * self._packed.tell()):
             raise DataError(
                 f"{self._path} unpacks to more than {MOST_PER_BYTE_OF_TEXT} times its size, as no table of "
                 "numbers does; unpack it and give the .csv file, if that is what you want to read"

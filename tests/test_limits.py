@@ -126,7 +126,7 @@ def packed(path: Path, text: bytes, times: int) -> Path:
 def test_packed_tables_are_unpacked_as_far_as_is_plausible(
     tmp_path: Path, text: bytes, columns: list[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpacking, "ROOM", 1 << 18)
+    monkeypatch.setattr(unpacking, "ROOM_OF_TEXT", 1 << 18)
     path = packed(tmp_path / "bomb.csv.gz", text * (1 << 16), 128)
     with pytest.raises(
         DataError, match=r"bomb.csv.gz unpacks to more than 100 times its size, .*; unpack it"
@@ -137,7 +137,7 @@ def test_packed_tables_are_unpacked_as_far_as_is_plausible(
 
 
 def test_packed_tables_of_numbers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "ROOM", 0)
+    monkeypatch.setattr(unpacking, "ROOM_OF_TEXT", 0)
     values = np.random.default_rng(1).integers(0, 2, 50_000)
     text = "".join(f"{value}\n" for value in values).encode()
     assert np.array_equal(load_table(packed(tmp_path / "t.csv.gz", text, 1), ["z"])[0][:, 0], values)

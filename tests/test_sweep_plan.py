@@ -242,6 +242,114 @@ def test_confidential_data_are_released_once_for_all_runs(tmp_path: Path) -> Non
         assert path.is_dir() or b"d.csv" not in path.read_bytes()
 
 
+def secret_sweep(tmp_path: Path, *entries: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a sweep over two confidential files of one folder."""
+    contents = confidential(tmp_path, 9.0) | {"grid": {}, **({"list": list(entries)} if entries else {})}
+    folder = tmp_path / "secret_clinic"
+    folder.mkdir(exist_ok=True)
+    for name in ("hiv_a.csv", "hiv_b.csv"):
+        (folder / name).write_text((tmp_path / "d.csv").read_text())
+    contents["base"]["sampler"] |= {"iterations": 12, "burn_in": 2}
+    contents["base"]["summary"] = {"grid": [0.0, 1.0, 20]}
+    return contents | changes
+
+
+def paths(tmp_path: Path) -> list[str]:
+    return [str(tmp_path / "secret_clinic" / name) for name in ("hiv_a.csv", "hiv_b.csv")]
+
+
+def test_names_of_runs_do_not_tell_where_confidential_data_are(tmp_path: Path) -> None:
+    first, second = paths(tmp_path)
+    whole = {"path": first, "column": "x", "domain": [0, 1]}
+    for entries, changes, key in (
+        (
+            [{"data.path": first}, {"data.path": second}],
+            {},
+            "list: data.path is set in entries that each have",
+        ),
+        ([{"name": "a", "data.path": first}, {"data.path": second}], {}, "list: data.path is set"),
+        ([{"data": whole}, {"data": whole | {"path": second}}], {}, "list: data is set in entries"),
+        ([], {"grid": {"data.path": [first, second]}}, "grid.data.path: set it under list in entries"),
+        (
+            [{"name": "a", "sampler.chains": 1}],
+            {"grid": {"data": [whole, whole | {"path": second}]}},
+            "grid.data",
+        ),
+    ):
+        said = refused(tmp_path, secret_sweep(tmp_path, *entries, **changes))
+        assert key in said and "hiv" not in said and "clinic" not in said
+    plan = make_plan(
+        load_sweep(
+            secret_sweep(
+                tmp_path,
+                {"name": "a", "data.path": first, "mechanism.epsilon": 1},
+                {"name": "b", "data": whole},
+                {"name": "c", "data": {"simulate": "three_betas", "n": 20, "seed": 1, "domain": [0, 1]}},
+            )
+        )
+    )
+    assert [run.name for run in plan.runs] == ["a", "b", "c"]
+    assert [run.confidential for run in plan.runs] == [True, True, False]
+    assert plan.varied == ("mechanism.epsilon",)
+    assert names(grid={}, list=[{"data.n": 20}, {"data": BASE["data"] | {"n": 30}}])[0] == "n=20"  # simulated
+
+
+def test_nothing_in_the_folder_tells_where_confidential_data_are(tmp_path: Path, capsys: Any) -> None:
+    """Jobs do their runs when the data are gone, and what they leave is for anybody."""
+    first, second = paths(tmp_path)
+    spec, out, ledger = tmp_path / "sweep.yaml", tmp_path / "out", tmp_path / "other.json"
+    entries = [{"name": "a", "data.path": first}, {"name": "b", "data.path": second}]
+    contents = secret_sweep(tmp_path, *entries)
+    del contents["base"]["privacy"]
+    spec.write_text(json.dumps(contents))
+    budget = ["--set", "privacy.budget.epsilon=10"]
+    again = f"list=[{{name: a, data.path: {first}}}]"
+    emitted = ["sweep", str(spec), "-o", str(out), "--emit", "sbatch", *budget]
+    assert exits.run(cli.app, emitted) == 2
+    assert "run a: privacy.ledger: missing; " in capsys.readouterr().err and not out.exists()
+    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger), "--set", again]) == 2
+    assert "--set list: stands in the jobs" in capsys.readouterr().err
+    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger)]) == 0
+    assert len(Book.parse(ledger.read_text()).account("data").spent) == 2
+    (tmp_path / "secret_clinic").rename(tmp_path / "away")
+    ledger.rename(tmp_path / "away.json")
+    capsys.readouterr()
+    for arguments, code in ((["--run", "a"], 0), (["--gather"], 5)):  # the other is missing
+        assert exits.run(cli.app, ["sweep", str(spec), "-o", str(out), *budget, *arguments]) == code
+    told = "".join(capsys.readouterr())
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert {"table.csv", "table.h5", "chains.h5", "summary.h5", "sweep.sbatch"} <= {
+        path.name for path in files
+    }
+    for where in (told, *map(str, files), *(path.read_bytes().decode("latin-1") for path in files)):
+        assert "hiv_" not in where.replace(str(tmp_path), "") and "secret_clinic" not in where
+        assert "other.json" not in where
+    assert [line.split(",")[:2] for line in (out / "table.csv").read_text().splitlines()[1:]] == [
+        ["a"] * 2,
+        ["b"] * 2,
+    ]
+
+
+def test_ledgers_are_for_what_spends(tmp_path: Path, capsys: Any) -> None:
+    spec, ledger = tmp_path / "sweep.yaml", tmp_path / "l2.json"
+    spec.write_text(json.dumps(confidential(tmp_path, 3.1)))
+    command = ["sweep", str(spec), "-o", str(tmp_path / "out")]
+    for option in (["--run", "x"], ["--gather"]):
+        assert exits.run(cli.app, [*command, *option, "--ledger", str(ledger)]) == 2
+        assert f"--ledger: {option[0]} spends nothing, so leave it out" in capsys.readouterr().err
+    assert exits.run(cli.app, [*command, "--dry-run", "--set", "privacy.budget.epsilon=2.9"]) == 4
+    assert exits.run(cli.app, [*command, "--dry-run", "--set", f"privacy.ledger={ledger}"]) == 0
+    assert exits.run(cli.app, [*command, "--emit", "sbatch", "--ledger", str(ledger)]) == 0
+    assert len(Book.parse(ledger.read_text()).account("data").spent) == 2
+    assert not (tmp_path / "l.json").exists()
+    spec.write_text(json.dumps(sweep_of(grid={"privacy.ledger": ["a", "b"]})))
+    assert exits.run(cli.app, [*command, "--dry-run"]) == 2
+    assert '"privacy.ledger" is the same for all runs' in capsys.readouterr().err
+    spec.write_text(json.dumps(sweep_of()))
+    assert exits.run(cli.app, [*command[:3], str(tmp_path / "o"), "--dry-run", "--ledger", str(ledger)]) == 0
+    assert "no run has confidential data: nothing is entered in the ledger" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "name", ["three_gaussians", "three_betas", "waiting_times", "beta_grid", "dyadic_geometric"]
 )

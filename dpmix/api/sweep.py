@@ -16,6 +16,7 @@ import dpmix
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
 from dpmix.errors import DpmixError, Interrupted, UsageError
+from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep import SweepSpec
 from dpmix.stops import stop_on_signals
 from dpmix.store.atomic import write_bytes
@@ -103,6 +104,7 @@ def sweep(
     force: bool = False,
     quiet: bool = False,
     allow_code: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> SweepResult:
     """Do all runs of a sweep that are not finished, several at once, and gather what came out.
 
@@ -128,6 +130,8 @@ def sweep(
         Whether to say nothing but warnings and failures.
     allow_code : bool
         Whether the Python file of a custom model may run.
+    ledger : path, optional
+        File to enter releases of confidential data in, in place of ``privacy.ledger``.
 
     Returns
     -------
@@ -146,7 +150,9 @@ def sweep(
     for name, value in (("--jobs", jobs), ("--threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} must be at least 1")
-    ready = prepare(spec, output, overrides, force=force, allow_code=allow_code)
+    ready = prepare(
+        spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code
+    )
     ready.folder.open()
     with ready.folder.alone():
         if force:
@@ -254,6 +260,7 @@ def emit(
     force: bool = False,
     quiet: bool = False,
     allow_code: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write a workflow of Snakemake or an array job of Slurm for the runs of a sweep, and run none.
 
@@ -267,8 +274,8 @@ def emit(
         Folder of the sweep, where the file goes.
     kind : str
         ``snakemake`` or ``sbatch``.
-    overrides, threads, quiet, allow_code
-        As `sweep`.
+    overrides, threads, quiet, allow_code, ledger
+        As `sweep`. Jobs are told the overrides, which must not name confidential data, and no ledger.
     force : bool
         Whether to replace a file of that name.
 
@@ -286,7 +293,8 @@ def emit(
         raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
     if not isinstance(spec, (str, os.PathLike)):
         raise UsageError("--emit: needs the spec of the sweep as a file, which every job reads")
-    ready = prepare(spec, output, overrides, allow_code=allow_code)
+    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), allow_code=allow_code)
+    ready.check_overrides(overrides)
     ready.folder.open()
     with ready.folder.alone():
         arguments = [os.path.abspath(spec), "-o", str(ready.folder.path)]
@@ -302,7 +310,12 @@ def emit(
 
 
 def plan(
-    spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[str] = (), allow_code: bool = False
+    spec: Source,
+    output: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    allow_code: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> str:
     """Say which runs there are, which of them are finished, and what would be released, and do nothing.
 
@@ -311,7 +324,7 @@ def plan(
     SpecError, UsageError, DataError, PrivacyError
         As `sweep`.
     """
-    ready = prepare(spec, output, overrides, allow_code=allow_code)
+    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), allow_code=allow_code)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)
     for run in ready.plan.runs:

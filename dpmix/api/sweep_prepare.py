@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +20,11 @@ from dpmix.spec.model import CustomModel
 from dpmix.spec.sweep import SweepSpec, load_sweep
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
-from dpmix.sweeping.plan import Plan, Planned, make_plan
+from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan
 
 __all__ = ["Prepared", "prepare"]
+
+_NOTHING = "no run has confidential data: nothing is entered in the ledger"
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,32 @@ class Prepared:
             except OSError as error:
                 raise DataError(f"cannot write {path.parent}: {reason(error)}") from error
             privatize(spec, path, quiet=quiet)
+        if self._needs_no_ledger and not quiet:
+            print(f"dpmix: {_NOTHING}", file=sys.stderr)
+
+    def check_overrides(self, overrides: Sequence[str]) -> None:
+        """Check that what is set for all jobs, which others may read, does not name confidential data.
+
+        Raises
+        ------
+        UsageError
+            Naming the key, not its value.
+        """
+        sections = [self.specs[run.name].data for run in self.plan.runs if run.confidential]
+        files = {data.path.name for data in sections if data is not None and data.path is not None}
+        for override in overrides:
+            if any(name in override for name in files):
+                raise UsageError(
+                    f"--set {override.split('=')[0]}: stands in the jobs, which do not tell where "
+                    "confidential data are; put it in the spec"
+                )
+
+    @property
+    def _needs_no_ledger(self) -> bool:
+        """Whether a ledger is named, and nothing is ever entered."""
+        return not any(run.confidential for run in self.plan.runs) and any(
+            spec.privacy is not None for spec in self.specs.values()
+        )
 
     def release_plan(self) -> list[str]:
         """Say what would be released of confidential data, and what that would leave of the budget."""
@@ -71,6 +100,8 @@ class Prepared:
             spending = _spending(spec)
             account = (account or spending.foresee()).allow(mechanism.guarantee)
             lines.append(f"would release {mechanism.in_words(_columns(spec))} as {path}")
+        if self._needs_no_ledger:
+            lines.append(_NOTHING)
         return lines if account is None else [*lines, f"would leave {account.in_words()}"]
 
     def check_budget(self) -> None:
@@ -164,9 +195,12 @@ def prepare(
     specs: dict[str, RunSpec] = {}
     met: set[str] = set()
     for run in plan.runs:
-        spec = specs[run.name] = run.spec()
+        spec = specs[run.name] = run.spec(spends=False)
+        spends = run.confidential and calibrated and only is None and not folder.release_of(spec).exists()
         with _naming(run):
-            _check_files(spec)
+            if spends:
+                check_ledger(spec)
+            _check_files(spec, confidential=spends)
             if isinstance(spec.model, CustomModel) and calibrated and not allow_code:
                 raise UsageError(
                     "model.file: a custom model runs its Python file; read it, and give --allow-code"
@@ -181,8 +215,10 @@ def prepare(
     return ready
 
 
-def _check_files(spec: RunSpec) -> None:
-    for key, section in (("data.path", spec.data), ("release.path", spec.release)):
+def _check_files(spec: RunSpec, *, confidential: bool) -> None:
+    """Check that files are there: confidential ones where they are to be released, which runs do not read."""
+    data = spec.data if confidential else None
+    for key, section in (("data.path", data), ("release.path", spec.release)):
         path = None if section is None else section.path
         if path is not None and not path.is_file():
             raise DataError(f"{key}: {path}: {'not a file' if path.exists() else 'no such file'}")

@@ -98,7 +98,7 @@ def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
         On SIGINT or SIGTERM while sampling, with the state saved.
     """
     run = planned(told)
-    spec = run.spec()
+    spec = run.spec(spends=False)
     folder = Folder(told["folder"])
     own = folder.run(run.name)
     identity = identity_of(spec)

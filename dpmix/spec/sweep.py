@@ -57,12 +57,17 @@ def _known(key: str) -> str:
     section = key.split(".")[0]
     if section not in RunSpec.model_fields:
         raise wrong("{got} is no section of a spec; known: " + ", ".join(RunSpec.model_fields), section)
-    if section in _SAME_FOR_ALL:
-        raise wrong("{got} is the same for all runs; put it in the base spec", key)
+    return key
+
+
+def _varying(key: str) -> str:
+    if _known(key).split(".")[0] in _SAME_FOR_ALL:
+        raise wrong("{got} is the same for all runs; put it in the base spec, or under set", key)
     return key
 
 
 Key = Annotated[str, BeforeValidator(_path), AfterValidator(_known)]
+VaryingKey = Annotated[str, BeforeValidator(_path), AfterValidator(_varying)]
 Settings = dict[Key, Any]
 
 
@@ -79,7 +84,7 @@ def _entry(value: object) -> object:
 def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
     for key in value:
         if key != LABEL:
-            _known(str(_path(key)))
+            _varying(str(_path(key)))
     if not set(value) - {LABEL}:
         raise wrong("sets no key of the spec", value)
     return dict(value)
@@ -104,7 +109,7 @@ class SweepSpec(Section):
     entries: Annotated[tuple[Entry, ...], Listed, Field(min_length=1)] | None = Field(
         None, alias="list", description="Keys that are set together, one entry after the other."
     )
-    grid: dict[Key, Values] = Field(
+    grid: dict[VaryingKey, Values] = Field(
         default_factory=dict, description="Values of each key, of which all combinations are run."
     )
     replicates: (

@@ -16,11 +16,13 @@ from dpmix.spec.fields import shown
 from dpmix.spec.load import check_spec, read_contents, replaced
 from dpmix.spec.sweep import LABEL, SweepSpec
 
-__all__ = ["STANDARD", "Planned", "Plan", "make_plan"]
+__all__ = ["STANDARD", "Plan", "Planned", "check_ledger", "make_plan"]
 
 STANDARD = ("model.kind", "mechanism.kind", "mechanism.epsilon", "data.n", "sampler.kind")
 """Keys that the table has whether or not they vary."""
 
+_CONFIDENTIAL = ("data", "data.path")
+"""Keys of confidential data whose values no name, table or figure shows."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+=-]+")
 _LONGEST = 120
 
@@ -49,8 +51,13 @@ class Planned:
     contents: Mapping[str, Any]
     folder: Path
 
-    def spec(self) -> RunSpec:
-        """Return its spec, checked.
+    @property
+    def confidential(self) -> bool:
+        """Whether it is about confidential data, rather than simulated ones or values of a release."""
+        return _is_confidential(self.contents)
+
+    def spec(self, *, spends: bool = True) -> RunSpec:
+        """Return its spec, checked; where it `spends`, there must be a ledger for that.
 
         Raises
         ------
@@ -59,7 +66,7 @@ class Planned:
         """
         try:
             spec = check_spec(self.contents, self.folder)
-            _check_whole(spec)
+            _check_whole(spec, spends)
         except DpmixError as error:
             raise type(error)(f"run {self.name}: {str(error).splitlines()[0]}") from None
         return spec
@@ -79,7 +86,8 @@ class Plan:
     runs : tuple of Planned
         In order: entries of the list, then the grid with its last key fastest, then replicates.
     keys : tuple of str
-        Keys of the spec that the table has: those that vary, and `STANDARD`.
+        Keys of the spec that the table has: those that vary, and `STANDARD`. What tells of files of
+        confidential data is none of them.
     varied : tuple of str
         Those of them that take several values.
     keep_chains : bool
@@ -111,8 +119,8 @@ def make_plan(sweep: SweepSpec) -> Plan:
     Raises
     ------
     SpecError
-        When the base spec cannot be read, a key is set within something that is no section, or two runs would
-        be the same.
+        When the base spec cannot be read, a key is set within something that is no section, two runs would
+        be the same, or files of confidential data vary among entries without names.
     """
     if isinstance(sweep.base, Path):
         contents, folder = read_contents(sweep.base), sweep.base.parent
@@ -124,6 +132,7 @@ def make_plan(sweep: SweepSpec) -> Plan:
     titles = _titles((*listed, *sweep.grid))
     runs: list[Planned] = []
     known: dict[str, str] = {}
+    secret: set[str] = set()
     for entry, values, seed in itertools.product(
         entries, itertools.product(*sweep.grid.values()), sweep.seeds or (None,)
     ):
@@ -140,13 +149,40 @@ def make_plan(sweep: SweepSpec) -> Plan:
         parts += [] if seed is None else [f"seed={seed}"]
         name = _UNSAFE.sub("-", "_".join(parts))[:_LONGEST].strip(".-_") or "run"
         given = _with(contents, sweep.fixed, setting, seeds)
+        if _is_confidential(given):
+            secret |= _hidden([key for key in setting if key in varied], sweep.grid, label)
         text = json.dumps(given, sort_keys=True, default=str)
         if text in known:
             raise SpecError(f"list: gives the run {name} twice; take one of them out")
         known[text] = name
         runs.append(Planned(name, label, seed, given, folder))
     _check_names(runs)
-    return Plan(tuple(runs), tuple(dict.fromkeys((*STANDARD, *varied))), varied, sweep.keep_chains)
+    shown_keys = tuple(key for key in varied if key not in secret)
+    return Plan(tuple(runs), tuple(dict.fromkeys((*STANDARD, *shown_keys))), shown_keys, sweep.keep_chains)
+
+
+def _is_confidential(contents: Any) -> bool:
+    data = contents.get("data") if isinstance(contents, Mapping) else None
+    return isinstance(data, Mapping) and data.get("path") is not None and data.get("simulate") is None
+
+
+def _hidden(keys: Sequence[str], grid: Mapping[str, Any], label: str) -> set[str]:
+    """Return those of the keys that vary whose values are confidential, of which a label tells instead.
+
+    Raises
+    ------
+    SpecError
+        When there is no label.
+    """
+    found = {key for key in keys if key in _CONFIDENTIAL}
+    for key in sorted(found):
+        if key in grid or not label:
+            where = f"grid.{key}: set it under list" if key in grid else f"list: {key} is set"
+            raise SpecError(
+                f"{where} in entries that each have a name, such as {{name: first, {key}: ..}}: runs and "
+                "tables do not show where confidential data are"
+            )
+    return found
 
 
 def _with(contents: Any, *settings: Mapping[str, Any]) -> Any:
@@ -164,7 +200,7 @@ def _seeds(contents: Mapping[str, Any], setting: Mapping[str, Any], seed: int) -
     return {"sampler.seed": seed, **({"data.seed": seed} if simulated else {})}
 
 
-def _check_whole(spec: RunSpec) -> None:
+def _check_whole(spec: RunSpec, spends: bool) -> None:
     """Check what a run of a sweep needs beyond what any spec must be."""
     if spec.model is None:
         raise SpecError("model: missing; every run of a sweep fits a model")
@@ -187,10 +223,22 @@ def _check_whole(spec: RunSpec) -> None:
         return
     if spec.mechanism.kind == "none":
         raise SpecError("mechanism.kind: none is for simulated data in a sweep; the records are confidential")
+    if spends:
+        check_ledger(spec)
+
+
+def check_ledger(spec: RunSpec) -> None:
+    """Check that releases of confidential data have a ledger.
+
+    Raises
+    ------
+    SpecError
+        When they have none.
+    """
     if spec.privacy is None or spec.privacy.ledger is None:
         raise SpecError(
             "privacy.ledger: missing; a sweep over confidential data spends once for every release, so name "
-            "the ledger that they are entered in, and their budget"
+            "the ledger that they are entered in, there or by --ledger, and their budget"
         )
 
 
