@@ -31,7 +31,9 @@ def sweep(
         int | None,
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at once; by default as there are cores."),
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Threads of each run.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, metavar="N", help="Threads of each run; by default 1.")
+    ] = None,
     emit: Annotated[
         str | None,
         typer.Option(
@@ -77,8 +79,14 @@ def sweep(
     ]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]}: give one of them")
-    for name, is_given in (("--json", as_json), ("--force", force)):
-        if is_given and (run or (name == "--force" and gather) or (name == "--json" and (emit or dry_run))):
+    for name, is_given, elsewhere in (  # where an option would be ignored
+        ("--jobs", jobs is not None, ("--emit", "--run", "--gather", "--dry-run")),
+        ("--threads", threads is not None, ("--gather", "--dry-run")),
+        ("--allow-code", allow_code, ("--gather",)),
+        ("--json", as_json, ("--emit", "--run", "--dry-run")),
+        ("--force", force, ("--run", "--gather")),
+    ):
+        if is_given and given and given[0] in elsewhere:
             raise UsageError(f"{name}: does not go with {given[0]}")
     if ledger is not None and (run or gather):
         raise UsageError(f"--ledger: {given[0]} spends nothing, so leave it out")
@@ -86,12 +94,14 @@ def sweep(
 
     options: dict[str, Any] = {"overrides": tuple(set_ or ())}
     if dry_run:
-        cli_common.emit(verbs.plan(spec, output, allow_code=allow_code, ledger=ledger, **options))
+        cli_common.emit(
+            verbs.plan(spec, output, force=force, allow_code=allow_code, ledger=ledger, **options)
+        )
         return
     if gather:
         found = verbs.gather(spec, output, **options)
     else:
-        options |= {"threads": threads, "allow_code": allow_code}
+        options |= {"threads": threads or 1, "allow_code": allow_code}
         if run is not None:
             verbs.do_one(spec, output, run, **options)
             return

@@ -113,6 +113,9 @@ def test_finished_runs_are_not_run_again_and_other_ones_are_refused(
     assert table(folder) == rows
     with pytest.raises(SpecError, match=r"^sampler.iterations: .* holds a run that has 60, not 80; give"):
         dpmix.sweep(spec, folder, overrides=["sampler.iterations=80"])
+    changed = ["sampler.iterations=80"]
+    assert verbs.plan(spec, folder).count("finished") == 3
+    assert verbs.plan(spec, folder, overrides=changed, force=True).count("to do anew") == 3
     with pytest.raises(UsageError, match="holds other files than those of a sweep"):
         dpmix.sweep(spec, spec.parent)
     (folder / "runs" / "epsilon=5" / "result.json").rename(folder / "kept")
@@ -213,19 +216,28 @@ def test_emitted_jobs_do_one_run_each(spec: Path, tmp_path: Path, monkeypatch: p
     stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", str(stub))
-    out = tmp_path / "out"
+    out = tmp_path / 'my "out" 5%'
     script = verbs.emit(spec, out, "sbatch", overrides=["sampler.thin=2"], threads=2)
     assert script == out / "sweep.sbatch"
+    path = os.environ["PATH"]
     done = subprocess.run(
-        ["bash", str(script)], env={"SLURM_ARRAY_TASK_ID": "1"}, capture_output=True, text=True, check=True
+        ["bash", str(script)],
+        env={"SLURM_ARRAY_TASK_ID": "1", "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    wanted = ["-m", "dpmix", "sweep", str(spec), "-o", str(out), "--set", "sampler.thin=2", "--threads", "2"]
-    assert done.stdout.splitlines() == [*wanted, "--quiet", "--run", "epsilon=5"]
+    wanted = ["-m", "dpmix", "sweep", str(spec), "--set", "sampler.thin=2", "-o", str(out), "--quiet"]
+    assert done.stdout.splitlines() == [*wanted, "--threads", "2", "--run", "epsilon=5"]
     assert "#SBATCH --array=0-2\n" in script.read_text()
     assert "#SBATCH --cpus-per-task=2\n" in script.read_text()
+    quoted = str(tmp_path / 'my \\"out\\" 5%%')
+    assert f'#SBATCH --output="{quoted}/slurm-%A_%a.log"\n' in script.read_text()
+    assert f"-m dpmix warmup {spec} --set sampler.thin=2\n" in script.read_text()
     workflow = verbs.emit(spec, out, "snakemake").read_text()
     for epsilon in EPSILONS:
-        assert f'    "epsilon={epsilon}",\n' in workflow
+        job = json.dumps(str(out / "jobs" / f"epsilon={epsilon}.json"))
+        assert f'    "epsilon={epsilon}": [{job}],\n' in workflow
     assert '"runs/{run}/result.json"' in workflow
     assert "partial" not in workflow.split("rule all")[1]  # checkpoints are no declared outputs
     with pytest.raises(UsageError, match=r"Snakefile exists already; --force replaces it"):
@@ -234,12 +246,42 @@ def test_emitted_jobs_do_one_run_each(spec: Path, tmp_path: Path, monkeypatch: p
         verbs.emit(spec, out, "make", force=True)
 
 
+@pytest.mark.parametrize("told", ["USR1", "TERM"])
+def test_emitted_tasks_save_their_state_and_are_queued_again(
+    told: str, spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Slurm tells the script: when its time is nearly over, or that it is cancelled or preempted."""
+    stub = tmp_path / "python"
+    stub.write_text(
+        "#!/bin/bash\ntrap 'echo saved >> \"$NOTES\"; exit 130' TERM\n"
+        f"kill -{told} $PPID\nfor k in {{1..300}}; do sleep 0.1; done\n"
+    )
+    (tmp_path / "scontrol").write_text('#!/bin/sh\necho "$*" >> "$NOTES"\n')
+    for path in (stub, tmp_path / "scontrol"):
+        path.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stub))
+    script = verbs.emit(spec, tmp_path / "out", "sbatch")
+    slurm = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_JOB_ID": "77", "NOTES": str(tmp_path / "notes")}
+    slurm["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(["bash", str(script)], env=slurm, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    queued = ["requeue 77_1"] if told == "USR1" else []
+    assert (tmp_path / "notes").read_text().splitlines() == ["saved", *queued]
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--run", "x", "--gather"], "--run and --gather: give one of them"),
         (["--run", "x"], '--run "x": no such run; --dry-run lists the 3 there are'),
         (["--run", "x", "--force"], "--force: does not go with --run"),
+        (["--run", "x", "--jobs", "9"], "--jobs: does not go with --run"),
+        (["--gather", "--jobs", "9"], "--jobs: does not go with --gather"),
+        (["--gather", "--threads", "1"], "--threads: does not go with --gather"),
+        (["--gather", "--allow-code"], "--allow-code: does not go with --gather"),
+        (["--emit", "sbatch", "--jobs", "9"], "--jobs: does not go with --emit"),
+        (["--dry-run", "--jobs", "9"], "--jobs: does not go with --dry-run"),
+        (["--dry-run", "--threads", "2"], "--threads: does not go with --dry-run"),
         (["--dry-run", "--json"], "--json: does not go with --dry-run"),
         (["--jobs", "0"], "'--jobs'"),
         (["--set", "mechanism.epsilon=3"], "set.mechanism.epsilon: is replaced by grid.mechanism.epsilon"),

@@ -17,11 +17,11 @@ from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
 from dpmix.errors import DpmixError, Interrupted, UsageError
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.sweep import SweepSpec
+from dpmix.spec.sweep import SweepSpec, load_sweep
 from dpmix.stops import stop_on_signals
 from dpmix.store.atomic import write_bytes
 from dpmix.sweeping.board import show_sweep
-from dpmix.sweeping.emit import KINDS, emitted
+from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder
 from dpmix.sweeping.pool import Outcome, Pool
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
@@ -150,9 +150,7 @@ def sweep(
     for name, value in (("--jobs", jobs), ("--threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} must be at least 1")
-    ready = prepare(
-        spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code
-    )
+    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code)
     ready.folder.open()
     with ready.folder.alone():
         if force:
@@ -297,14 +295,16 @@ def emit(
     ready.check_overrides(overrides)
     ready.folder.open()
     with ready.folder.alone():
-        arguments = [os.path.abspath(spec), "-o", str(ready.folder.path)]
-        arguments += [part for override in overrides for part in ("--set", override)]
-        arguments += ["--threads", str(threads), "--quiet", *(["--allow-code"] if allow_code else [])]
-        names = [run.name for run in ready.plan.runs]
-        path, text = emitted(kind, names, arguments, ready.folder.path, threads)
+        runs = {name: ready.folder.reads(name, own) for name, own in ready.specs.items()}
+        where, base = Path(os.path.abspath(spec)), load_sweep(spec, overrides).base
+        sources = (where, base) if isinstance(base, Path) else (where,)
+        what = Emission(runs, where, sources, overrides, ready.folder.path, threads, allow_code)
+        path, text = emitted(kind, what)
         if path.exists() and not force:
             raise UsageError(f"{path} exists already; --force replaces it")
         ready.make_releases(quiet)
+        if kind == "snakemake":
+            ready.folder.note_jobs(ready.specs)
         write_bytes(path, text.encode("utf-8"), force=True)
     return path
 
@@ -314,22 +314,28 @@ def plan(
     output: str | os.PathLike[str],
     *,
     overrides: Sequence[str] = (),
+    force: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
 ) -> str:
     """Say which runs there are, which of them are finished, and what would be released, and do nothing.
+
+    With `force` no run counts as finished, as `sweep` would make all anew.
 
     Raises
     ------
     SpecError, UsageError, DataError, PrivacyError
         As `sweep`.
     """
-    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), allow_code=allow_code)
+    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)
     for run in ready.plan.runs:
         own = ready.folder.run(run.name)
-        state = "finished" if own.row() is not None else "begun" if own.begun else "to do"
+        if force:
+            state = "to do anew" if own.begun or own.result.exists() else "to do"
+        else:
+            state = "finished" if own.row() is not None else "begun" if own.begun else "to do"
         lines.append(f"{run.name.ljust(width)}  {state}")
     done = sum(line.endswith("  finished") for line in lines)
     lines.append(f"would do {len(lines) - done} of {len(lines)} runs in {ready.folder.path}")

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ from dpmix.store.workspace import workspace_of
 __all__ = ["Folder", "RunFolder", "identity_of"]
 
 MARK = "sweep.json"
+_LARGEST = sys.float_info.max
 PATIENCE = 60.0  # seconds for a run that is stopping to save its state
 
 
@@ -115,7 +117,12 @@ class RunFolder:
             When the note is damaged.
         """
         found = _read_json(self._failure)
-        return None if found is None else {"message": str(found["message"]), "code": int(found["code"])}
+        if found is None:
+            return None
+        message, code = found.get("message"), found.get("code")
+        if not isinstance(message, str) or type(code) is not int or not 0 < code < 256:
+            raise _damaged(self._failure)
+        return {"message": message, "code": code}
 
     def fail(self, message: str, code: int) -> None:
         """Note that the run failed, until it is begun again."""
@@ -132,7 +139,13 @@ class RunFolder:
             When it is damaged.
         """
         found = _read_json(self.result)
-        return None if found is None else dict(found)
+        if found is None:
+            return None
+        if found.get("run") != self.path.name or type(found.get("seed")) is not int:
+            raise _damaged(self.result)
+        if not all(_is_cell(key, value) for key, value in found.items()):
+            raise _damaged(self.result)
+        return dict(found)
 
     @property
     def begun(self) -> bool:
@@ -248,6 +261,33 @@ class Folder:
         """Return the folder of a run."""
         return RunFolder(self.path / "runs" / name)
 
+    def reads(self, name: str, spec: RunSpec) -> list[Path]:
+        """Return the files that a run depends on: what it is, and what its fit reads."""
+        found = [self._job(name), *(path for _, path in _public_files(spec))]
+        confidential = spec.data is not None and spec.data.simulate is None
+        return [*found, self.release_of(spec)] if confidential else found
+
+    def note_jobs(self, specs: Mapping[str, RunSpec]) -> None:
+        """Write what each run is to a file of its own, which is left alone where it says that already.
+
+        Raises
+        ------
+        DataError
+            When one cannot be written.
+        """
+        for name, spec in specs.items():
+            path, text = self._job(name), json.dumps(identity_of(spec), indent=1).encode()
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.exists() and path.read_bytes() == text:
+                    continue
+            except OSError as error:
+                raise DataError(f"cannot write {path}: {reason(error)}") from error
+            write_bytes(path, text, force=True)
+
+    def _job(self, name: str) -> Path:
+        return self.path / "jobs" / f"{name}.json"
+
     def release_of(self, spec: RunSpec) -> Path:
         """Return the file of the release of confidential data: one for all runs that privatize the same."""
         return self.path / "releases" / f"{_name_of_release(spec)}.h5"
@@ -297,7 +337,18 @@ def _read_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} is damaged; remove its folder to run it again") from error
+        raise _damaged(path) from error
     if not isinstance(found, dict):
-        raise DataError(f"{path} is damaged; remove its folder to run it again")
+        raise _damaged(path)
     return found
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged; remove its folder to run it again")
+
+
+def _is_cell(key: str, value: Any) -> bool:
+    """Whether a value can stand in a column of the table: text in those of names and keys of specs alone."""
+    if isinstance(value, str):
+        return key in ("run", "name") or key.split(".")[0] in RunSpec.model_fields
+    return value is None or (isinstance(value, (int, float)) and -_LARGEST <= value <= _LARGEST)
