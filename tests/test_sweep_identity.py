@@ -65,6 +65,17 @@ def test_sanitized_values_that_changed_are_noticed(tmp_path: Path) -> None:
     assert "would do 2 of 2 runs" in verbs.plan(contents, out)
 
 
+def test_sanitized_values_need_a_mechanism_before_anything_runs(tmp_path: Path) -> None:
+    contents = sanitized(tmp_path) | {"set": {"mechanism": None}}
+    with pytest.raises(
+        SpecError, match=r"^run concentration=1: mechanism: missing; say which noise the values"
+    ):
+        verbs.sweep(contents, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "r.csv.json").write_text("{}")  # an account, which says how they were made
+    assert "would do 2 of 2 runs" in verbs.plan(contents, tmp_path / "out")
+
+
 def test_the_code_of_a_custom_model_that_changed_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "m.py"
     path.write_text("one = 1\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -156,9 +156,8 @@ class SweepSpec(Section):
         for number, entry in enumerate(self.entries or ()):
             places |= {f"list[{number}].{key}": key for key in entry if key != LABEL}
         if self.replicates is not None:
-            for name, key in places.items():
-                if key in _SEEDS:
-                    raise refusal(name, "is set by replicates; give one of them")
+            for name in self._seeded():
+                raise refusal(name, "is set by replicates; give one of them")
         own = {f"set.{key}": key for key in self.fixed}
         inner = {name: key for name, key in places.items() if name.startswith("list")}
         outer = {name: key for name, key in places.items() if name.startswith("grid")}
@@ -167,6 +166,18 @@ class SweepSpec(Section):
                 for second, whole in other.items():
                     if key == whole or key.startswith(f"{whole}."):
                         raise refusal(first, f"is replaced by {second}; give it there alone")
+
+    def _seeded(self) -> Iterator[str]:
+        """Give the places where a seed is set, by itself or in a section that is set as a whole."""
+        settings = [(f"set.{key}", key, value) for key, value in self.fixed.items()]
+        for number, entry in enumerate(self.entries or ()):
+            settings += [(f"list[{number}].{key}", key, value) for key, value in entry.items()]
+        settings += [(f"grid.{key}", key, value) for key, values in self.grid.items() for value in values]
+        for name, key, value in settings:
+            if key in _SEEDS:
+                yield name
+            elif f"{key}.seed" in _SEEDS and isinstance(value, Mapping) and value.get("seed") is not None:
+                yield f"{name}.seed"
 
     @property
     def source_dir(self) -> Path:

@@ -14,7 +14,9 @@ from dpmix.errors import DpmixError, SpecError
 from dpmix.spec import RunSpec
 from dpmix.spec.fields import shown
 from dpmix.spec.load import check_spec, read_contents, replaced
+from dpmix.spec.model import CustomModel
 from dpmix.spec.sweep import LABEL, SweepSpec
+from dpmix.store.synthetic import beside
 
 __all__ = ["STANDARD", "Plan", "Planned", "check_ledger", "make_plan"]
 
@@ -177,10 +179,10 @@ def _hidden(keys: Sequence[str], grid: Mapping[str, Any], label: str) -> set[str
     found = {key for key in keys if key in _CONFIDENTIAL}
     for key in sorted(found):
         if key in grid or not label:
-            where = f"grid.{key}: set it under list" if key in grid else f"list: {key} is set"
+            where = f"grid.{key}: set it under list:" if key in grid else "list:"
             raise SpecError(
-                f"{where} in entries that each have a name, such as {{name: first, {key}: ..}}: runs and "
-                "tables do not show where confidential data are"
+                f"{where} entries that set {key} have a name each, such as {{name: first, {key}: ..}}, as runs "
+                "and tables do not show where confidential data are"
             )
     return found
 
@@ -213,6 +215,10 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
     if stated:
         if spec.data is not None and not simulated:
             raise SpecError("release.path: stands beside data.path; a sweep takes one of them")
+        assert spec.release is not None and spec.release.path is not None
+        told = spec.synthesis is not None or isinstance(spec.model, CustomModel)
+        if spec.mechanism is None and not told and _has_no_account(spec.release.path):
+            raise SpecError("mechanism: missing; say which noise the values under release carry")
         return
     assert spec.data is not None  # as looked for
     if spec.mechanism is None:
@@ -240,6 +246,11 @@ def check_ledger(spec: RunSpec) -> None:
             "privacy.ledger: missing; a sweep over confidential data spends once for every release, so name "
             "the ledger that they are entered in, there or by --ledger, and their budget"
         )
+
+
+def _has_no_account(path: Path) -> bool:
+    """Whether a file of sanitized values is there, without the one that says how they were made."""
+    return path.exists() and not beside(path).exists()
 
 
 def _titles(keys: Sequence[str]) -> dict[str, str]:
