@@ -94,6 +94,7 @@ MADE_UP: dict[str, Any] = {
                 "values": [1, 2],
                 "times": [1e-7, 2e-7],
                 "clusters": [5.0, 6.0],
+                "floors": [40.0, 80.0],
                 "growth": 1.0,
             }
         ],
@@ -109,7 +110,7 @@ def test_the_page_says_what_was_measured() -> None:
         "sampling after 1.25 s of processor time (2.00 s by",
         "| laplace | 10.0 ms | 100 ms | – | – | 10.0 us | 20.0 ns | 9.00 us | 1.00 |",
         "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
-        "| neal8 | m | 1: 100, 2: 200 | 1.00 | 5.5 |",
+        "| neal8 | m | 1: 100, 2: 200 | 1.00 | 40.0 – 80.0 | 5.5 |",
         "was 2.0 s and 1.0 s, while 1.0 and 2.0 of",
     ):
         assert line in page

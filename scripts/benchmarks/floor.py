@@ -19,7 +19,7 @@ from numpy.random import Generator
 
 from dpmix._jit import njit
 
-__all__ = ["FEW", "MANY", "Floor", "measure"]
+__all__ = ["FEW", "MANY", "Floor", "at", "between", "measure"]
 
 FEW, MANY = 1, 11  # components in play; the cost is linear in between and beyond
 RECORDS = 50_000
@@ -87,3 +87,14 @@ def _nanoseconds(loop: Callable[[Generator, int, int], float], components: int) 
 def measure(densities: str) -> Floor:
     """Return processor nanoseconds a record with FEW and MANY components; `densities` is a key of LOOPS."""
     return _nanoseconds(LOOPS[densities], FEW), _nanoseconds(LOOPS[densities], MANY)
+
+
+def between(found: Floor, components: float) -> float:
+    """Return the floor with so many components in play."""
+    few, many = found
+    return few + (many - few) * (components - FEW) / (MANY - FEW)
+
+
+def at(densities: str, components: float) -> float:
+    """Measure the floor with so many components in play, in processor nanoseconds a record."""
+    return between(measure(densities), components)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import dpmix
+from benchmarks import floor
 from benchmarks.cells import BASE, WIDTH
 from benchmarks.settings import build
 from benchmarks.table import figure, table
@@ -20,12 +22,11 @@ from dpmix.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from dpmix.simulate import three_gaussians
 
-__all__ = ["GROWING", "grow", "growth_table", "threads", "threads_text"]
+__all__ = ["GROWING", "Growing", "grow", "growth_table", "threads", "threads_text"]
 
 Result = dict[str, Any]
 N = 1_000
 PIECES = 5
-Made = Callable[[int], Chain]
 
 
 def _plain(n: int, algorithm: Algorithm) -> Chain:
@@ -46,36 +47,58 @@ def _columns(d: int) -> Chain:
     return Chain(np.arange(float(N)), rows, kernel, PitmanYor(1.0, 0.0), Algorithm("neal8"), rng)
 
 
-GROWING: dict[str, tuple[str, tuple[int, ...], Made]] = {
-    "neal8, normal": ("auxiliary m", (1, 2, 4, 8, 16), lambda m: _plain(N, Algorithm("neal8", auxiliary=m))),
-    "private_neal5, normal": (
+@dataclass(frozen=True)
+class Growing:
+    """What grows, its values, the chain of N records, and what its floor counts.
+
+    `densities` names a loop of `benchmarks.floor`; `in_play` gives the components whose densities a record is
+    offered, of the mean number of clusters and the value.
+    """
+
+    what: str
+    values: tuple[int, ...]
+    make: Callable[[int], Chain]
+    densities: str = "normal"
+    in_play: Callable[[float, int], float] = lambda clusters, value: clusters + 2.0
+
+
+GROWING: dict[str, Growing] = {
+    "neal8, normal": Growing(
+        "auxiliary m",
+        (1, 2, 4, 8, 16),
+        lambda m: _plain(N, Algorithm("neal8", auxiliary=m)),
+        "laplace",
+        lambda clusters, m: clusters + m,
+    ),
+    "private_neal5, normal": Growing(
         "auxiliary m",
         (1, 2, 4, 8, 16),
         lambda m: _plain(N, Algorithm("private_neal5", auxiliary=m)),
+        "held",
+        lambda clusters, m: float(m),
     ),
-    "blocked_gibbs, normal": (
+    "blocked_gibbs, normal": Growing(
         "truncation",
         (15, 30, 60, 120),
         lambda m: _plain(N, Algorithm("blocked_gibbs", truncation=m)),
+        "laplace",
+        lambda clusters, m: float(m),
     ),
-    "neal8, beta, wavelet": (
-        "levels J",
-        (1, 2, 3, 4, 5, 6),
-        lambda levels: _other(f"wavelet-{levels}", 50.0, Algorithm("neal8")),
+    "neal8, beta, wavelet": Growing(
+        "levels J", (1, 2, 3, 4, 5, 6), lambda levels: _other(f"wavelet-{levels}", 50.0, Algorithm("neal8"))
     ),
-    "private_neal5, beta, wavelet": (
+    "private_neal5, beta, wavelet": Growing(
         "levels J",
         (1, 2, 3, 4, 5, 6),
         lambda levels: _other(f"wavelet-{levels}", 50.0, Algorithm("private_neal5")),
+        "held",
+        lambda clusters, levels: 1.0,
     ),
-    "neal8, beta, binomial": (
-        "trials M",
-        (10, 20, 40, 80),
-        lambda trials: _other(f"binomial-{trials}", 5.0, Algorithm("neal8")),
+    "neal8, beta, binomial": Growing(
+        "trials M", (10, 20, 40, 80), lambda trials: _other(f"binomial-{trials}", 5.0, Algorithm("neal8"))
     ),
-    "neal8, multivariate_normal": ("columns d", (2, 3, 4, 6, 8), _columns),
+    "neal8, multivariate_normal": Growing("columns d", (2, 3, 4, 6, 8), _columns),
 }
-"""By name: what grows, its values, and the chain of N records."""
 
 
 def _per_update(chain: Chain, seconds: float) -> tuple[float, float]:
@@ -100,17 +123,20 @@ def grow(seconds: float, few: bool = False) -> list[Result]:
     """Measure a sweep at every value of all that grows; with `few` at two values of the first."""
     results = []
     for name in tuple(GROWING)[:1] if few else GROWING:
-        what, values, make = GROWING[name]
-        times, clusters = [], []
+        case = GROWING[name]
+        values = case.values
+        times, clusters, floors = [], [], []
         for value in values[:2] if few else values:
-            spent, mean = _per_update(make(value), seconds)
+            spent, mean = _per_update(case.make(value), seconds)
             times.append(spent)
             clusters.append(mean)
+            floors.append(floor.at(case.densities, case.in_play(mean, value)))
         x, y = np.log(values[: len(times)]), np.log(times)
         results.append(
             {
                 "name": name,
-                "what": what,
+                "what": case.what,
+                "floors": floors,
                 "values": list(values[: len(times)]),
                 "times": times,
                 "clusters": clusters,
@@ -127,13 +153,11 @@ def growth_table(results: list[Result]) -> list[str]:
         points = ", ".join(
             f"{value}: {figure(1e9 * spent, 3)}" for value, spent in zip(r["values"], r["times"], strict=True)
         )
-        rows.append(
-            [r["name"], r["what"], points, f"{r['growth']:.2f}", figure(float(np.mean(r["clusters"])))]
-        )
-    return table(
-        ["sampler, kernel, release", "grows", "ns a record-update at each value", "exponent", "clusters"],
-        rows,
-    )
+        ends = " – ".join(figure(r["floors"][end], 3) for end in (0, -1))
+        clusters = figure(float(np.mean(r["clusters"])))
+        rows.append([r["name"], r["what"], points, f"{r['growth']:.2f}", ends, clusters])
+    head = ["sampler, kernel, release", "grows", "ns a record-update at each value", "exponent"]
+    return table([*head, "floor, ns: first – last", "clusters"], rows)
 
 
 def threads(seconds: float) -> Result:

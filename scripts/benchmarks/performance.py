@@ -60,8 +60,10 @@ _GROWTH = """\
 ## What a sweep grows with
 
 One chain, n = {n:,}, one thread, after burn-in; the exponent p is of nanoseconds ~ value^p over the values
-here. In n every sampler is linear: exponents of each are in [benchmarks.md](benchmarks.md#growth-with-n)
-and [benchmarks-augmentation.md](benchmarks-augmentation.md).
+here. The *floor*, at the first and the last value, is as many uniforms and library exp and erfc calls in a
+bare loop as the densities of the components in play take, one exp for each under beta and multivariate
+kernels. In n every sampler is linear: exponents of each are in
+[benchmarks.md](benchmarks.md#growth-with-n) and [benchmarks-augmentation.md](benchmarks-augmentation.md).
 """
 _THREADS = """\
 ## Threads

@@ -87,6 +87,14 @@ _FITS: tuple[tuple[str, Spec], ...] = (
         _mixture(10_000_000, "private_slice", 20, 1),
     ),
     (
+        "mixture, n = 1,000,000, blocked_gibbs, 1 chain of 100 sweeps",
+        _mixture(1_000_000, "blocked_gibbs", 100, 1),
+    ),
+    (
+        "mixture, n = 10,000,000, blocked_gibbs, 1 chain of 20 sweeps",
+        _mixture(10_000_000, "blocked_gibbs", 20, 1),
+    ),
+    (
         "linear regression, n = 1,000, 2 chains of 10,000 sweeps",
         _simulated("linear_regression", 1_000, _MOMENTS, "linear_regression"),
     ),

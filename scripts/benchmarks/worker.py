@@ -189,7 +189,7 @@ def measure(cell: Cell, seconds: float) -> dict[str, Any]:
     }
     in_play = _in_play(cell, chain, float(np.mean(clusters)))
     few, many = np.mean(floors, axis=0)
-    at = few + (many - few) * (in_play - floor.FEW) / (floor.MANY - floor.FEW)
+    at = floor.between((few, many), in_play)
     result |= {
         "in_play": in_play,
         "densities": _kind_of_density(cell),
