@@ -271,8 +271,12 @@ def test_names_of_runs_do_not_tell_where_confidential_data_are(tmp_path: Path) -
             "list: entries that set data.path have a name each",
         ),
         ([{"name": "a", "data.path": first}, {"data.path": second}], {}, "list: entries that set data.path"),
-        ([{"data": whole}, {"data": whole | {"path": second}}], {}, "list: entries that set data have a name"),
-        ([], {"grid": {"data.path": [first, second]}}, "grid.data.path: set it under list: entries"),
+        (
+            [{"data": whole}, {"data": whole | {"path": second}}],
+            {},
+            "list: entries that set data have a name",
+        ),
+        ([], {"grid": {"data.path": [first, second]}}, "grid.data.path: set it under list, where entries"),
         (
             [{"name": "a", "sampler.chains": 1}],
             {"grid": {"data": [whole, whole | {"path": second}]}},

@@ -179,7 +179,7 @@ def _hidden(keys: Sequence[str], grid: Mapping[str, Any], label: str) -> set[str
     found = {key for key in keys if key in _CONFIDENTIAL}
     for key in sorted(found):
         if key in grid or not label:
-            where = f"grid.{key}: set it under list:" if key in grid else "list:"
+            where = f"grid.{key}: set it under list, where" if key in grid else "list:"
             raise SpecError(
                 f"{where} entries that set {key} have a name each, such as {{name: first, {key}: ..}}, as runs "
                 "and tables do not show where confidential data are"
