@@ -6,12 +6,19 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmix.api.calibrate import columns_of, mechanism_of
 from dpmix.api.synthesize import planned
-from dpmix.auditing import Subject, repeats_after_fork, subject_of_generator, subject_of_mechanism, try_out
+from dpmix.auditing import (
+    LOOKED_AT,
+    Subject,
+    repeats_after_fork,
+    subject_of_generator,
+    subject_of_mechanism,
+    try_out,
+)
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
@@ -25,6 +32,8 @@ CONFIDENCE = 0.999
 _LEAST = 200
 _DELTA = 1e-3  # at which a guarantee of rho alone is audited
 _RECORDS = 20
+_MOST = 5_000_000_000
+"""Numbers that the releases of one audit go through: a few minutes."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,14 @@ class Audit:
         Releases that nothing was learnt from.
     repeats : bool or None
         Whether forked processes draw the same noise; None where it could not be tried.
+    beyond : bool or None
+        Whether synthetic records leave the public bounds; None of mechanisms, whose noise does so.
+    stated : int
+        Number of records that the guarantee is stated for; `records` may be fewer where it does not matter.
+    fault : str
+        A fault planted on purpose, such as "noise of half the scale".
+    shown : float or None
+        The bound that the same audit gives of it; None where the claim is disproved as it is.
     """
 
     kind: str
@@ -69,11 +86,20 @@ class Audit:
     counts: tuple[int, int]
     held: int
     repeats: bool | None
+    beyond: bool | None
+    stated: int
+    fault: str
+    shown: float | None
 
     @property
     def consistent(self) -> bool:
         """Whether nothing found contradicts the claim."""
-        return self.bound <= self.epsilon and not self.repeats
+        return self.bound <= self.epsilon and not self.repeats and not self.beyond
+
+    @property
+    def weak(self) -> bool:
+        """Whether so many releases would not have shown even the planted fault."""
+        return self.shown is not None and self.shown <= self.epsilon
 
     def to_json(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -86,11 +112,16 @@ class Audit:
             "confidence": self.confidence,
             "runs": self.runs,
             "records": self.records,
+            "records_stated": self.stated,
             "neighbours": self.neighbours,
             "event": self.event,
             "counts": list(self.counts),
             "held_out": self.held,
             "repeats_after_fork": self.repeats,
+            "beyond_bounds": self.beyond,
+            "planted_fault": self.fault,
+            "planted_epsilon_lower_bound": self.shown,
+            "weak": self.weak,
             "consistent": self.consistent,
         }
 
@@ -98,6 +129,8 @@ class Audit:
         """Return the same for reading."""
         stated = f"epsilon = {self.epsilon:.6g}" + (f", delta = {self.delta:.3g}" if self.delta else "")
         databases = f"two databases of {_plural(self.records, 'record')}"
+        if self.records != self.stated:
+            databases += f" (stated: {self.stated:,}, on which the guarantee does not depend)"
         lines = [
             f"{self.kind}: {self.runs:,} releases of each of {databases}",
             f"  claimed      {stated}",
@@ -111,7 +144,15 @@ class Audit:
             lines.append("  event        none that told the releases apart")
         told = {None: "could not be tried", True: "THE SAME in both", False: "differs, as it must"}
         lines.append(f"  after fork   noise {told[self.repeats]}")
+        if self.beyond is not None:
+            bounds = "NOT KEPT: values are not clamped" if self.beyond else "kept by what was seen"
+            lines.append(f"  bounds       {bounds}")
+        if self.shown is not None:
+            would = "which would NOT be found" if self.weak else "which would be found"
+            lines.append(f"  power        {self.fault}, planted: epsilon at least {self.shown:.4g}, {would}")
         verdict = "nothing contradicts the claim" if self.consistent else "THE CLAIM IS DISPROVED"
+        if self.consistent and self.weak:
+            verdict += f", but this audit is weak: it would miss {self.fault}"
         return "\n".join([*lines, f"  verdict      {verdict}"])
 
 
@@ -125,11 +166,12 @@ class DisprovedError(PrivacyError):
 
     def __init__(self, found: Audit) -> None:
         self.found = found
-        reason = (
-            "forked processes draw the same noise"
-            if found.repeats
-            else f"epsilon is at least {found.bound:.4g}, not {found.epsilon:.4g}"
-        )
+        if found.repeats:
+            reason = "forked processes draw the same noise"
+        elif found.beyond:
+            reason = "records beyond the public bounds are released"
+        else:
+            reason = f"epsilon is at least {found.bound:.4g}, not {found.epsilon:.4g}"
         super().__init__(f"{found.kind}: the claim is disproved: {reason}")
 
 
@@ -145,7 +187,8 @@ def audit(
     """Bound from below what the mechanism of a spec, or its synthesis, gives away.
 
     Neighbouring databases are made of public bounds and categories; no confidential value is read, and of a
-    data file at most the number of records. Nothing is released, so that nothing is spent.
+    data file at most the number of records. Nothing is released, so that nothing is spent. What gives away
+    twice as much is audited likewise, to see whether so many releases would show it.
 
     Parameters
     ----------
@@ -167,7 +210,7 @@ def audit(
     SpecError
         When the spec lacks what is needed.
     UsageError
-        When `runs` or `confidence` are out of range.
+        When `runs` or `confidence` are out of range, or releases of so many records would take too long.
     PrivacyError
         When the guarantee cannot be met, or there is none.
     """
@@ -176,11 +219,16 @@ def audit(
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence: {confidence:g} must lie strictly between 0 and 1")
     checked = load_spec(spec, overrides)
-    subject, records = _subject(checked)
+    subject = _subject(checked, _check_of(runs))
     epsilon, delta = _stated(subject.kind, subject.claim)
-    repeats = repeats_after_fork(subject)
-    with _bar(2 * runs, progress, quiet) as report:
+    shown = None
+    with _bar(4 * runs, progress, quiet) as report:
+        repeats = repeats_after_fork(subject)
+        beyond = None if subject.strays is None else subject.strays()
         trial = try_out(subject, runs, delta, confidence, report)
+        if subject.faulty is not None and trial.bound <= epsilon and not repeats and not beyond:
+            planted = replace(subject.faulty(), loss=subject.loss)
+            shown = try_out(planted, runs, delta, confidence, report).bound
     return Audit(
         kind=subject.kind,
         claim=subject.claim,
@@ -189,28 +237,47 @@ def audit(
         bound=trial.bound,
         confidence=confidence,
         runs=runs,
-        records=records,
+        records=len(trial.pair.one),
         neighbours=trial.pair.words,
         event="" if trial.event is None else str(trial.event),
         counts=trial.counts,
         held=trial.runs,
         repeats=repeats,
+        beyond=beyond,
+        stated=subject.stated,
+        fault=subject.fault,
+        shown=shown,
     )
 
 
-def _subject(spec: RunSpec) -> tuple[Subject, int]:
+def _check_of(runs: int) -> Callable[[int, int], None]:
+    """Return what refuses an audit that goes through more numbers than it should take to release."""
+
+    def check(records: int, numbers: int) -> None:
+        if (4 * runs + LOOKED_AT) * numbers <= _MOST:
+            return
+        most = (_MOST // numbers - LOOKED_AT) // 4
+        fewer = f"give --runs {most} at most, or " if most >= _LEAST else ""
+        raise UsageError(
+            f"--runs: {runs:,} releases of each of four databases of {_plural(records, 'record')} would take "
+            f"too long; {fewer}audit what the spec states for fewer records (its key n)"
+        )
+
+    return check
+
+
+def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> Subject:
     if spec.mechanism is None:
         if spec.synthesis is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")
-        generator = planned(spec)
-        return subject_of_generator(generator), generator.n
+        return subject_of_generator(planned(spec), check)
     mechanism = mechanism_of(spec)
     names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
     if names is None:
         names = tuple(f"column {i + 1}" for i in range(columns_of(spec.mechanism)))
     local = mechanism.guarantee.trust == "local"
     n = 1 if local else int(getattr(mechanism, "n", None) or _RECORDS)
-    return subject_of_mechanism(mechanism, names, n), n
+    return subject_of_mechanism(mechanism, names, n, check)
 
 
 def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:

@@ -5,16 +5,19 @@ from some of the draws, and its probabilities are bounded from the others. What 
 below: above the claim, it disproves it; below, it proves nothing.
 """
 
-from dpmix.auditing.bound import Event, lower_bound
-from dpmix.auditing.inputs import Pair, Subject, subject_of_generator, subject_of_mechanism
-from dpmix.auditing.trial import Trial, repeats_after_fork, try_out
+from dpmix.auditing.bound import Event, lower_bound, paired_bound
+from dpmix.auditing.inputs import Pair, Subject, subject_of_mechanism
+from dpmix.auditing.synthetic import subject_of_generator
+from dpmix.auditing.trial import LOOKED_AT, Trial, repeats_after_fork, try_out
 
 __all__ = [
+    "LOOKED_AT",
     "Event",
     "Pair",
     "Subject",
     "Trial",
     "lower_bound",
+    "paired_bound",
     "repeats_after_fork",
     "subject_of_generator",
     "subject_of_mechanism",

@@ -1,10 +1,11 @@
-"""What is audited: releases as rows of numbers, and neighbouring databases that are hard to hide.
+"""What is audited of mechanisms: releases as rows of numbers, and databases that are hard to tell apart.
 
 The databases are made of public bounds and categories alone; no confidential value is read.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,22 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.cells import Column
+from dpmix.auditing.losses import Loss, loss_of_mechanism
+from dpmix.auditing.stronger import faulty_mechanism
 from dpmix.mechanisms.base import Mechanism
 from dpmix.mechanisms.clamped_moments import ClampedMoments
 from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
+from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.posterior import PosteriorRelease
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release import Release
-from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.records import Records
 
-__all__ = ["Pair", "Subject", "subject_of_generator", "subject_of_mechanism"]
+__all__ = ["BEYOND", "ENOUGH", "Pair", "Subject", "moved", "smaller", "subject_of_mechanism"]
 
 Floats = NDArray[np.float64]
 
-_BEYOND = 8.0  # widths of the domain by which an input may lie outside
+BEYOND = 8.0
+"""Widths of the domain by which an input may lie outside."""
+ENOUGH = 1000
+"""Records that a database has at most where noise and guarantee do not depend on their number."""
 _GRID = 21
 
 
@@ -65,6 +69,16 @@ class Subject:
         tell as numbers.
     batch : int
         Runs to ask for at once.
+    loss : callable, optional
+        From a pair to the privacy loss of releases under the claimed law, or None where that is not known.
+    fault : str
+        What is wrong with `faulty`.
+    faulty : callable, optional
+        Gives the same subject with a fault that an audit should find.
+    strays : callable, optional
+        Whether releases have values beyond the public bounds.
+    stated : int
+        Number of records that the guarantee is stated for; the databases may have fewer.
     """
 
     kind: str
@@ -72,9 +86,16 @@ class Subject:
     pairs: tuple[Pair, ...]
     draw: Callable[[Floats, int], Floats]
     batch: int = 250
+    loss: Callable[[Pair], Loss | None] = lambda pair: None
+    fault: str = ""
+    faulty: Callable[[], Subject] | None = None
+    strays: Callable[[], bool] | None = None
+    stated: int = 0
 
 
-def subject_of_mechanism(mechanism: Mechanism, columns: Sequence[str], n: int) -> Subject:
+def subject_of_mechanism(
+    mechanism: Mechanism, columns: Sequence[str], n: int, check: Callable[[int, int], None] | None = None
+) -> Subject:
     """Return a mechanism with the neighbouring databases that it is audited by.
 
     Parameters
@@ -84,10 +105,20 @@ def subject_of_mechanism(mechanism: Mechanism, columns: Sequence[str], n: int) -
     columns : sequence of str
         Names of its columns.
     n : int
-        Number of records of a database; a mechanism that noises each record by itself gets one.
+        Number of records of a database; a mechanism that noises each record by itself gets one, and one
+        whose noise does not depend on it a thousand at most.
+    check : callable, optional
+        Called, before databases are made, with the number of records and of numbers that a release goes
+        through.
     """
     claim = mechanism.guarantee
     local = claim.trust == "local"
+    stated, n = n, n if local else smaller(mechanism, n)
+    if n != stated:
+        known: Any = mechanism
+        mechanism = dataclasses.replace(known, n=n)
+    if check is not None:
+        check(stated, n * len(columns))
     pairs = tuple(_mechanism_pairs(mechanism, len(columns), 1 if local else n))
 
     def draw(database: Floats, runs: int) -> Floats:
@@ -96,35 +127,56 @@ def subject_of_mechanism(mechanism: Mechanism, columns: Sequence[str], n: int) -
             return np.asarray(release.values, dtype=np.float64)
         return np.array([_told(mechanism.privatize(database, columns)[0]) for _ in range(runs)])
 
-    return Subject(mechanism.kind, claim, pairs, draw, 4096 if local else 250)
+    def loss(pair: Pair) -> Loss | None:
+        return loss_of_mechanism(mechanism, pair.one, pair.other)
+
+    fault, changed = faulty_mechanism(mechanism)
+    return Subject(
+        kind=mechanism.kind,
+        claim=claim,
+        pairs=pairs,
+        draw=draw,
+        batch=4096 if local else 250,
+        loss=loss,
+        fault=fault,
+        faulty=lambda: subject_of_mechanism(changed, columns, n),
+        stated=stated,
+    )
+
+
+def smaller(mechanism: Mechanism, n: int) -> int:
+    """Return of how many records databases are, as many or fewer: some noises do not depend on the number."""
+    free = isinstance(mechanism, PerturbedHistogram | NoisyCounts | ClampedMoments)
+    return min(n, ENOUGH) if free else n
 
 
 def _told(release: Release) -> list[float]:
     """Return all numbers that a release tells: its values, and what was chosen with noise."""
-    chosen = [release.mechanism.get("threshold", 0.0), *(release.mechanism.get("scores") or ())]
+    told = release.mechanism
+    chosen = [told.get("threshold", 0.0), *(told.get("scores") or ()), *(told.get("noisy_counts") or ())]
     return [*np.ravel(release.values).tolist(), *chosen]
 
 
 def _mechanism_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
     if isinstance(mechanism, NoisyCounts):
         far = np.array([*(count - 1 for count in mechanism.levels), mechanism.classes - 1], dtype=np.float64)
-        yield _moved("a record changes class and every level", np.zeros((n, d)), np.zeros(d), far)
+        yield moved("a record changes class and every level", np.zeros((n, d)), np.zeros(d), far)
     elif isinstance(mechanism, PosteriorRelease):
         last = float(len(mechanism.prior) - 1)
         for share in (0, n // 2):
             base = np.zeros((n, 1))
             base[1 : 1 + share] = last
-            yield _moved(f"a count goes from {share} to {share + 1}", base, np.zeros(1), np.full(1, last))
+            yield moved(f"a count goes from {share} to {share + 1}", base, np.zeros(1), np.full(1, last))
     elif isinstance(mechanism, LogMoments):
         yield from _composition_pairs(mechanism, d, n)
     else:
         low, high = np.array(mechanism.domain, dtype=np.float64).T
-        beyond = _BEYOND * (high - low)
+        beyond = BEYOND * (high - low)
         if isinstance(mechanism, ClampedMoments):
             one, other = _farthest(lambda record: mechanism.statistic(record[None, :])[0], low, high)
-            yield _moved("a record moves as far as the moments can", np.tile(low, (n, 1)), one, other)
-        yield _moved("a record goes from the lower bounds to the upper", np.tile(low, (n, 1)), low, high)
-        yield _moved(
+            yield moved("a record moves as far as the moments can", np.tile(low, (n, 1)), one, other)
+        yield moved("a record goes from the lower bounds to the upper", np.tile(low, (n, 1)), low, high)
+        yield moved(
             "a record goes from far below the bounds to far above",
             np.tile(low, (n, 1)),
             low - beyond,
@@ -145,8 +197,8 @@ def _composition_pairs(mechanism: LogMoments, d: int, n: int) -> Iterator[Pair]:
     one, other = np.zeros(d), np.zeros(d)
     one[:s], other[s : s + t] = 1.0 / s, 1.0 / t
     words = f"a record goes from {s} equal part{'s' * (s > 1)} to {t} other{'s' * (t > 1)}"
-    yield _moved(words, middle, one, other)
-    yield _moved("a record goes from one part to equal parts", middle, np.eye(d)[0], np.full(d, 1.0 / d))
+    yield moved(words, middle, one, other)
+    yield moved("a record goes from one part to equal parts", middle, np.eye(d)[0], np.full(d, 1.0 / d))
 
 
 def _farthest(statistic: Callable[[Floats], Any], low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -176,59 +228,8 @@ def _farthest(statistic: Callable[[Floats], Any], low: Floats, high: Floats) -> 
     return found
 
 
-def _moved(words: str, base: Floats, one: Floats, other: Floats) -> Pair:
+def moved(words: str, base: Floats, one: Floats, other: Floats) -> Pair:
+    """Return two databases, shape (n, d), that are `base` but for their first record."""
     first, second = base.copy(), base.copy()
     first[0], second[0] = one, other
     return Pair(words, first, second)
-
-
-def subject_of_generator(generator: Generator) -> Subject:
-    """Return a generator of synthetic records with the neighbouring databases that it is audited by.
-
-    A record goes from a value that all share to one that nobody has. Of a release two numbers are told: how
-    many records have, or lie in the cell of, either value.
-    """
-    columns, n = generator.columns, generator.n
-    ends = [_ends(column) for column in columns]
-    low, high = (np.array(side, dtype=np.float64) for side in zip(*ends, strict=True))
-    cells = generator.describe().get("bins") or [0] * len(columns)
-    reach = np.array(
-        [
-            (h - x) / count if column.bounds is not None and count else 0.0
-            for column, count, x, h in zip(columns, cells, low, high, strict=True)
-        ]
-    )
-    labels = tuple(("a", "b") if c.free else c.categories for c in columns)
-    pair = _moved("a record takes a value that nobody else has", np.tile(low, (n, 1)), low, high)
-
-    def draw(database: Floats, runs: int) -> Floats:
-        records = Records(columns, database, labels, (0,) * len(columns))
-        found = np.empty((runs, 2))
-        for run in range(runs):
-            release = generator.release(records)
-            for place, value in enumerate((low, high)):
-                wanted = _in_release(value, columns, labels, release)
-                near = np.abs(release.values - wanted) <= reach
-                found[run, place] = np.count_nonzero(near.all(axis=1))
-        return found
-
-    return Subject(generator.kind, generator.guarantee, (pair,), draw)
-
-
-def _ends(column: Column) -> tuple[float, float]:
-    if column.bounds is not None:
-        return column.bounds
-    return 0.0, 1.0 if column.free else len(column.categories or ()) - 1.0
-
-
-def _in_release(
-    value: Floats, columns: Sequence[Column], labels: Sequence[tuple[str, ...] | None], release: Release
-) -> Floats:
-    """Return a record in the codes of a release, whose free labels are numbered anew; -1 where not there."""
-    found = value.copy()
-    for i, column in enumerate(columns):
-        if column.free:
-            names = (release.labels[i] if release.labels else None) or ()
-            text = (labels[i] or ())[int(value[i])]
-            found[i] = names.index(text) if text in names else -1.0
-    return found

@@ -15,12 +15,14 @@ Floats = NDArray[np.float64]
 
 _FEW = 0.05  # of the draws: distinct releases up to which each is counted by itself
 _COLUMNS = 8
+_BOXES = {2: 7, 3: 4}  # quantiles of each of so many entries
 
 
 def fitted_scores(one: Floats, other: Floats) -> list[Score]:
     """Return statistics of releases that may tell two databases apart.
 
-    Where releases repeat, the log ratio of how often each was seen; the log likelihood ratios that Laplace
+    Where releases repeat, the log ratio of how often each was seen, and for two or three entries that of
+    boxes of them; the log likelihood ratios that Laplace
     and Gaussian noise around what was seen would have; the entries that differ most; the largest entry; and
     the lowest bits, which tell on what grid of floating-point numbers a release lies (Mironov 2012).
 
@@ -32,6 +34,8 @@ def fitted_scores(one: Floats, other: Floats) -> list[Score]:
     both = np.concatenate([one, other])
     kept = both.shape[1] <= 64 and len(np.unique(both, axis=0)) <= max(16, _FEW * len(both))
     found = [_frequencies(one, other)] if kept else []
+    if both.shape[1] in (2, 3):
+        found.append(_boxes(one, other))
     centres = np.median(one, axis=0), np.median(other, axis=0)
     spread = np.mean(np.abs(np.concatenate([one - centres[0], other - centres[1]])), axis=0)
     spread[spread == 0] = 1.0
@@ -82,6 +86,24 @@ def _gaussian(one: Floats, other: Floats) -> Callable[[Floats], Floats]:
     variance[variance == 0] = 1.0
     slope = (other.mean(axis=0) - one.mean(axis=0)) / variance
     return lambda releases: releases @ slope
+
+
+def _boxes(one: Floats, other: Floats) -> Score:
+    """Return the log ratio of frequencies in boxes of quantiles, the zero of each entry by itself."""
+    both = np.concatenate([one, other])
+    shares = np.linspace(0.0, 1.0, _BOXES[both.shape[1]] + 1)[1:-1]
+    least = np.nextafter(0.0, 1.0)
+    edges = [np.unique(np.append(np.quantile(entry, shares), (0.0, least))) for entry in both.T]
+    shape = tuple(len(cuts) + 1 for cuts in edges)
+
+    def place(releases: Floats) -> NDArray[np.int64]:
+        cells = [np.searchsorted(cuts, entry, "right") for cuts, entry in zip(edges, releases.T, strict=True)]
+        return np.asarray(np.ravel_multi_index(tuple(cells), shape), dtype=np.int64)
+
+    size = int(np.prod(shape))
+    seen, also = (np.bincount(place(side), minlength=size) + 0.5 for side in (one, other))
+    ratio = np.log(seen / also)
+    return Score("the log ratio of frequencies of boxes", lambda releases: ratio[place(releases)])
 
 
 def _frequencies(one: Floats, other: Floats) -> Score:
