@@ -371,6 +371,10 @@ def _gathered(ready: Prepared) -> SweepResult:
     }
     write_hdf5(written[1], rows, attrs)
     fine = [row for row in rows if row["status"] == "finished"]
+    empty = sum("hellinger" in row and row["hellinger"] is None for row in fine)
+    if empty:
+        words = f"hellinger, ise, band_coverage are empty for {empty} of {len(rows)} runs: their summary.grid"
+        print(f"dpmix: warning: {words} is too narrow or too coarse for the true density", file=sys.stderr)
     if fine:
         from dpmix.sweeping.figures import draw_figures  # late: matplotlib takes its time
 

@@ -14,10 +14,16 @@ from dpmix.summary.hellinger import hellinger
 from dpmix.summary.result import Distribution, Summary
 from dpmix.sweeping.truth import Law, density, known_parameters, law_of
 
-__all__ = ["diagnostics", "scores"]
+__all__ = ["DENSITY_SCORES", "diagnostics", "scores"]
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
+
+DENSITY_SCORES = ("hellinger", "ise", "band_coverage")
+"""What a density is compared by; empty where the grid of the summary does not show the truth."""
+
+_LEAST_MASS = 0.999  # of the truth between the ends of the grid
+_MOST_COARSE = 0.02  # error of the trapezoid rule for its integral
 
 
 def diagnostics(summary: Summary) -> Row:
@@ -51,7 +57,9 @@ def scores(summary: Summary, simulation: str | None) -> Row:
     dict of str to number
         Of a density ``hellinger`` (distance of the posterior mean from the truth), ``ise`` (integral of the
         squared difference, over the grid) and ``band_coverage`` (share of the true distribution where the
-        band holds the true density); of a distribution function ``ks`` (largest difference), ``w1``
+        band holds the true density), each None where the grid holds less than 99.9% of the true distribution
+        or is so coarse that the trapezoid rule is wrong about it by more than 2%; of a distribution function
+        ``ks`` (largest difference), ``w1``
         (Wasserstein distance) and ``cdf_coverage``. For every group of scalars whose truth is known, such as
         ``beta``, ``error[beta]`` (root mean square of posterior mean minus truth) and ``coverage[beta]``
         (share of the intervals that hold the truth).
@@ -105,14 +113,19 @@ def _truths(
 
 
 def _density_scores(found: Density, law: Law) -> Row:
+    """Return the scores of a density, each None where the grid is too narrow or too coarse to tell."""
     truth = density(law.name, found.grid)
-    held = (found.lower <= truth) & (truth <= found.upper)
+    low, high = law.cdf(found.grid[[0, -1]])
     mass = float(np.trapezoid(truth, found.grid))
-    return {
-        "hellinger": hellinger(found.grid, np.clip(found.mean, 0.0, None), truth),
-        "ise": float(np.trapezoid((found.mean - truth) ** 2, found.grid)),
-        "band_coverage": float(np.trapezoid(truth * held, found.grid)) / mass if mass > 0.0 else None,
-    }
+    if high - low < _LEAST_MASS or abs(mass - 1.0) > _MOST_COARSE:
+        return dict.fromkeys(DENSITY_SCORES)
+    held = (found.lower <= truth) & (truth <= found.upper)
+    values = (
+        hellinger(found.grid, np.clip(found.mean, 0.0, None), truth),
+        float(np.trapezoid((found.mean - truth) ** 2, found.grid)),
+        float(np.trapezoid(truth * held, found.grid)) / mass,
+    )
+    return dict(zip(DENSITY_SCORES, values, strict=True))
 
 
 def _distribution_scores(found: Distribution, law: Law) -> Row:
