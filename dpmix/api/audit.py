@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,8 @@ class Audit:
     fault : str
         A fault planted on purpose, such as "noise of half the scale".
     shown : float or None
-        The bound that the same audit gives of it; None where the claim is disproved as it is.
+        The bound that the same audit gives of it; None where the claim is disproved as it is, or there is no
+        such fault.
     """
 
     kind: str
@@ -227,8 +228,9 @@ def audit(
         beyond = None if subject.strays is None else subject.strays()
         trial = try_out(subject, runs, delta, confidence, report)
         if subject.faulty is not None and trial.bound <= epsilon and not repeats and not beyond:
-            planted = replace(subject.faulty(), loss=subject.loss)
-            shown = try_out(planted, runs, delta, confidence, report).bound
+            with suppress(PrivacyError):  # of noise that cannot be made
+                planted = replace(subject.faulty(), loss=subject.loss)
+                shown = try_out(planted, runs, delta, confidence, report).bound
     return Audit(
         kind=subject.kind,
         claim=subject.claim,

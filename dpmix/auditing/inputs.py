@@ -139,7 +139,7 @@ def subject_of_mechanism(
         batch=4096 if local else 250,
         loss=loss,
         fault=fault,
-        faulty=lambda: subject_of_mechanism(changed, columns, n),
+        faulty=None if changed is None else lambda: subject_of_mechanism(changed, columns, n),
         stated=stated,
     )
 

@@ -6,6 +6,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
+from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import LocalAdditive, Mechanism
 from dpmix.mechanisms.binomial import Binomial
 from dpmix.mechanisms.log_moments import LogMoments
@@ -21,12 +22,14 @@ from dpmix.synthesis.pitman_yor import PitmanYor
 
 __all__ = ["faulty_generator", "faulty_mechanism"]
 
+Faulty = tuple[str, Any]
+
 _HALF = "noise of half the scale"
 _TWICE = "twice the epsilon"
 
 
-def faulty_mechanism(mechanism: Mechanism) -> tuple[str, Mechanism]:
-    """Return a mechanism that gives away twice as much, and what is wrong with it.
+def faulty_mechanism(mechanism: Mechanism) -> Faulty:
+    """Return what is wrong with a mechanism that gives away twice as much, and it; None where there is none.
 
     Parameters
     ----------
@@ -47,11 +50,14 @@ def faulty_mechanism(mechanism: Mechanism) -> tuple[str, Mechanism]:
         first, second = 2 * mechanism.epsilon1, 2 * mechanism.epsilon2
         return _HALF, dataclasses.replace(mechanism, epsilon1=first, epsilon2=second)
     chosen: Any = mechanism  # by the exponential mechanism, the only one left
-    return _TWICE, dataclasses.replace(chosen, epsilon=2 * chosen.epsilon)
+    try:
+        return _TWICE, dataclasses.replace(chosen, epsilon=2 * chosen.epsilon)
+    except PrivacyError:  # beyond what can be drawn
+        return "", None
 
 
-def faulty_generator(generator: Generator) -> tuple[str, Generator]:
-    """Return a generator that gives away twice as much, and what is wrong with it.
+def faulty_generator(generator: Generator) -> Faulty:
+    """Return what is wrong with a generator that gives away twice as much, and it.
 
     Parameters
     ----------
