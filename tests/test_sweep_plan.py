@@ -21,7 +21,7 @@ from dpmix.spec.starters import starter, sweep_starters
 from dpmix.spec.sweep import load_sweep
 from dpmix.spec.yamltext import parse_yaml
 from dpmix.store.tree import read
-from dpmix.sweeping.figures import across, draw_figures
+from dpmix.sweeping.figures import across, draw_figures, left_out
 from dpmix.sweeping.plan import make_plan
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 from dpmix.sweeping.truth import density, law_of
@@ -433,3 +433,11 @@ def test_figures_are_drawn_against_what_varies(tmp_path: Path) -> None:
     drawn = (tmp_path / "acceptance.svg").read_text()
     assert "acceptance rate" in drawn
     assert "bound exp(-epsilon)" in drawn
+
+
+def test_figures_say_how_many_settings_they_leave_out(tmp_path: Path) -> None:
+    rows = [row | {"data.n": n} for row in ROWS for n in range(15)]
+    varied = ["mechanism.epsilon", "data.n"]
+    assert (left_out(rows, varied), left_out(ROWS, varied)) == (3, 0)
+    draw_figures(rows, varied, tmp_path)
+    assert "and 3 more settings in the table" in (tmp_path / "error.svg").read_text()

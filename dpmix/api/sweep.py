@@ -376,7 +376,11 @@ def _gathered(ready: Prepared) -> SweepResult:
         words = f"hellinger, ise, band_coverage are empty for {empty} of {len(rows)} runs: their summary.grid"
         print(f"dpmix: warning: {words} is too narrow or too coarse for the true density", file=sys.stderr)
     if fine:
-        from dpmix.sweeping.figures import draw_figures  # late: matplotlib takes its time
+        from dpmix.sweeping.figures import draw_figures, left_out  # late: matplotlib takes its time
 
+        more = left_out(fine, ready.plan.varied)
+        if more:
+            words = f"figures show the first settings; {more} more in the table alone"
+            print(f"dpmix: note: {words}", file=sys.stderr)
         written += draw_figures(fine, ready.plan.varied, ready.folder.path)
     return SweepResult(tuple(rows), ready.folder.path, tuple(written), ready.plan.varied, tuple(codes))

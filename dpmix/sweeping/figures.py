@@ -14,7 +14,7 @@ from dpmix.pages import COLOURS, INK, STYLES, drawings, picture
 from dpmix.store.atomic import write_bytes
 from dpmix.sweeping.table import columns_of, telling
 
-__all__ = ["across", "draw_figures"]
+__all__ = ["across", "draw_figures", "left_out"]
 
 Row = Mapping[str, Any]
 
@@ -49,7 +49,8 @@ def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> li
     """Draw what the rows of finished runs have, as SVG and PNG: ``error``, ``acceptance`` and ``ess``.
 
     Points are means over replicates, bars reach one standard error of them up and down; a dashed line is the
-    bound e^-epsilon below which acceptance cannot fall.
+    bound e^-epsilon below which acceptance cannot fall. Settings beyond twelve are left to the table, and the
+    figures say so.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> li
     key = across(rows, varied)
     if key is None:
         return []
-    lines = _lines(rows, [name for name in ("name", *varied) if name != key])
+    lines = _settings(rows, varied, key)
     columns = [name for name in columns_of(rows) if any(_is_number(row.get(name)) for row in rows)]
     errors = [name for name in columns if name in ("hellinger", "ise", "ks", "w1")][:2]
     if not errors:
@@ -83,6 +84,16 @@ def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> li
             write_bytes(path, data, force=True)
             written.append(path)
     return written
+
+
+def left_out(rows: Sequence[Row], varied: Sequence[str]) -> int:
+    """Return how many settings `draw_figures` leaves to the table."""
+    key = across(rows, varied)
+    return 0 if key is None else max(0, len(_settings(rows, varied, key)) - MOST_LINES)
+
+
+def _settings(rows: Sequence[Row], varied: Sequence[str], key: str) -> dict[str, list[Row]]:
+    return _lines(rows, [name for name in ("name", *varied) if name != key])
 
 
 def _lines(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[Row]]:
@@ -110,7 +121,15 @@ def _drawn(lines: Mapping[str, list[Row]], key: str, panels: Sequence[str]) -> d
         handles, labels = axes[0].get_legend_handles_labels()
         if any(labels):
             figure.legend(handles, labels, loc="outside upper left", ncols=min(4, max(1, len(labels))))
+        if len(lines) > MOST_LINES:
+            figure.supxlabel(
+                f"and {_more(len(lines) - MOST_LINES)} in the table", fontsize="medium", x=0.99, ha="right"
+            )
         return {kind: picture(figure, kind) for kind in ("svg", "png")}
+
+
+def _more(number: int) -> str:
+    return "1 more setting" if number == 1 else f"{number} more settings"
 
 
 def _line(axes: Axes, rows: Sequence[Row], key: str, name: str, label: str, number: int) -> None:
