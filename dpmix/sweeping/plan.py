@@ -181,8 +181,8 @@ def _hidden(keys: Sequence[str], grid: Mapping[str, Any], label: str) -> set[str
         if key in grid or not label:
             where = f"grid.{key}: set it under list, where" if key in grid else "list:"
             raise SpecError(
-                f"{where} entries that set {key} have a name each, such as {{name: first, {key}: ..}}, as runs "
-                "and tables do not show where confidential data are"
+                f"{where} entries that set {key} have a name each, such as {{name: first, {key}: ..}}, as "
+                "runs and tables do not show where confidential data are"
             )
     return found
 
