@@ -49,6 +49,7 @@ _NEVER_COMPILED = frozenset(
         "data.py",
         "errors.py",
         "exits.py",
+        "limits.py",
         "pages.py",
         "privacy",
         "progress.py",
@@ -64,6 +65,7 @@ _NEVER_COMPILED = frozenset(
         "sweeping",
         "synthetic_table.py",
         "tables.py",
+        "unpacking.py",
     ]
 )
 # packages whose compiled code no other package calls but those that name them: a change there leaves all else
