@@ -327,12 +327,16 @@ def warmup(
     debug: Debug = False,
     version: Version = False,
 ) -> None:
-    """Compile what fitting a spec needs, and keep it, so that later fits start at once."""
-    checked = checked_spec(spec, set_)
+    """Compile what fitting a spec, or the runs of a sweep, needs and keep it: later fits start at once."""
+    from dpmix.spec.sweep import is_sweep
+
+    several = is_sweep(spec)
+    checked = spec if several else checked_spec(spec, set_)
     check_files([spec, release], [], False)
     import dpmix
 
-    found = dpmix.warmup(checked, release, allow_code=allow_code)
+    overrides = tuple(set_ or ()) if several else ()
+    found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
     say(found.in_words(), quiet)
 
 

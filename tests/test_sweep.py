@@ -161,7 +161,7 @@ def test_runs_that_fail_are_noted_and_cost_the_others_nothing(
     spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     stub = (sys.executable, "-c", STUB)
-    monkeypatch.setattr(verbs, "Pool", lambda runs, jobs: Pool(runs, jobs, stub))
+    monkeypatch.setattr(verbs, "Pool", lambda runs, jobs, kept: Pool(runs, jobs, stub))
     code = exits.run(cli.app, ["sweep", str(spec), "-o", str(tmp_path / "out"), "--jobs", "2"])
     out, err = capsys.readouterr()
     assert code == 5
@@ -186,6 +186,34 @@ def test_one_process_does_run_after_run_and_is_replaced_where_it_ends() -> None:
     assert found[0].row == {"run": "x=1", "seed": 1, "hellinger": 0.25}
     (gone,) = follow(Pool(runs[:1], 1, (sys.executable, "-c", "import sys; sys.exit('no room')")))
     assert gone.message == "its process ended with code 1 (no room)"
+
+
+WAITING = """
+import json, pathlib, sys, time
+for line in sys.stdin:
+    name = json.loads(line)["name"]
+    pathlib.Path(name).touch()
+    print(json.dumps({"stage": "sampling", "share": 0.5}), flush=True)
+    until = time.monotonic() + (10 if name == "first" else 0)
+    while time.monotonic() < until and not pathlib.Path(WANTED).exists():
+        time.sleep(0.01)
+    print(json.dumps({"finished": {"others": pathlib.Path("second").exists()}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_others_wait_for_the_end_of_a_first_run_that_compiles(
+    compiles: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first run that finds all compiled waits for the others here, which begin while it samples."""
+    monkeypatch.chdir(tmp_path)
+    kept = iter([3, 4 if compiles else 3])
+    program = f"WANTED = {'first' if compiles else 'second'!r}\n{WAITING}"
+    work = Pool(
+        [{"name": "first"}, {"name": "second"}], 2, (sys.executable, "-c", program), lambda: next(kept)
+    )
+    found = {outcome.name: outcome.row for outcome in follow(work)}
+    assert found == {"first": {"others": not compiles}, "second": {"others": True}}
 
 
 def test_stopping_lets_every_process_save_its_state() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -14,6 +15,13 @@ import dpmix
 from dpmix import cli, exits
 from dpmix.api.warmup import Warmed
 from dpmix.errors import SpecError
+from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.spec import RunSpec
+from dpmix.spec.starters import starter
+from dpmix.spec.sweep import load_sweep
+from dpmix.sweeping.plan import make_plan
+
+module = importlib.import_module("dpmix.api.warmup")  # the package has the function by that name
 
 MULTINOMIAL: dict[str, Any] = {  # whose draws need no compiled code
     "mechanism": {"kind": "posterior", "prior": [1.0, 1.0], "epsilon": 1.0, "n": 40, "method": "laplace"},
@@ -30,6 +38,40 @@ def test_a_spec_is_tried_on_made_up_records(tmp_path: Path, capsys: Any) -> None
     assert found.compiled >= 0
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr() == ("", "")
+
+
+def test_of_a_sweep_one_run_of_each_kind_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(starter("sweep"))
+    tried: list[RunSpec] = []
+    monkeypatch.setattr(module, "_try", lambda spec, *_: tried.append(spec))
+    assert exits.run(cli.app, ["warmup", str(path), "--set", "set.sampler.iterations=3000"]) == 0
+    runs = [run.spec() for run in make_plan(load_sweep(path)).runs]
+    kinds = {(run.mechanism.kind, run.sampler.kind) for run in runs if run.mechanism is not None}
+    assert 1 <= len(tried) < len(runs)
+    assert {(run.mechanism.kind, run.sampler.kind) for run in tried if run.mechanism is not None} == kinds
+    assert {run.sampler.iterations for run in tried} == {3000}
+    assert exits.run(cli.app, ["warmup", str(path), "--release", str(path)]) == 2
+    assert "--release: does not go with a sweep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["neal8", "private_slice"])
+def test_where_n_is_unknown_many_records_are_tried_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(module, "fit", lambda spec, source, *_, **__: sizes.append(len(source.values)))
+    monkeypatch.setattr(module, "summarize", lambda _: None)
+    spec = {
+        "mechanism": {"kind": "laplace", "epsilon": 1, "domain": [0, 1]},
+        "model": {"base": {"mu0": 0, "lambda": 0.1, "a": 3, "b": 3}},
+        "sampler": {"kind": kind},
+    }
+    dpmix.warmup(spec)
+    assert sizes == [50, SERIAL_LIMIT + 1]
+    sizes.clear()
+    dpmix.warmup(spec | {"data": {"simulate": "three_betas", "n": 70, "domain": [0, 1]}})
+    assert sizes == [70]
 
 
 def test_what_was_done_is_said_in_a_sentence(tmp_path: Path) -> None:

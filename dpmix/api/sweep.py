@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dpmix
+from dpmix import _jit
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
 from dpmix.errors import DpmixError, Interrupted, UsageError
@@ -171,7 +172,7 @@ def _work(ready: Prepared, orders: Sequence[Mapping[str, Any]], jobs: int, quiet
     if not orders:
         return
     with stop_on_signals() as stop, show_sweep(total, total - len(orders), quiet) as board:
-        pool = Pool(orders, jobs)
+        pool = Pool(orders, jobs, kept=_compiled)
         pool.start()
         try:
             while pool.working:
@@ -190,6 +191,12 @@ def _work(ready: Prepared, orders: Sequence[Mapping[str, Any]], jobs: int, quiet
             board.ended(outcome)
         if stop.asked:
             raise Interrupted("interrupted; the state is saved: the same command goes on")
+
+
+def _compiled() -> int:
+    """Return how many compiled functions are kept."""
+    place = _jit._cache_directory("")
+    return 0 if place is None else sum(1 for _ in Path(place).parent.rglob("*.nbc"))
 
 
 def _note(folder: Folder, outcome: Outcome) -> None:

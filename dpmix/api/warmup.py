@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import tempfile
 import time
@@ -19,13 +20,15 @@ from dpmix import _jit
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
-from dpmix.errors import DpmixError, SpecError
+from dpmix.errors import DpmixError, SpecError, UsageError
 from dpmix.mechanisms import Mechanism
 from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.mechanisms.posterior import PosteriorRelease
 from dpmix.release import Release
+from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.combinations import GLOBAL_MECHANISMS
 
 __all__ = ["Warmed", "warmup"]
 
@@ -38,6 +41,9 @@ _SHORT = (
     "sampler.chains=1",
     "sampler.seed=1",
 )
+
+_ONCE = ("sampler.iterations=1", "sampler.burn_in=0")
+_IN_BLOCKS = ("neal8", "private_slice", "blocked_gibbs")  # samplers that work many records in blocks
 
 
 @dataclass(frozen=True)
@@ -77,10 +83,12 @@ def warmup(
 ) -> Warmed:
     """Fit and summarize a few sweeps of a spec, and keep only the code that was compiled for it.
 
+    Of a sweep one run of each kind is tried: runs that differ in numbers alone need the same code.
+
     Parameters
     ----------
     spec : dict, path or RunSpec
-        With a `model` section.
+        With a `model` section; or the spec of a sweep.
     release : path, optional
         The release; else what the spec's `release` section names; else one of records that are made up
         within the public bounds. Confidential data are not read.
@@ -100,12 +108,63 @@ def warmup(
     SamplerError
         When it fails.
     """
-    checked = load_spec(load_spec(spec, overrides), _SHORT)
+    begin, before = time.perf_counter(), _kept()
+    for own in _kinds(spec, release, overrides):
+        _try(own, release, allow_code)
+    place = _jit._cache_directory("")
+    kept = None if place is None else Path(place).parent
+    return Warmed(time.perf_counter() - begin, len(_kept() - before), kept)
+
+
+def _kinds(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    release: str | os.PathLike[str] | None,
+    overrides: Sequence[str],
+) -> list[RunSpec]:
+    """Return what is to be tried: the spec, or of a sweep one run of each kind that is compiled alike."""
+    from dpmix.spec.sweep import is_sweep, load_sweep
+
+    if isinstance(spec, RunSpec) or not (
+        "base" in spec if isinstance(spec, Mapping) else is_sweep(Path(spec))
+    ):
+        return [load_spec(spec, overrides)]
+    if release is not None:
+        raise UsageError("--release: does not go with a sweep, whose runs have releases of their own")
+    from dpmix.sweeping.plan import make_plan
+
+    found: dict[str, RunSpec] = {}
+    for run in make_plan(load_sweep(spec, overrides)).runs:
+        own = run.spec(spends=False)
+        found.setdefault(json.dumps(_kind(own), sort_keys=True), own)
+    return list(found.values())
+
+
+def _kind(spec: RunSpec) -> Any:
+    """Return what specs that need the same compiled code share: all but numbers, and whether n is large."""
+    contents = spec.to_dict()
+    data = contents.pop("data", {})
+    contents.pop("privacy", None)
+    kept = [data.get(key) for key in ("simulate", "column", "columns")]
+    return _shape([contents, kept, data.get("n", 0) > SERIAL_LIMIT])
+
+
+def _shape(value: Any) -> Any:
+    """Return contents with zeros for numbers."""
+    if isinstance(value, dict):
+        return {key: _shape(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shape(item) for item in value]
+    return 0 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _try(spec: RunSpec, release: str | os.PathLike[str] | None, allow_code: bool) -> None:
+    """Fit and summarize a few sweeps, and fit one of many records where there may be many."""
+    checked = load_spec(spec, _SHORT)
     if checked.model is None:
         raise SpecError("model: missing; warmup compiles what fitting a model needs")
-    begin, before = time.perf_counter(), _kept()
     source: Release | str | os.PathLike[str] | None = release
-    if source is None and (checked.release is None or checked.release.path is None):
+    made_up = source is None and (checked.release is None or checked.release.path is None)
+    if made_up:
         source = _made_up(checked)
     said = io.StringIO()
     with tempfile.TemporaryDirectory(prefix="dpmix-warmup-") as folder:
@@ -114,11 +173,20 @@ def warmup(
             with contextlib.redirect_stderr(said):  # warnings about so short a run
                 fit(checked, source, chains, jobs=2, quiet=True, allow_code=allow_code)
                 summarize(chains)
+                if made_up and _may_be_large(checked):
+                    once = load_spec(checked, _ONCE)
+                    many = _made_up(checked, SERIAL_LIMIT + 1)
+                    fit(once, many, Path(folder) / "many.h5", jobs=1, quiet=True, allow_code=allow_code)
         except DpmixError as error:
             raise type(error)(str(error).replace(str(chains), "the trial fit")) from None
-    place = _jit._cache_directory("")
-    kept = None if place is None else Path(place).parent
-    return Warmed(time.perf_counter() - begin, len(_kept() - before), kept)
+
+
+def _may_be_large(spec: RunSpec) -> bool:
+    """Whether nothing says how many records there are, and many would be worked in blocks."""
+    assert spec.model is not None and spec.mechanism is not None
+    stated = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
+    local = spec.mechanism.kind not in GLOBAL_MECHANISMS
+    return stated is None and local and spec.model.kind == "mixture" and spec.sampler.kind in _IN_BLOCKS
 
 
 def _kept() -> set[Path]:
@@ -127,12 +195,15 @@ def _kept() -> set[Path]:
     return set() if place is None else set(Path(place).parent.rglob("*.nbc"))
 
 
-def _made_up(spec: RunSpec) -> Release:
-    """Return a release of made-up records, as the spec's mechanism would make it, with seeded noise."""
+def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
+    """Return a release of made-up records, as the spec's mechanism would make it, with seeded noise.
+
+    There are `default` records where the spec does not say how many.
+    """
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say how the release is made, or give --release FILE")
     data, rng = spec.data, np.random.default_rng(1)
-    stated = getattr(spec.mechanism, "n", None) or (None if data is None else data.n) or _RECORDS
+    stated = getattr(spec.mechanism, "n", None) or (None if data is None else data.n) or default
     n = stated if getattr(spec.mechanism, "n", None) else min(int(stated), _MOST_RECORDS)
     names = data.columns if data is not None else None
     if spec.mechanism.kind == "none":

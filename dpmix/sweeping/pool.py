@@ -11,11 +11,14 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 __all__ = ["Outcome", "Pool", "Progress"]
+
+PATIENCE = 60.0
+"""Seconds that others wait for the end of a first run that had to compile, once it samples."""
 
 WORKER = (sys.executable, "-m", "dpmix.api.sweep_run")
 
@@ -67,10 +70,20 @@ class Pool:
     command : sequence of str
         What a process is: it reads lines of JSON and answers each with lines of JSON, of which the last has
         the key ``finished``, ``failed`` or ``interrupted``.
+    kept : callable, optional
+        How many compiled functions are kept on the disk. Where the first run adds some before it samples, the
+        others wait for its end too, as its summary may need more of them, but no longer than `PATIENCE`.
     """
 
-    def __init__(self, runs: Sequence[Mapping[str, Any]], jobs: int, command: Sequence[str] = WORKER) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Mapping[str, Any]],
+        jobs: int,
+        command: Sequence[str] = WORKER,
+        kept: Callable[[], int] = int,
+    ) -> None:
         self._left = deque(runs)
+        self._kept, self._before, self._waiting = kept, kept(), False
         self._command = list(command)
         self._lock = threading.Lock()
         self._ended: deque[Outcome] = deque()
@@ -134,6 +147,16 @@ class Pool:
                     self._running.pop(place, None)
             _close(process)
 
+    def _sampling(self) -> None:
+        """Let the others begin as the first run samples, or where it had to compile, when it ends."""
+        if self._kept() == self._before:
+            self._warm.set()
+            return
+        self._waiting = True
+        timer = threading.Timer(PATIENCE, self._warm.set)
+        timer.daemon = True
+        timer.start()
+
     def _next(self) -> Mapping[str, Any] | None:
         with self._lock:
             return self._left.popleft() if self._left else None
@@ -183,8 +206,8 @@ class Pool:
                 process.wait()
                 return outcome(None, "interrupted", 130)
             board.stage, board.share = str(said["stage"]), said.get("share")
-            if board.share is not None:
-                self._warm.set()
+            if board.share is not None and not self._waiting and not self._warm.is_set():
+                self._sampling()
         code = process.wait()
         if self._stopping:
             return outcome(None, "interrupted", 130)
