@@ -150,8 +150,8 @@ def test_pure_sums_agree_with_decimal_arithmetic(tenths: list[int]) -> None:
         ({}, "a budget is epsilon and delta, or rho"),
         ({"epsilon": 1.0}, "a budget is epsilon and delta, or rho"),
         ({"epsilon": 1.0, "delta": 0.0, "rho": 1.0}, "a budget is epsilon and delta, or rho"),
-        ({"epsilon": 0.0, "delta": 0.0}, "epsilon of a budget must be positive and at most 1e+100, not 0"),
-        ({"rho": math.inf}, "rho of a budget must be positive and at most 1e+100, not inf"),
+        ({"epsilon": 0.0, "delta": 0}, "the epsilon of a budget must be positive and at most 1e+100, not 0"),
+        ({"rho": math.inf}, "the rho of a budget must be positive and at most 1e+100, not inf"),
         ({"epsilon": 1.0, "delta": 1.0}, "the delta of a budget must be 0 at least and below 1, not 1"),
     ],
 )
