@@ -174,6 +174,15 @@ def test_synthetic_records_beyond_the_bounds_are_found(
     assert "records beyond the public bounds are released" in err
 
 
+def test_a_mechanism_that_does_not_clamp_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmix.mechanisms.base.clamp", lambda kind, domain, values: (values, (0,)))
+    spec = {"data": NUMBER, "mechanism": {"kind": "laplace", "epsilon": 1.0}}
+    found = dpmix.audit(spec, runs=400, confidence=LEVEL, quiet=True)
+    assert not found.consistent and found.bound > 2.0
+    assert "far below" in found.neighbours
+    assert found.shown is None
+
+
 def test_what_does_not_depend_on_the_number_of_records_is_audited_with_few() -> None:
     counts = {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 3, "n": 10**8}
     found = dpmix.audit({"data": NUMBER, "mechanism": counts}, runs=200, confidence=LEVEL, quiet=True)
