@@ -96,9 +96,8 @@ def test_a_workflow_is_killed_fails_changes_and_is_finished(
     spec.write_text(json.dumps(sweep_of(grid={"mechanism.epsilon": [1, 5, 9]})))
     done = snakemake()
     assert done.returncode != 0
-    assert (
-        f"{spec} has changed since this was written; write it anew: {program} -m dpmix sweep" in done.stderr
-    )
+    said = f"{spec} has changed since this workflow was written; write it anew with dpmix sweep"
+    assert said in done.stderr
     verbs.emit(spec, out, "snakemake", force=True, quiet=True)
     done = snakemake()
     assert done.returncode == 0, done.stderr
