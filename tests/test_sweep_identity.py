@@ -45,6 +45,15 @@ def test_runs_of_another_release_are_refused_before_anything_is_spent(tmp_path: 
         assert "d.csv" not in kept.read_text()
 
 
+def test_nothing_is_released_for_runs_that_are_finished(tmp_path: Path) -> None:
+    contents, out = confidential(tmp_path, 100.0), tmp_path / "out"
+    finish(contents, out)
+    assert prepare(contents, out).release_plan() == []
+    assert len(prepare(contents, out, force=True).release_plan()) == 3  # two, and what they would leave
+    next(out.glob("runs/*epsilon=2*neal8*/result.json")).unlink()
+    assert len(prepare(contents, out).release_plan()) == 2
+
+
 def sanitized(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "r.csv").write_text("x\n" + "".join(f"{k}\n" for k in range(-9, 10)))
     base = copy.deepcopy(BASE) | {"release": {"path": str(tmp_path / "r.csv"), "column": "x"}}

@@ -38,11 +38,14 @@ class Prepared:
     specs : mapping of str to RunSpec
         Their specs by name.
     folder : Folder
+    force : bool
+        Whether finished runs are done anew.
     """
 
     plan: Plan
     specs: Mapping[str, RunSpec]
     folder: Folder
+    force: bool = False
 
     def order(self, run: Planned, threads: int, allow_code: bool) -> dict[str, Any]:
         """Return what a process is told of a run."""
@@ -126,14 +129,14 @@ class Prepared:
             account = account.allow(mechanism.guarantee)
 
     def _releases(self) -> Iterator[tuple[Path, RunSpec, Mechanism]]:
-        """Give each release of confidential data that is not there yet."""
+        """Give each release of confidential data that a run to be done needs, and that is not there yet."""
         seen = set()
         for run in self.plan.runs:
             spec = self.specs[run.name]
             if spec.data is None or spec.data.simulate is not None:
                 continue
             path = self.folder.release_of(spec)
-            if path not in seen and not path.exists():
+            if path not in seen and _lacks(self.folder, run, path, self.force):
                 seen.add(path)
                 with _naming(run):
                     mechanism = mechanism_of(spec)
@@ -196,7 +199,8 @@ def prepare(
     met: set[str] = set()
     for run in plan.runs:
         spec = specs[run.name] = run.spec(spends=False)
-        spends = run.confidential and calibrated and only is None and not folder.release_of(spec).exists()
+        spends = run.confidential and calibrated and only is None
+        spends = spends and _lacks(folder, run, folder.release_of(spec), force)
         with _naming(run):
             if spends:
                 check_ledger(spec)
@@ -209,10 +213,15 @@ def prepare(
                 _check_mechanism(spec, met)
         if not force:
             folder.run(run.name).check(identity_of(spec))
-    ready = Prepared(plan, specs, folder)
+    ready = Prepared(plan, specs, folder, force)
     if calibrated and only is None:
         ready.check_budget()
     return ready
+
+
+def _lacks(folder: Folder, run: Planned, release: Path, force: bool) -> bool:
+    """Whether a run is still to be done, and its release is not there."""
+    return not release.exists() and (force or folder.run(run.name).row() is None)
 
 
 def _check_files(spec: RunSpec, *, confidential: bool) -> None:
