@@ -107,7 +107,7 @@ def test_the_page_says_what_was_measured() -> None:
     page = " ".join(performance.page(MADE_UP).split())
     for line in (
         "| a fit | fit | 2.5 | 200 |",
-        "sampling after 1.25 s of processor time (2.00 s by",
+        "starts sampling 2.00 s after its command does, by the clock on the wall, and after 1.25 s",
         "| laplace | 10.0 ms | 100 ms | – | – | 10.0 us | 20.0 ns | 9.00 us | 1.00 |",
         "| pitman_yor | 100 us | 1.00 ms | – | – | 100 ns | 10.0 ns | 10 | 1.00 | – |",
         "| neal8 | m | 1: 100, 2: 200 | 1.00 | 40.0 – 80.0 | 5.5 |",

@@ -20,9 +20,9 @@ _HEAD = """\
 # Performance
 
 Written by `scripts/benchmark --performance` on {date}, on {cpu} ({cores} cores, {system}), Python {python},
-{named}. The load average was {before} before and {after} after. Other programs shared the processor, so
-that seconds are of processor time, which they lengthen less, and the least of several where a figure is
-small. Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
+{named}. The load average was {before} before and {after} after. Seconds are of processor time, which
+other programs lengthen less than that on the wall, and the least of several where a figure is small.
+Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
 SPEC` does it ahead).
 
 This page says what to expect. Samplers one by one, with effective sample sizes: [mixtures](benchmarks.md),
@@ -36,8 +36,8 @@ One thread; fits of two chains take half as long on two cores. `fit` is from the
 end; `summarize` writes a report as well.
 """
 _IDLE = """\
-A second fit of a kind starts sampling after {cpu:.2f} s of processor time ({wall:.2f} s by the clock on the
-wall, beside other programs): modules are imported, and compiled code is loaded.
+A second fit of a kind starts sampling {wall:.2f} s after its command does, by the clock on the wall, and
+after {cpu:.2f} s of processor time: modules are imported, and compiled code is loaded.
 """
 _MECHANISMS = """\
 ## Mechanisms
