@@ -98,27 +98,31 @@ def write(
         "",
         "![Ranks of every case](verification/ranks.png)",
         "",
-        "| model | release | sampler | quantities | outside 95% | smallest p-value | again: outside | "
-        "smallest |",
-        "|---|---|---|---|---|---|---|---|",
+        *_head(["model", "release", "sampler", "quantities", "outside 95%", "smallest p-value"], again),
     ]
     for case in cases:
-        own, rest = results[case.name]["ranks"], (again or {}).get(case.name)
-        more = _worst(rest["ranks"]) if rest else "| "
-        lines.append(
-            f"| {case.model} | {case.release} | {case.sampler} | {len(own)} | {_worst(own)} | {more} |"
-        )
+        own = results[case.name]["ranks"]
+        entries = [case.model, case.release, case.sampler, str(len(own)), *_worst(own)]
+        if again:
+            entries += _worst(again[case.name]["ranks"]) if case.name in again else ["", ""]
+        lines.append(f"| {' | '.join(entries)} |")
     lines += [f"\n{name} ended with an error: {said}" for name, said in (broken or {}).items()]
     lines += ["", "## Exact posteriors and joint laws", "", *_exact(exact), ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return uniform and not failed and not broken
 
 
-def _worst(ranks: dict[str, list[int]]) -> str:
-    """Return how many quantities leave their band, and the smallest p-value, as two entries of a table."""
+def _head(titles: list[str], again: Results | None) -> list[str]:
+    """Return the first two lines of the table."""
+    titles = [*titles, "again: outside 95%", "smallest"] if again else titles
+    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+
+
+def _worst(ranks: dict[str, list[int]]) -> list[str]:
+    """Return how many quantities leave their band, and the smallest p-value, as entries of a table."""
     found = p_values(ranks)
     worst = min(found, key=lambda name: found[name])
-    return f"{sum(p <= 0.05 for p in found.values())} | {found[worst]:.2g} ({worst})"
+    return [str(sum(p <= 0.05 for p in found.values())), f"{found[worst]:.2g} ({worst})"]
 
 
 def _exact(exact: Results) -> list[str]:
