@@ -23,7 +23,7 @@ Written by `scripts/benchmark --performance` on {date}, on {cpu} ({cores} cores,
 {named}. The load average was {before} before and {after} after. Seconds are of processor time, which
 other programs lengthen less than that on the wall, and the least of several where a figure is small.
 Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
-SPEC` does it ahead).
+SPEC` does it ahead, also for the spec of a sweep).
 
 This page says what to expect. Samplers one by one, with effective sample sizes: [mixtures](benchmarks.md),
 [naive Bayes and linear regression](benchmarks-augmentation.md), [compositions](compositions.md). How
