@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import dpmix
-from dpmix import _jit
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
 from dpmix.errors import DpmixError, Interrupted, UsageError
@@ -195,8 +194,9 @@ def _work(ready: Prepared, orders: Sequence[Mapping[str, Any]], jobs: int, quiet
 
 def _compiled() -> int:
     """Return how many compiled functions are kept."""
-    place = _jit._cache_directory("")
-    return 0 if place is None else sum(1 for _ in Path(place).parent.rglob("*.nbc"))
+    from dpmix.api.warmup import kept_code  # late: it imports what fits and summaries need
+
+    return len(kept_code())
 
 
 def _note(folder: Folder, outcome: Outcome) -> None:

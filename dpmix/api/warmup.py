@@ -30,7 +30,7 @@ from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.combinations import GLOBAL_MECHANISMS
 
-__all__ = ["Warmed", "warmup"]
+__all__ = ["Warmed", "kept_code", "warmup"]
 
 _RECORDS = 50  # where the spec does not say how many there are
 _MOST_RECORDS = 100_000  # more are worked in blocks like these
@@ -108,12 +108,12 @@ def warmup(
     SamplerError
         When it fails.
     """
-    begin, before = time.perf_counter(), _kept()
+    begin, before = time.perf_counter(), kept_code()
     for own in _kinds(spec, release, overrides):
         _try(own, release, allow_code)
     place = _jit._cache_directory("")
     kept = None if place is None else Path(place).parent
-    return Warmed(time.perf_counter() - begin, len(_kept() - before), kept)
+    return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept)
 
 
 def _kinds(
@@ -189,8 +189,8 @@ def _may_be_large(spec: RunSpec) -> bool:
     return stated is None and local and spec.model.kind == "mixture" and spec.sampler.kind in _IN_BLOCKS
 
 
-def _kept() -> set[Path]:
-    """Return the files of compiled code."""
+def kept_code() -> set[Path]:
+    """Return the files of compiled code that are kept."""
     place = _jit._cache_directory("")
     return set() if place is None else set(Path(place).parent.rglob("*.nbc"))
 
