@@ -7,37 +7,36 @@ import functools
 import hashlib
 import inspect
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
+from dpmix.absent import absent
+
+# a twentieth of what a fit takes to start, for the lines that numba compiles; it is there before where it is used
+with absent("coverage"):
+    import numba
+
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.errors import TypingError
+from numba.core.runtime.nrt import rtsys
 from numba.extending import overload
 
 __all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
+# numba's array functions import it, and all of scipy.linalg, to see whether inner products can be made by
+# BLAS; ours are not, and np.dot and np.linalg look again when they are compiled
 _BLAS = "scipy.linalg.cython_blas"
-if _BLAS not in sys.modules:
-    # numba imports scipy.linalg, a good part of what a fit takes to start, to see whether inner products in
-    # some of its array functions can be those of BLAS. Ours call none of these; np.dot and np.linalg look
-    # again when they are compiled.
-    sys.modules[_BLAS] = None  # type: ignore[assignment]  # means: cannot be imported
-    try:
-        import numba.np.arraymath
-    finally:
-        del sys.modules[_BLAS]
 
 # holds no compiled code, so that changes there need no compiling
 _NEVER_COMPILED = frozenset(
     [
         "__init__.py",
         "__main__.py",
+        "absent.py",
         "api",
         "auditing",
         "cells.py",
@@ -89,11 +88,11 @@ def _source_digest(own: str) -> str:
     root = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
     others = _NEVER_COMPILED.union(_ON_THEIR_OWN).difference(_ON_THEIR_OWN.get(own, ()))
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root)
-        if name.parts[0] not in others:
-            digest.update(name.as_posix().encode())
-            digest.update(path.read_bytes())
+    tops = [top for top in root.iterdir() if top.name not in others]
+    files = [path for top in tops for path in ([top] if top.suffix == ".py" else top.rglob("*.py"))]
+    for path in sorted(files):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -132,6 +131,20 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
+class _Kept(FunctionCache):
+    """The functions kept on disk, without what numba would read before it looks for one.
+
+    numba first gathers all that it could compile with, twice as long as it takes to read a sampler. What was
+    compiled before needs the run time of its arrays alone, and where nothing was kept the compiler gathers
+    the rest by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with absent(_BLAS), self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
 class _Compiled:
     """A function that numba compiles: its dispatcher and cache are made when it is first used, as few are.
 
@@ -150,7 +163,7 @@ class _Compiled:
         if directory is not None:
             try:
                 with _cache_location(directory):
-                    made._cache = FunctionCache(function)  # type: ignore[no-untyped-call]
+                    made._cache = _Kept(function)  # type: ignore[no-untyped-call]
             except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
                 made._cache = NullCache()
         return made

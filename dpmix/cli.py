@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -439,6 +440,7 @@ def init(
 
 def main() -> None:
     """Run the command line of this process."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # none sees a spec, nor is looked for
     gc.set_threshold(100_000)  # modules are many objects that stay, and were looked through again and again
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is half written is cleaned up
     for stream in (sys.stdout, sys.stderr):

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms import Binomial, from_spec, stated
+from dpmix.mechanisms import from_spec, stated
+from dpmix.mechanisms.binomial import Binomial
 from dpmix.spec.mechanism import BinomialMechanism
 
 DOMAIN = ((-1.0, 3.0),)

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms import PerturbedHistogram, SmoothedHistogram, from_spec, stated
-from dpmix.mechanisms.perturbed_histogram import SENSITIVITY
+from dpmix.mechanisms import from_spec, stated
+from dpmix.mechanisms.perturbed_histogram import SENSITIVITY, PerturbedHistogram
+from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpmix.privacy.gaussian import gaussian_delta
 from dpmix.spec.mechanism import PerturbedHistogramMechanism, SmoothedHistogramMechanism
 

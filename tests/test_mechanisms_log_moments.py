@@ -15,8 +15,8 @@ from scipy.stats import dlaplace
 
 from dpmix.errors import DataError, SpecError
 from dpmix.log_widths import exact_width, paper_width
-from dpmix.mechanisms import LogMoments, from_spec, stated
-from dpmix.mechanisms.log_moments import chosen_threshold, mean_logs
+from dpmix.mechanisms import from_spec, stated
+from dpmix.mechanisms.log_moments import LogMoments, chosen_threshold, mean_logs
 from dpmix.spec.mechanism import LogMomentsMechanism
 from dpmix.store.release import read_release, write_release
 

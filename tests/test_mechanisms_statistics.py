@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 
 from dpmix.data import load_data
 from dpmix.errors import DataError, PrivacyError, SpecError
-from dpmix.mechanisms import ClampedMoments, NoisyCounts, from_spec, stated
-from dpmix.mechanisms.clamped_moments import exact_sensitivity, factors, paper_sensitivity
+from dpmix.mechanisms import from_spec, stated
+from dpmix.mechanisms.clamped_moments import ClampedMoments, exact_sensitivity, factors, paper_sensitivity
+from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.release_mechanism import mechanism_problem
 from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import ClampedMomentsMechanism, NoisyCountsMechanism

@@ -14,8 +14,8 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms import Wavelet, from_spec, stated
-from dpmix.mechanisms.wavelet import haar, haar_rho, haar_sensitivity, paper_sensitivity
+from dpmix.mechanisms import from_spec, stated
+from dpmix.mechanisms.wavelet import Wavelet, haar, haar_rho, haar_sensitivity, paper_sensitivity
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.spec.mechanism import WaveletMechanism
 

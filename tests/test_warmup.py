@@ -13,7 +13,7 @@ import pytest
 
 import dpmix
 from dpmix import cli, exits
-from dpmix.api.warmup import Warmed
+from dpmix.api.warmup import Warmed, _keep_bytecode
 from dpmix.errors import SpecError
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec
@@ -127,6 +127,49 @@ def test_importing_compiles_nothing_and_a_fit_starts_without_what_comes_later() 
     command = [sys.executable, "-c", IMPORTING.format(more="pass")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split("\n") == ["", "True True", "False", "0", ""], done.stdout + done.stderr
+
+
+KEPT = """
+import sys
+import numpy as np
+import own
+from numba.core import event
+with event.install_recorder("numba:compile") as compiled:
+    print(own.cumulated(np.ones(3)).sum(), own.largest(np.arange(4.0)))
+known = "numba.cpython.listobj numba.np.arraymath numba.np.linalg scipy.linalg coverage".split()
+print(len(compiled.buffer) > 0, *(name for name in known if name in sys.modules))
+"""
+
+
+def test_kept_code_is_read_without_what_compiling_needs(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "from dpmix._jit import njit\n"
+        "@njit\ndef cumulated(x):\n    y = np.zeros(len(x))\n"
+        "    for i in range(len(x)):\n        y[i] = x[: i + 1].copy().sum()\n    return y\n"
+        "@njit\ndef largest(x):\n    return x[np.argmax(x)]\n"
+    )
+    environment = {**os.environ, "DPMIX_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", KEPT]
+
+    def run() -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    first, second = run(), run()
+    assert first.startswith("6.0 3.0\nTrue numba.cpython.listobj numba.np.arraymath numba.np.linalg")
+    assert second == "6.0 3.0\nFalse numba.np.arraymath numba.np.linalg\n"
+
+
+def test_bytecode_is_written_where_it_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    for name in ("one.py", "inner/two.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "broken.py").write_text("x = (\n")
+    _keep_bytecode(tmp_path)
+    found = sorted(path.name.split(".")[0] for path in tmp_path.rglob("*.pyc"))
+    assert found == ["one", "two"]
+    _keep_bytecode(tmp_path / "missing")
 
 
 @pytest.mark.matrix

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms import STATISTICS, log_moments, stated
+from dpmix.mechanisms import STATISTICS, stated
 from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.mechanism import LogMomentsMechanism
@@ -137,6 +137,8 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
             f"release's; {advice}"
         )
     if isinstance(mechanism, LogMomentsMechanism):
+        from dpmix.mechanisms import log_moments
+
         meant = log_moments.meant(mechanism, found.mechanism)
         _check_log_moments(meant, found.mechanism)
     else:

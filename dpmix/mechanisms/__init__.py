@@ -6,73 +6,38 @@ A new mechanism is one file here with a class like `Laplace`, and one line in ea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms import (
-    binomial,
-    clamped_moments,
-    gaussian,
-    laplace,
-    log_moments,
-    noisy_counts,
-    perturbed_histogram,
-    posterior,
-    smoothed_histogram,
-    wavelet,
-)
-from dpmix.mechanisms.base import LocalAdditive, Mechanism, Pairs
-from dpmix.mechanisms.binomial import Binomial
-from dpmix.mechanisms.clamped_moments import ClampedMoments
-from dpmix.mechanisms.gaussian import Gaussian
-from dpmix.mechanisms.laplace import Laplace
-from dpmix.mechanisms.log_moments import LogMoments
-from dpmix.mechanisms.noisy_counts import NoisyCounts
-from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpmix.mechanisms.posterior import PosteriorRelease
-from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
-from dpmix.mechanisms.wavelet import Wavelet
+from dpmix.mechanisms.base import Mechanism, Pairs
 from dpmix.privacy.accounting import Guarantee
 
-__all__ = [
-    "Binomial",
-    "ClampedMoments",
-    "Gaussian",
-    "Laplace",
-    "LocalAdditive",
-    "LogMoments",
-    "Mechanism",
-    "NoisyCounts",
-    "PerturbedHistogram",
-    "PosteriorRelease",
-    "SmoothedHistogram",
-    "Wavelet",
-    "from_spec",
-    "needs_n",
-    "stated",
-]
+__all__ = ["STATISTICS", "WHOLE", "Mechanism", "from_spec", "needs_n", "stated"]
 
 Stated = tuple[dict[str, Any], Guarantee]
 
-_BY_KIND: dict[str, Callable[[Any, Pairs, int | None], Mechanism]] = {
-    "laplace": lambda spec, domain, n: Laplace.from_spec(spec, domain),
-    "gaussian": lambda spec, domain, n: Gaussian.from_spec(spec, domain),
-    "wavelet": Wavelet.from_spec,
-    "binomial": Binomial.from_spec,
-    "smoothed_histogram": SmoothedHistogram.from_spec,
-    "perturbed_histogram": PerturbedHistogram.from_spec,
+# how a kind's module makes its mechanism, and what it makes of an analyst's statement; a command imports the
+# modules of the kinds that it meets
+_BY_KIND: dict[str, Callable[[Any, Any, Pairs, int | None], Mechanism]] = {
+    "laplace": lambda of, spec, domain, n: of.Laplace.from_spec(spec, domain),
+    "gaussian": lambda of, spec, domain, n: of.Gaussian.from_spec(spec, domain),
+    "wavelet": lambda of, spec, domain, n: of.Wavelet.from_spec(spec, domain, n),
+    "binomial": lambda of, spec, domain, n: of.Binomial.from_spec(spec, domain, n),
+    "smoothed_histogram": lambda of, spec, domain, n: of.SmoothedHistogram.from_spec(spec, domain, n),
+    "perturbed_histogram": lambda of, spec, domain, n: of.PerturbedHistogram.from_spec(spec, domain, n),
 }
-_STATED: dict[str, Callable[[Any, int, int | None], Stated]] = {
-    "laplace": lambda spec, columns, n: _additive(laplace.stated(spec, spec.domain, columns)),
-    "gaussian": lambda spec, columns, n: _additive(gaussian.stated(spec, spec.domain, columns)),
-    "wavelet": lambda spec, columns, n: wavelet.stated(spec),
-    "binomial": lambda spec, columns, n: binomial.stated(spec),
-    "smoothed_histogram": lambda spec, columns, n: smoothed_histogram.stated(spec, n),
-    "perturbed_histogram": lambda spec, columns, n: perturbed_histogram.stated(spec),
-    "noisy_counts": lambda spec, columns, n: noisy_counts.stated(spec),
-    "clamped_moments": lambda spec, columns, n: clamped_moments.stated(spec),
-    "log_moments": lambda spec, columns, n: log_moments.stated(spec, n),
-    "posterior": lambda spec, columns, n: _stated_posterior(spec, n),
+_STATED: dict[str, Callable[[Any, Any, int, int | None], Stated]] = {
+    "laplace": lambda of, spec, columns, n: _additive(of.stated(spec, spec.domain, columns)),
+    "gaussian": lambda of, spec, columns, n: _additive(of.stated(spec, spec.domain, columns)),
+    "wavelet": lambda of, spec, columns, n: of.stated(spec),
+    "binomial": lambda of, spec, columns, n: of.stated(spec),
+    "smoothed_histogram": lambda of, spec, columns, n: of.stated(spec, n),
+    "perturbed_histogram": lambda of, spec, columns, n: of.stated(spec),
+    "noisy_counts": lambda of, spec, columns, n: of.stated(spec),
+    "clamped_moments": lambda of, spec, columns, n: of.stated(spec),
+    "log_moments": lambda of, spec, columns, n: of.stated(spec, n),
+    "posterior": lambda of, spec, columns, n: _stated_posterior(of, spec, n),
 }
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 """Kinds that release a statistic of the whole sample, of several columns together."""
@@ -80,6 +45,10 @@ WHOLE = (*STATISTICS, "posterior")
 """Kinds that release something of the whole sample that has no bounds of its columns."""
 _SEVERAL = ("laplace", "gaussian")
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
+
+
+def _module(kind: str) -> Any:
+    return import_module(f"dpmix.mechanisms.{kind}")
 
 
 def needs_n(spec: Any) -> bool:
@@ -133,20 +102,30 @@ def from_spec(
         if records is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
-        if spec.kind == "posterior":
-            return posterior.from_spec(spec, known, records, categories)
-        if spec.kind == "noisy_counts":
-            return NoisyCounts.from_spec(spec, known, records, categories)
-        if spec.kind == "log_moments":
-            return LogMoments.from_spec(spec, known, records)
-        return ClampedMoments.from_spec(spec, known, records)
+        return _of_whole(spec, known, records, categories)
     if columns > 1 and spec.kind not in _SEVERAL:
         raise SpecError(
             f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a spec of "
             f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
         )
     _check_domain(spec, columns)
-    return _BY_KIND[spec.kind](spec, spec.domain, n)
+    return _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n)
+
+
+def _of_whole(
+    spec: Any, names: tuple[str, ...], n: int, categories: Sequence[tuple[str, ...] | None]
+) -> Mechanism:
+    of = _module(spec.kind)
+    made: Mechanism
+    if spec.kind == "posterior":
+        made = of.from_spec(spec, names, n, categories)
+    elif spec.kind == "noisy_counts":
+        made = of.NoisyCounts.from_spec(spec, names, n, categories)
+    elif spec.kind == "log_moments":
+        made = of.LogMoments.from_spec(spec, names, n)
+    else:
+        made = of.ClampedMoments.from_spec(spec, names, n)
+    return made
 
 
 def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
@@ -177,7 +156,7 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         _check_domain(spec, 1)
     elif spec.domain is not None:
         _check_pairs(spec.domain, columns)
-    own, guarantee = _STATED[spec.kind](spec, columns, n)
+    own, guarantee = _STATED[spec.kind](_module(spec.kind), spec, columns, n)
     return {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
@@ -187,12 +166,12 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
     } | own, guarantee
 
 
-def _stated_posterior(spec: Any, n: int | None) -> Stated:
+def _stated_posterior(of: Any, spec: Any, n: int | None) -> Stated:
     """Describe a released posterior as its mechanism does; a certificate is sought, or found where it was."""
     records = spec.n if n is None else n
     if records is None:
         raise SpecError("mechanism.n: missing; a posterior does not tell of how many records it is")
-    made = posterior.from_spec(spec, ("parameter",), records)
+    made = of.from_spec(spec, ("parameter",), records)
     return made.describe(), made.guarantee
 
 

@@ -1,10 +1,8 @@
 """The sections ``data``, the curator's confidential values, and ``release``, values sanitized elsewhere."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -92,7 +90,7 @@ class ColumnsSection(Section):
         return self.categories
 
     @model_validator(mode="after")
-    def _settle_columns(self) -> ColumnsSection:
+    def _settle_columns(self) -> Self:
         if self.column is not None:
             if self.columns is not None:
                 raise refusal("column", "give either column or columns, not both")
@@ -172,7 +170,7 @@ class DataSpec(ColumnsSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> DataSpec:
+    def _check(self) -> Self:
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
         if (self.alpha is None) == (self.simulate == "dirichlet"):

@@ -1,8 +1,6 @@
 """The section ``mechanism``: how records are privatized, and how much noise that takes, stated once."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, Tag, model_validator
 
@@ -46,7 +44,7 @@ class MechanismSection(Section):
     )
 
     @model_validator(mode="after")
-    def _stated_once(self) -> MechanismSection:
+    def _stated_once(self) -> Self:
         if not self.statements:
             return self
         choices = _alternatives(["(" + ", ".join(s) + ")" if len(s) > 1 else s[0] for s in self.statements])
@@ -93,7 +91,7 @@ class LaplaceMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> LaplaceMechanism:
+    def _check(self) -> Self:
         if self.calibration == "paper" and self.rho is None:
             raise refusal("calibration", "paper is a way of reaching rho; leave it out, or state rho")
         return self
@@ -114,7 +112,7 @@ class GaussianMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> GaussianMechanism:
+    def _check(self) -> Self:
         if self.calibration == "classical":
             if self.epsilon is None:
                 raise refusal("calibration", "classical is a way of reaching (epsilon, delta); state those")
@@ -149,7 +147,7 @@ class WaveletMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> WaveletMechanism:
+    def _check(self) -> Self:
         self._one_column()
         if self.calibration == "paper" and self.scale is not None:
             raise refusal(
@@ -170,7 +168,7 @@ class BinomialMechanism(MechanismSection):
     trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
 
     @model_validator(mode="after")
-    def _check(self) -> BinomialMechanism:
+    def _check(self) -> Self:
         self._one_column()
         return self
 
@@ -191,7 +189,7 @@ class SmoothedHistogramMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> SmoothedHistogramMechanism:
+    def _check(self) -> Self:
         self._one_column()
         return self
 
@@ -212,7 +210,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> PerturbedHistogramMechanism:
+    def _check(self) -> Self:
         self._one_column()
         if self.noise == "gaussian":
             if self.epsilon is not None and self.delta is None:
@@ -300,7 +298,7 @@ class LogMomentsMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> LogMomentsMechanism:
+    def _check(self) -> Self:
         if (self.threshold is None) == (self.thresholds is None):
             raise refusal("threshold", "give exactly one of threshold and thresholds")
         several = self.thresholds or ()
@@ -343,7 +341,7 @@ class PosteriorMechanism(MechanismSection):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> PosteriorMechanism:
+    def _check(self) -> Self:
         if self.domain is not None:
             raise refusal("domain", "is not for a posterior of categories; leave it out")
         if self.method == "hellinger":

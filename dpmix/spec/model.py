@@ -1,9 +1,7 @@
 """The section ``model``: a mixture's kernel, base measure and prior on partitions; the parametric models."""
 
-from __future__ import annotations
-
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, Tag, model_validator
 
@@ -64,7 +62,7 @@ class _NIGFields(Section):
     )
 
     @model_validator(mode="after")
-    def _complete(self) -> _NIGFields:
+    def _complete(self) -> Self:
         if self.empirical:
             self.settle(mu0=None, lambda_=None, a=None, b=None)
             return self
@@ -110,7 +108,7 @@ class NIWBase(Section):
     Psi: Matrix = Field(description="Scale matrix.")
 
     @model_validator(mode="after")
-    def _check(self) -> NIWBase:
+    def _check(self) -> Self:
         dim = len(self.mu0)
         if len(self.Psi) != dim or any(len(row) != dim for row in self.Psi):
             raise refusal("Psi", f"must be {dim} by {dim}, as mu0 has {dim} entries")
@@ -153,7 +151,7 @@ class _MixtureFields(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> _MixtureFields:
+    def _check(self) -> Self:
         if isinstance(self.concentration, float) and not self.concentration > -self.discount:
             bound = f"-model.discount ({-self.discount:g})" if self.discount > 0 else "0"
             raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
@@ -223,7 +221,7 @@ class DiscreteModel(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> DiscreteModel:
+    def _check(self) -> Self:
         discount = self.discount or 0.0
         if self.concentration is not None and not self.concentration > -discount:
             bound = f"-model.discount ({-discount:g})" if discount > 0 else "0"
@@ -313,7 +311,7 @@ class LinearRegressionModel(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> LinearRegressionModel:
+    def _check(self) -> Self:
         for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
             if matrix is not None:
                 _check_covariance(key, matrix)

@@ -1,8 +1,6 @@
 """The section ``privacy``: what the releases of a data set may cost together, and where that is recorded."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -34,7 +32,7 @@ class BudgetSpec(Section):
     rho: Cost | None = Field(None, description="Largest rho (zCDP) of all releases together.")
 
     @model_validator(mode="after")
-    def _check(self) -> BudgetSpec:
+    def _check(self) -> Self:
         if self.rho is not None:
             for key in ("epsilon", "delta"):
                 if getattr(self, key) is not None:

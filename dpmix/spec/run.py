@@ -1,9 +1,7 @@
 """The whole of a spec, and the checks across its sections."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -47,7 +45,7 @@ class RunSpec(Section):
     _source_dir: Path = PrivateAttr(default_factory=Path)
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> RunSpec:
+    def _check(self, info: ValidationInfo) -> Self:
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
@@ -137,7 +135,7 @@ class RunSpec(Section):
         return dump_yaml(self.to_dict())
 
     @classmethod
-    def from_yaml(cls, text: str, source_dir: Path | None = None) -> RunSpec:
+    def from_yaml(cls, text: str, source_dir: Path | None = None) -> "RunSpec":
         """Check a spec given as YAML text.
 
         Raises
@@ -150,7 +148,7 @@ class RunSpec(Section):
 
         return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
 
-    def for_analyst(self) -> RunSpec:
+    def for_analyst(self) -> "RunSpec":
         """Return the spec as it may go into outputs of the analyst's side.
 
         What says where values came from goes: ``data`` (but for the marks of simulated data), ``release``,

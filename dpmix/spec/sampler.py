@@ -1,8 +1,6 @@
 """The section ``sampler``: which algorithm runs, how long, and what is kept."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -81,7 +79,7 @@ class SamplerSpec(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> SamplerSpec:
+    def _check(self) -> Self:
         if self.burn_in is None:
             self.settle(burn_in=self.iterations // 2)
         if self.burn_in_sweeps >= self.iterations:

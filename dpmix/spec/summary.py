@@ -1,9 +1,7 @@
 """The section ``summary``: what is reported of a posterior."""
 
-from __future__ import annotations
-
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
@@ -69,7 +67,7 @@ class SummarySpec(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> SummarySpec:
+    def _check(self) -> Self:
         for lo, hi, _ in self.grids():
             if not lo < hi or not math.isfinite(hi - lo):
                 raise refusal("grid", f"[{lo:g}, {hi:g}, ...] must have its lower end below its upper one")

@@ -1,11 +1,9 @@
 """The spec of a sweep: a base spec, and what is varied in it from run to run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -131,7 +129,7 @@ class SweepSpec(Section):
     _source_dir: Path = PrivateAttr(default_factory=Path)
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> SweepSpec:
+    def _check(self, info: ValidationInfo) -> Self:
         if info.context and "folder" in info.context:
             self._source_dir = Path(info.context["folder"])
         labels = [entry[LABEL] for entry in self.entries or () if LABEL in entry]

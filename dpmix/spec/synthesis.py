@@ -1,11 +1,9 @@
 """The section ``synthesis``: release of synthetic records."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -69,7 +67,7 @@ class HistogramBase(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> HistogramBase:
+    def _check(self) -> Self:
         if any(not a < b for a, b in pairwise(self.edges)):
             raise refusal("edges", "must increase")
         if len(self.weights) != len(self.edges) - 1:
@@ -139,14 +137,14 @@ class SynthesisSection(Section):
     runs: Annotated[Integer, Field(ge=1, le=10_000)] = Field(
         20, description="Synthetic data sets of each kind that a comparison draws."
     )
-    rivals: Annotated[tuple[SynthesisSpec, ...], Listed] | None = Field(
+    rivals: Annotated[tuple["SynthesisSpec", ...], Listed] | None = Field(
         None,
         description="Kinds to compare with, as sections of their own; records, epsilon and delta are those "
         "of this one where left out. All that can meet the request where left out.",
     )
 
     @model_validator(mode="after")
-    def _check_rivals(self) -> SynthesisSection:
+    def _check_rivals(self) -> Self:
         for rival in self.rivals or ():
             for key in ("rivals", "runs", "n"):
                 if getattr(rival, key) != type(rival).model_fields[key].default:
@@ -171,7 +169,7 @@ class PitmanYorSynthesis(SynthesisSection):
     bins: Bins | None = Field(None, description="Cells of each numeric column, for a negative discount only.")
 
     @model_validator(mode="after")
-    def _check(self) -> PitmanYorSynthesis:
+    def _check(self) -> Self:
         if self.discount < 0:
             if self.base is not None:
                 raise refusal("base", "is for new values, which a negative discount has none of")
