@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from dpmix.absent import absent
 
-# a twentieth of what a fit takes to start, for the lines that numba compiles; it is there before where it is used
+# a twentieth of what a fit takes to start, to note which lines are compiled
 with absent("coverage"):
     import numba
 
