@@ -115,7 +115,7 @@ def test_the_page_says_what_was_measured() -> None:
     ):
         assert line in page
     assert performance.page(MADE_UP | {"cells": {}}).count("## ") == 0
-    with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, mechanisms"):
+    with pytest.raises(ValueError, match="no part is 'speed'; parts are idle, samplers"):
         performance.select(["speed"])
 
 

@@ -1,4 +1,4 @@
-"""The page docs/performance.md: what a user can expect, mechanisms, generators, growth, threads.
+"""The page docs/performance.md: what a user can expect, samplers, mechanisms, generators, growth, threads.
 
 scripts/benchmark --performance. Every figure is of processor time unless it says otherwise.
 """
@@ -10,11 +10,11 @@ import time
 from textwrap import fill
 from typing import Any
 
-from benchmarks import growth, releases, tasks
+from benchmarks import growth, releases, samplers, tasks
 
 __all__ = ["PARTS", "page", "run", "select"]
 
-PARTS = ("idle", "mechanisms", "synthesizers", "growth", "threads", "tasks")
+PARTS = ("idle", "samplers", "mechanisms", "synthesizers", "growth", "threads", "tasks")
 
 _HEAD = """\
 # Performance
@@ -25,9 +25,7 @@ other programs lengthen less than that on the wall, and the least of several whe
 Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
 SPEC` does it ahead, also for the spec of a sweep).
 
-This page says what to expect. Samplers one by one, with effective sample sizes: [mixtures](benchmarks.md),
-[naive Bayes and linear regression](benchmarks-augmentation.md), [compositions](compositions.md). How
-samplers compare, and which to choose: [samplers.md](samplers.md).
+This page says what to expect; how samplers compare, and which to choose, is in [samplers.md](samplers.md).
 """
 _TASKS = """\
 ## What to expect on a laptop
@@ -38,6 +36,18 @@ end; `summarize` writes a report as well.
 _IDLE = """\
 A second fit of a kind starts sampling {wall:.2f} s after its command does, by the clock on the wall, and
 after {cpu:.2f} s of processor time: modules are imported, and compiled code is loaded.
+"""
+_SAMPLERS = """\
+## Samplers
+
+Nanoseconds of one thread to update a record in a sweep, in one chain; `latent: exact` where nothing else is
+said. Of mixtures sweeps save nothing, and the *floor* is as many uniforms and library exp and erfc calls in
+a bare loop as the densities of the components in play take; of other models every draw is saved, and the
+floor is a record's random numbers alone: uniforms, normals or gammas. Where there is no floor, a sweep does
+not visit records, and its cost is spread over all. *A record* is an offer under `soma`, and where a sweep
+of compositions goes through a block. The exponent p is of seconds a sweep ~ n^p, between the two largest n.
+What a sweep is worth, in effective draws a second, is in [benchmarks.md](benchmarks.md), [benchmarks-
+augmentation.md](benchmarks-augmentation.md) and [compositions.md](compositions.md).
 """
 _MECHANISMS = """\
 ## Mechanisms
@@ -62,8 +72,7 @@ _GROWTH = """\
 One chain, n = {n:,}, one thread, after burn-in; the exponent p is of nanoseconds ~ value^p over the values
 here. The *floor*, at the first and the last value, is as many uniforms and library exp and erfc calls in a
 bare loop as the densities of the components in play take, one exp for each under beta and multivariate
-kernels. In n every sampler is linear: exponents of each are in
-[benchmarks.md](benchmarks.md#growth-with-n) and [benchmarks-augmentation.md](benchmarks-augmentation.md).
+kernels.
 """
 _THREADS = """\
 ## Threads
@@ -95,6 +104,7 @@ def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
     sizes = releases.SIZES[:2] if few else releases.SIZES
     work = {
         "idle": tasks.idle,
+        "samplers": lambda: samplers.samplers(seconds, few),
         "mechanisms": lambda: releases.mechanisms(seconds, sizes),
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),
@@ -120,6 +130,8 @@ def page(report: dict[str, Any]) -> str:
         lines += [_TASKS, *tasks.tasks_table(found["tasks"]), ""]
     if "idle" in found:
         lines += [_IDLE.format(**found["idle"])]
+    if "samplers" in found:
+        lines += [_SAMPLERS, *samplers.samplers_table(found["samplers"]), ""]
     of_mechanisms, of_generators = releases.tables(found.get("mechanisms", []), found.get("synthesizers", []))
     if "mechanisms" in found:
         lines += [_MECHANISMS, *of_mechanisms, ""]
