@@ -110,6 +110,7 @@ import sys
 from numba.core import event
 from dpmix import _jit
 LATE = "arviz_stats matplotlib opendp pandas scipy.linalg scipy.special scipy.stats xarray".split()
+LATE += ["dpmix.mechanisms.wavelet", "numba.np.arraymath"]
 with event.install_recorder("numba:compile") as compiled:
     import dpmix.api.fit
     print(*(name for name in LATE if name in sys.modules))
