@@ -38,7 +38,7 @@ def test_runs_of_another_release_are_refused_before_anything_is_spent(tmp_path: 
             again(contents, out)
         said = str(caught.value)
         assert said.startswith(f"data: {out}")
-        assert "holds a run of another release of confidential data; give another folder, or --force" in said
+        assert "holds a run of another release of confidential data; give another folder, or " in said
     assert not (tmp_path / "l.json").exists()
     assert list(out.glob("releases/*")) == []
     for kept in out.rglob("*.json"):
@@ -94,3 +94,70 @@ def test_the_code_of_a_custom_model_that_changed_is_noticed(tmp_path: Path) -> N
     assert identity_of(load_spec(base)) == before
     path.write_text("one = 11\n")
     assert identity_of(load_spec(base))["reads"]["model"] != before["reads"]["model"]
+
+
+def test_runs_under_other_names_are_found_and_renamed(tmp_path: Path, capsys: Any) -> None:
+    contents, out = sanitized(tmp_path), tmp_path / "out"
+    finish(contents, out)
+    (out / "error.png").write_bytes(b"of a sweep before")
+    wider = contents | {"grid": {"model.concentration": [1, 2], "model.discount": [0.0, 0.1]}}
+    assert "would do 2 of 4 runs" in verbs.plan(wider, out)
+    assert sorted(path.name for path in out.glob("runs/*")) == ["concentration=1", "concentration=2"]
+    result = verbs.gather(wider, out)
+    found = {row["run"]: row["status"] for row in result.rows}
+    assert list(found.values()) == ["finished", "missing"] * 2
+    assert (out / "runs" / "concentration=1_discount=0" / "result.json").exists()
+    assert {row["model.discount"] for row in result.rows} == {0.0, 0.1}
+    assert not (out / "error.png").exists()
+    narrow = contents | {"grid": {"model.concentration": [2]}, "set": {"model.discount": 0.1}}
+    assert "would do 1 of 1 runs" in verbs.plan(narrow, out)
+    verbs.gather(narrow, out)
+    assert f"2 finished runs in {out}/runs are of no run of this sweep" in capsys.readouterr().err
+    half = out / "runs" / "concentration=2_discount=0" / "result.json"  # as where a renaming is broken off
+    half.write_text(half.read_text().replace("concentration=2_discount=0", "run"))
+    one = contents | {"grid": {"model.concentration": [2]}}
+    assert [row["run"] for row in verbs.gather(one, out).rows] == ["run"]
+    assert (out / "runs" / "run" / "result.json").exists()
+
+
+def test_a_run_that_is_given_twice_in_other_words_is_refused(tmp_path: Path) -> None:
+    twice = {"base": BASE, "list": [{"mechanism.epsilon": 1}, {"mechanism.epsilon": 1.0}]}
+    with pytest.raises(SpecError, match=r"^list: epsilon=1-2 is the same run as epsilon=1-1; take one"):
+        prepare(twice, tmp_path / "out")
+
+
+def test_changed_runs_are_done_anew_by_force_and_others_stay(tmp_path: Path) -> None:
+    contents, out = sanitized(tmp_path), tmp_path / "out"
+    finish(contents, out)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(json.dumps(contents | {"grid": {"model.concentration": [1, 3]}}))
+    finish(json.loads(path.read_text()), out)  # the last is left of it
+    changed = contents | {
+        "list": [
+            {"name": "concentration=1", "model.concentration": 1},
+            {"name": "concentration=2", "model.concentration": 5},
+        ]
+    }
+    path.write_text(json.dumps({key: value for key, value in changed.items() if key != "grid"}))
+    for again, said in (
+        (verbs.gather, f"or remove {out}/runs/concentration=2"),
+        (verbs.plan, "or --force to make all"),
+    ):
+        with pytest.raises(SpecError, match="holds a run that has 2.*, not 5") as caught:
+            again(path, out)
+        assert said in str(caught.value)
+    with pytest.raises(SpecError, match="or --force to make such runs anew"):
+        verbs.emit(path, out, "sbatch")
+    verbs.emit(path, out, "sbatch", force=True)
+    assert (out / "runs" / "concentration=1" / "result.json").exists()
+    assert not (out / "runs" / "concentration=2").exists()
+    assert (out / "runs" / "concentration=3" / "result.json").exists()
+
+
+def test_what_runs_said_is_told(tmp_path: Path, capsys: Any) -> None:
+    contents, out = sanitized(tmp_path), tmp_path / "out"
+    finish(contents, out)
+    (out / "runs" / "concentration=2" / "log.txt").write_text("dpmix: warning: 3 values were clamped\nmore\n")
+    verbs.gather(contents, out)
+    said = "1 of 2 runs had something to say; concentration=2: warning: 3 values were clamped"
+    assert said in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -15,7 +16,8 @@ from typing import Any
 import dpmix
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
-from dpmix.errors import DpmixError, Interrupted, UsageError
+from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
+from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep import SweepSpec, load_sweep
 from dpmix.stops import stop_on_signals
@@ -23,6 +25,7 @@ from dpmix.store.atomic import write_bytes
 from dpmix.sweeping.board import show_sweep
 from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder
+from dpmix.sweeping.moved import adopt, elsewhere, of_no_run
 from dpmix.sweeping.pool import Outcome, Pool
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 
@@ -31,6 +34,7 @@ __all__ = ["SweepFailed", "SweepResult", "do_one", "emit", "gather", "plan", "sw
 Source = Mapping[str, Any] | str | os.PathLike[str] | SweepSpec
 Row = dict[str, Any]
 
+_ALL_ANEW = "--force to make all runs anew"
 _PAUSE = 0.2  # seconds between looks at the processes
 
 
@@ -150,12 +154,14 @@ def sweep(
     for name, value in (("--jobs", jobs), ("--threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} must be at least 1")
-    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code)
+    settings = (*overrides, *naming_ledger(ledger))
+    ready = prepare(spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code)
     ready.folder.open()
     with ready.folder.alone():
         if force:
             for run in ready.plan.runs:
                 ready.folder.run(run.name).clear()
+        adopt(ready.folder, ready.identities)
         ready.make_releases(quiet)
         left = [run for run in ready.plan.runs if ready.folder.run(run.name).row() is None]
         orders = [ready.order(run, threads, allow_code) for run in left]
@@ -202,7 +208,10 @@ def _compiled() -> int:
 def _note(folder: Folder, outcome: Outcome) -> None:
     """Note what failed where the table finds it."""
     if outcome.row is None and outcome.code != 130:
-        folder.run(outcome.name).fail(outcome.message, outcome.code)
+        try:
+            folder.run(outcome.name).fail(outcome.message, outcome.code)
+        except DataError as error:  # as where the disk is full, which the run met, too
+            print(f"dpmix: warning: run {outcome.name}: {outcome.message}; {error}", file=sys.stderr)
 
 
 def do_one(
@@ -252,6 +261,7 @@ def gather(spec: Source, output: str | os.PathLike[str], *, overrides: Sequence[
     """
     ready = prepare(spec, output, overrides, calibrated=False)
     ready.folder.open()
+    adopt(ready.folder, ready.identities)
     return _gathered(ready)
 
 
@@ -282,7 +292,7 @@ def emit(
     overrides, threads, quiet, allow_code, ledger
         As `sweep`. Jobs are told the overrides, which must not name confidential data, and no ledger.
     force : bool
-        Whether to replace a file of that name.
+        Whether to replace a file of that name, and to clear the folders of runs that were others.
 
     Returns
     -------
@@ -298,7 +308,8 @@ def emit(
         raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
     if not isinstance(spec, (str, os.PathLike)):
         raise UsageError("--emit: needs the spec of the sweep as a file, which every job reads")
-    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), allow_code=allow_code)
+    settings, advice = (*overrides, *naming_ledger(ledger)), "--force to make such runs anew"
+    ready = prepare(spec, output, settings, renew=force, advice=advice, allow_code=allow_code)
     ready.check_overrides(overrides)
     ready.folder.open()
     with ready.folder.alone():
@@ -309,6 +320,9 @@ def emit(
         path, text = emitted(kind, what)
         if path.exists() and not force:
             raise UsageError(f"{path} exists already; --force replaces it")
+        for name in ready.changed:
+            ready.folder.run(name).clear()
+        adopt(ready.folder, ready.identities)
         ready.make_releases(quiet)
         if kind == "snakemake":
             ready.folder.note_jobs(ready.specs)
@@ -334,11 +348,13 @@ def plan(
     SpecError, UsageError, DataError, PrivacyError
         As `sweep`.
     """
-    ready = prepare(spec, output, (*overrides, *naming_ledger(ledger)), force=force, allow_code=allow_code)
+    settings = (*overrides, *naming_ledger(ledger))
+    ready = prepare(spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code)
+    renamed = {} if force else elsewhere(ready.folder, ready.identities)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)
     for run in ready.plan.runs:
-        own = ready.folder.run(run.name)
+        own = renamed.get(run.name, ready.folder.run(run.name))
         if force:
             state = "to do anew" if own.begun or own.result.exists() else "to do"
         else:
@@ -359,7 +375,7 @@ def _gathered(ready: Prepared) -> SweepResult:
         row: Row = {"run": run.name} | ({"name": run.label} if labelled else {})
         row |= run.values(ready.plan.keys) | {"seed": run.seed}
         if found is not None:
-            row |= {"status": "finished", "message": ""} | {k: v for k, v in found.items() if k not in row}
+            row |= {"status": "finished", "message": ""} | _results(found)
             row["seed"] = found["seed"]
             codes.append(0)
         elif failure is not None:
@@ -382,12 +398,42 @@ def _gathered(ready: Prepared) -> SweepResult:
     if empty:
         words = f"hellinger, ise, band_coverage are empty for {empty} of {len(rows)} runs: their summary.grid"
         print(f"dpmix: warning: {words} is too narrow or too coarse for the true density", file=sys.stderr)
+    _say_more(ready, len(rows))
+    drawn: list[Path] = []
     if fine:
         from dpmix.sweeping.figures import draw_figures, left_out  # late: matplotlib takes its time
 
-        more = left_out(fine, ready.plan.varied)
-        if more:
-            words = f"figures show the first settings; {more} more in the table alone"
+        for words in left_out(fine, ready.plan.varied):
             print(f"dpmix: note: {words}", file=sys.stderr)
-        written += draw_figures(fine, ready.plan.varied, ready.folder.path)
+        drawn = draw_figures(fine, ready.plan.varied, ready.folder.path)
+    for stem, kind in itertools.product(("error", "acceptance", "ess"), ("svg", "png")):
+        path = ready.folder.path / f"{stem}.{kind}"
+        if path not in drawn:  # of what was there before
+            path.unlink(missing_ok=True)
+    written += drawn
     return SweepResult(tuple(rows), ready.folder.path, tuple(written), ready.plan.varied, tuple(codes))
+
+
+def _results(found: Row) -> Row:
+    """Return the results in a row, without the settings of the sweep that the run was done for."""
+    settings = RunSpec.model_fields
+    return {
+        key: value
+        for key, value in found.items()
+        if key not in ("run", "name") and key.split(".")[0] not in settings
+    }
+
+
+def _say_more(ready: Prepared, total: int) -> None:
+    """Say what runs said, and which are of no run of the sweep."""
+    notes = {run.name: ready.folder.run(run.name).note() for run in ready.plan.runs}
+    said = {name: note for name, note in notes.items() if note}
+    runs = ready.folder.path / "runs"
+    if said:
+        name, note = next(iter(said.items()))
+        words = f"{len(said)} of {total} runs had something to say; {name}: {note.removeprefix('dpmix: ')}"
+        print(f"dpmix: note: {words} ({runs}/{name}/log.txt)", file=sys.stderr)
+    others = of_no_run(ready.folder, notes)
+    if others:
+        words = f"{others} finished runs in {runs} are of no run of this sweep"
+        print(f"dpmix: note: {words}", file=sys.stderr)

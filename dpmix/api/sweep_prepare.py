@@ -13,7 +13,7 @@ from typing import Any
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.ledger import Spending, spending_of
 from dpmix.api.privatize import privatize
-from dpmix.errors import DataError, DpmixError, PrivacyError, UsageError
+from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.mechanisms import Mechanism
 from dpmix.spec import RunSpec
 from dpmix.spec.model import CustomModel
@@ -38,14 +38,20 @@ class Prepared:
     specs : mapping of str to RunSpec
         Their specs by name.
     folder : Folder
+    identities : mapping of str to mapping
+        What each is, by name.
     force : bool
         Whether finished runs are done anew.
+    changed : tuple of str
+        Runs whose folders hold others, where that is allowed.
     """
 
     plan: Plan
     specs: Mapping[str, RunSpec]
     folder: Folder
+    identities: Mapping[str, Mapping[str, Any]]
     force: bool = False
+    changed: tuple[str, ...] = ()
 
     def order(self, run: Planned, threads: int, allow_code: bool) -> dict[str, Any]:
         """Return what a process is told of a run."""
@@ -164,6 +170,8 @@ def prepare(
     *,
     only: str | None = None,
     force: bool = False,
+    renew: bool = False,
+    advice: str = "",
     allow_code: bool = False,
     calibrated: bool = True,
 ) -> Prepared:
@@ -179,7 +187,11 @@ def prepare(
     only : str, optional
         The one run to look at.
     force : bool
-        Whether the folder may hold other runs under the same names.
+        Whether all runs are done anew, so that the folder may hold others under the same names.
+    renew : bool
+        Whether it may, and such runs are done anew.
+    advice : str
+        What to do where it may not.
     allow_code : bool
         Whether custom models may run.
     calibrated : bool
@@ -196,6 +208,9 @@ def prepare(
     folder = Folder(output)
     folder.check()
     specs: dict[str, RunSpec] = {}
+    identities: dict[str, dict[str, Any]] = {}
+    names: dict[str, str] = {}
+    changed: list[str] = []
     met: set[str] = set()
     for run in plan.runs:
         spec = specs[run.name] = run.spec(spends=False)
@@ -211,9 +226,18 @@ def prepare(
                 )
             if calibrated:
                 _check_mechanism(spec, met)
+        identity = identities[run.name] = identity_of(spec)
+        same = names.setdefault(json.dumps(identity, sort_keys=True), run.name)
+        if same != run.name:
+            raise SpecError(f"list: {run.name} is the same run as {same}; take one of them out")
         if not force:
-            folder.run(run.name).check(identity_of(spec))
-    ready = Prepared(plan, specs, folder, force)
+            try:
+                folder.run(run.name).check(identity, advice)
+            except SpecError:
+                if not renew:
+                    raise
+                changed.append(run.name)
+    ready = Prepared(plan, specs, folder, identities, force, tuple(changed))
     if calibrated and only is None:
         ready.check_budget()
     return ready

@@ -107,7 +107,7 @@ def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
         found = own.row()
         if found is not None:
             return found
-        with own.log.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+        with own.log.open("a", encoding="utf-8") as log, contextlib.redirect_stderr(log):
             say({"stage": "release"})
             release = _release(spec, folder, own)
             fit(

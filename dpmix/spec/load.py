@@ -77,6 +77,8 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
         )
     if not contents:
         raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
+    if "base" in contents:
+        raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
     try:
         spec = RunSpec.model_validate(contents, context={"folder": folder.absolute()})
     except ValidationError as error:
@@ -181,6 +183,6 @@ def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, 
             f"{'.'.join(keys)}: unknown section; {guess or 'known: ' + ', '.join(RunSpec.model_fields)}"
         )
     key, *rest = keys
-    if value is None and not rest and key in contents:
+    if value is None and not rest:
         return {name: other for name, other in contents.items() if name != key}
     return {**contents, key: _replaced(contents.get(key), rest, value, (*above, key))}

@@ -138,7 +138,7 @@ class SweepSpec(Section):
                 raise refusal("list", f"names two entries {shown(label)}")
         for key, values in self.grid.items():
             for place, value in enumerate(values):
-                if value in values[:place]:
+                if any(value == other and _alike(value, other) for other in values[:place]):
                     raise refusal(f"grid.{key}", f"lists {shown(value)} twice")
         self._check_overlap()
         seeds = self.seeds
@@ -198,6 +198,11 @@ class SweepSpec(Section):
         return found
 
 
+def _alike(value: Any, other: Any) -> bool:
+    """Whether both are truth values, or neither: 1 equals true."""
+    return isinstance(value, bool) == isinstance(other, bool)
+
+
 def is_sweep(path: Path) -> bool:
     """Whether a file is the spec of a sweep rather than of one run: whether it has a base."""
     try:
@@ -233,6 +238,8 @@ def load_sweep(
         contents, folder = read_contents(Path(source)), Path(source).parent
     else:
         raise SpecError(f"a sweep is a mapping, a path or a SweepSpec, not {type(source).__name__}")
+    if isinstance(contents, Mapping) and "base" not in contents and {"data", "model"}.intersection(contents):
+        raise SpecError("base: missing; this is the spec of one run, which that of a sweep names as its base")
     for override in overrides:
         contents = _overridden(contents, override)
     try:

@@ -35,14 +35,12 @@ _TITLES = {
 def across(rows: Sequence[Row], varied: Sequence[str]) -> str | None:
     """Return the column that figures have on their horizontal axis.
 
-    Epsilon where it varies: as asked for, else as released. Else what varies and has numbers; None where
-    nothing does.
+    Epsilon where it varies: as asked for, else as released. Else what varies and has numbers, throughout if
+    there is such; None where nothing does.
     """
-    for key in (EPSILON, "epsilon", *varied):
-        numbers = {row[key] for row in rows if _is_number(row.get(key))}
-        if len(numbers) > 1:
-            return key
-    return None
+    found = [key for key in (EPSILON, "epsilon", *varied) if len(_places(rows, key)) > 1]
+    whole = [key for key in found if all(_is_number(row.get(key)) for row in rows)]
+    return next((key for key in found if key in (EPSILON, "epsilon", *whole)), found[0] if found else None)
 
 
 def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> list[Path]:
@@ -86,14 +84,51 @@ def draw_figures(rows: Sequence[Row], varied: Sequence[str], folder: Path) -> li
     return written
 
 
-def left_out(rows: Sequence[Row], varied: Sequence[str]) -> int:
-    """Return how many settings `draw_figures` leaves to the table."""
+def left_out(rows: Sequence[Row], varied: Sequence[str]) -> list[str]:
+    """Say which settings `draw_figures` leaves to the table."""
     key = across(rows, varied)
-    return 0 if key is None else max(0, len(_settings(rows, varied, key)) - MOST_LINES)
+    if key is None:
+        return []
+    more = len(_settings(rows, varied, key)) - MOST_LINES
+    found = [f"figures show the first settings; {more} more in the table alone"] if more > 0 else []
+    without = sum(_at(row, key) is None for row in rows)
+    if without:
+        found.append(
+            f"figures are against {key}; {without} runs without a number there are in the table alone"
+        )
+    return found
 
 
 def _settings(rows: Sequence[Row], varied: Sequence[str], key: str) -> dict[str, list[Row]]:
-    return _lines(rows, [name for name in ("name", *varied) if name != key])
+    """Return the rows that are drawn by the lines that they are on."""
+    drawn = [row for row in rows if _at(row, key) is not None]
+    keys = [name for name in ("name", *varied) if name != key]
+    if key == "epsilon":  # what it was computed from does not tell lines apart
+        for name in [name for name in keys if name.startswith("mechanism.")]:
+            others = [key for key in keys if key != name]
+            if all(_is_number(row.get(name)) for row in drawn) and _given(drawn, others, name):
+                keys = others
+    return _lines(drawn, keys)
+
+
+def _given(rows: Sequence[Row], keys: Sequence[str], name: str) -> bool:
+    """Whether epsilon as released and `keys` tell what `name` is."""
+    found: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        found.setdefault((_at(row, "epsilon"), *(repr(row.get(key)) for key in keys)), set()).add(row[name])
+    return all(len(values) == 1 for values in found.values())
+
+
+def _at(row: Row, key: str) -> float | None:
+    """Return where a row is on the axis; epsilon as released is a little beside what was asked for."""
+    value = row.get(key)
+    if not _is_number(value):
+        return None
+    return float(f"{value:.6g}") if key == "epsilon" else float(value)  # type: ignore[arg-type]
+
+
+def _places(rows: Sequence[Row], key: str) -> list[float]:
+    return sorted({at for row in rows if (at := _at(row, key)) is not None})
 
 
 def _lines(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[Row]]:
@@ -133,11 +168,11 @@ def _more(number: int) -> str:
 
 
 def _line(axes: Axes, rows: Sequence[Row], key: str, name: str, label: str, number: int) -> None:
-    places = sorted({row[key] for row in rows if _is_number(row.get(key)) and _is_number(row.get(name))})
+    places = _places([row for row in rows if _is_number(row.get(name))], key)
     if not places:
         return
     groups = [
-        np.array([row[name] for row in rows if row.get(key) == at and _is_number(row.get(name))])
+        np.array([row[name] for row in rows if _at(row, key) == at and _is_number(row.get(name))])
         for at in places
     ]
     bars = [group.std(ddof=1) / math.sqrt(group.size) if group.size > 1 else 0.0 for group in groups]
@@ -160,8 +195,9 @@ def _bound(axes: Axes, lines: Mapping[str, list[Row]], key: str, named: bool) ->
     found: dict[float, set[float]] = {}
     for rows in lines.values():
         for row in rows:
-            if _is_number(row.get("acceptance_bound")) and _is_number(row.get(key)):
-                found.setdefault(row[key], set()).add(round(row["acceptance_bound"], 9))
+            at = _at(row, key)
+            if _is_number(row.get("acceptance_bound")) and at is not None:
+                found.setdefault(at, set()).add(round(row["acceptance_bound"], 6))
     if not found or any(len(bounds) > 1 for bounds in found.values()):
         return
     places = sorted(found)
@@ -172,12 +208,13 @@ def _bound(axes: Axes, lines: Mapping[str, list[Row]], key: str, named: bool) ->
 
 
 def _settle(axes: Axes, rows: Sequence[Row], key: str, name: str) -> None:
-    places = sorted({row[key] for row in rows if _is_number(row.get(key))})
+    places = _places(rows, key)
     if places[0] > 0 and places[-1] / places[0] >= 8:
         axes.set_xscale("log")
     if len(places) <= 10:
         axes.set_xticks(places, [f"{at:g}" for at in places])
         axes.minorticks_off()
+    axes.margins(y=0.08)
     axes.set_ylim(0.0, 1.03 if name == "acceptance" else None)
     axes.set_xlabel("epsilon" if key in (EPSILON, "epsilon") else key)
     axes.set_ylabel(_TITLES.get(name, name.replace("error[", "error of ").rstrip("]")))

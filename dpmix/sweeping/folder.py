@@ -153,12 +153,22 @@ class RunFolder:
         return workspace_of(self.chains).exists() or self.chains.exists()
 
     @property
-    def _has_work(self) -> bool:
+    def has_work(self) -> bool:
         """Whether there is anything that would be taken for that of another run."""
         return self.begun or self.release.exists() or self.result.exists()
 
-    def check(self, identity: Mapping[str, Any]) -> None:
-        """Refuse what is there of another run, naming the difference.
+    def identity(self) -> dict[str, Any] | None:
+        """Return what was said of the run when it was begun, as `identity_of` did, if there is work of it.
+
+        Raises
+        ------
+        DataError
+            When that is damaged.
+        """
+        return _read_json(self.path / "run.json") if self.has_work else None
+
+    def check(self, identity: Mapping[str, Any], advice: str = "") -> None:
+        """Refuse what is there of another run, naming the difference, with `advice` on what else to do.
 
         Raises
         ------
@@ -167,7 +177,7 @@ class RunFolder:
         DataError
             When it is damaged.
         """
-        found = _read_json(self.path / "run.json") if self._has_work else None
+        found = self.identity()
         difference = None if found is None else first_difference(found, dict(identity))
         if difference is not None:
             key, old, new = difference
@@ -176,7 +186,7 @@ class RunFolder:
                 said = _READ[what].format(self.path)
             else:
                 said = f"{key.removeprefix('spec.')}: {self.path} holds a run that has {old}, not {new}"
-            raise SpecError(f"{said}; give another folder, or --force to make such runs anew")
+            raise SpecError(f"{said}; give another folder, or {advice or f'remove {self.path}'}")
 
     def begin(self, identity: Mapping[str, Any]) -> None:
         """Make the folder, and note what is run there."""
@@ -204,6 +214,37 @@ class RunFolder:
             for leftover in self.path.glob(".*.partial"):  # of a process that was killed
                 leftover.unlink(missing_ok=True)
             yield
+
+    def note(self) -> str | None:
+        """Return the first line of what was said while the run was done, if anything."""
+        try:
+            with self.log.open(encoding="utf-8", errors="replace") as file:
+                return file.readline(1000).strip() or None
+        except OSError:
+            return None
+
+    def move(self, to: Path) -> None:
+        """Give the run another name, with its result, in place of a folder that holds no work.
+
+        Raises
+        ------
+        DataError
+            When that cannot be done, or the result is damaged.
+        """
+        try:
+            row = self.row()
+        except DataError:
+            row = _read_json(self.result)
+            if row is None or row.get("run") != to.name:  # as where this was broken off
+                raise
+        if row is not None:
+            write_bytes(self.result, json.dumps(row | {"run": to.name}, indent=1).encode(), force=True)
+        try:
+            if to.exists():
+                shutil.rmtree(to)
+            self.path.rename(to)
+        except OSError as error:
+            raise DataError(f"cannot rename {self.path} to {to}: {reason(error)}") from error
 
     def drop_chains(self) -> None:
         """Remove chains, and the release that they are of."""
@@ -311,7 +352,7 @@ class Folder:
 def _locked(path: Path, patience: float) -> Iterator[bool]:
     """Lock a file, and give whether that could be done in time."""
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR)
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
         raise DataError(f"cannot write {path}: {reason(error)}") from error
     try:
@@ -331,16 +372,16 @@ def _locked(path: Path, patience: float) -> Iterator[bool]:
         os.close(handle)
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise _damaged(path) from error
     if not isinstance(found, dict):
         raise _damaged(path)
-    return found
+    return dict(found)
 
 
 def _damaged(path: Path) -> DataError:

@@ -266,6 +266,8 @@ def _word(value: Any) -> str:
         return str(kind) if isinstance(kind, str) else ".".join(f"{k}.{_word(v)}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return ".".join(_word(item) for item in value)
+    if value is None:
+        return "default"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -51,8 +51,8 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 def write_hdf5(path: Path, rows: Sequence[Row], attrs: Mapping[str, Attribute]) -> None:
     """Write the table as HDF5: one variable a column, over the dimension ``run``.
 
-    Columns of numbers are float64, NaN where there is no value; truth values are 0 and 1; others are text,
-    empty where there is none.
+    Columns of whole numbers are int64, of other numbers float64, NaN where there is no value; truth values
+    are 0 and 1; others are text, empty where there is none.
 
     Raises
     ------
@@ -62,8 +62,10 @@ def write_hdf5(path: Path, rows: Sequence[Row], attrs: Mapping[str, Attribute]) 
     variables = {}
     for key in columns_of(rows):
         values = [row.get(key) for row in rows]
-        if all(value is None or isinstance(value, (bool, int, float)) for value in values):
-            data: Any = np.array([math.nan if value is None else float(value) for value in values])
+        if all(type(value) is int and abs(value) < 2**63 for value in values):
+            data: Any = np.array(values, dtype=np.int64)
+        elif all(value is None or isinstance(value, (bool, int, float)) for value in values):
+            data = np.array([math.nan if value is None else float(value) for value in values])
         else:
             data = np.array(["" if value is None else str(_cell(value)) for value in values])
         variables[key.replace("/", "_")] = Variable(("run",), data)
