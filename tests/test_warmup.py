@@ -106,13 +106,17 @@ def test_a_release_that_is_not_there_exits_3(tmp_path: Path, capsys: Any) -> Non
 
 IMPORTING = """
 import gc
+import importlib
+import pkgutil
 import sys
 from numba.core import event
 from dpmix import _jit
 LATE = "arviz_stats matplotlib opendp pandas scipy.linalg scipy.special scipy.stats xarray".split()
 LATE += ["dpmix.mechanisms.wavelet", "numba.np.arraymath"]
 with event.install_recorder("numba:compile") as compiled:
-    import dpmix.api.fit
+    import dpmix.api.fit, dpmix.models
+    for found in pkgutil.walk_packages(dpmix.models.__path__, "dpmix.models."):
+        importlib.import_module(found.name)
     print(*(name for name in LATE if name in sys.modules))
     made = ["dispatcher" in vars(found) for found in gc.get_objects() if isinstance(found, _jit._Compiled)]
     print(len(made) > 300, sum(made) < 5)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpmix._jit import njit
 from dpmix.betainc import expit
@@ -67,7 +66,9 @@ class ColumnBase:
         if self.kind == PIECES:
             return np.asarray(np.interp(values, self.points, self.cumulative))
         low, high = self.points
-        return np.asarray(special.betainc(self.a, self.b, np.clip((values - low) / (high - low), 0.0, 1.0)))
+        from scipy.special import betainc  # late, as it is slow to import
+
+        return np.asarray(betainc(self.a, self.b, np.clip((values - low) / (high - low), 0.0, 1.0)))
 
     def masses(self, edges: Floats | None) -> Floats:
         """Return the probability of each cell between `edges` (C + 1,), the end ones open; atoms if None."""

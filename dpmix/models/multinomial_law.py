@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dpmix.errors import DataError, PrivacyError
 from dpmix.models.posterior_loops import (
@@ -125,6 +124,8 @@ def law_of(mechanism: dict[str, Any]) -> Law:
 
 def log_prior(prior: Floats, counts: Integers) -> Floats:
     """Return the log probabilities of counts (k, d) under the Dirichlet-multinomial, up to a constant."""
+    from scipy.special import gammaln  # late, as it is slow to import
+
     found: Floats = (gammaln(prior + counts) - gammaln(counts + 1.0)).sum(axis=-1)
     return found
 

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtr
 
 from dpmix._jit import njit
 from dpmix.errors import DataError
@@ -123,6 +122,8 @@ class Margins:
         """Set rows of alphas (m, d) to draws."""
         prior = self._prior
         if self._joined:
+            from scipy.special import gammaincinv, ndtr  # late, as it is slow to import
+
             scores = rng.standard_normal(alphas.shape) @ prior.root.T
             draws = gammaincinv(prior.shape, ndtr(scores))
         else:

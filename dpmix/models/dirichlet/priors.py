@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
@@ -68,6 +66,9 @@ def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
     fits = np.array([gamma_mle(column) for column in alphas.T])
     correlation = np.eye(d)
     if joined:
+        from scipy.special import ndtri  # late: importing them takes longer than all else that a fit imports
+        from scipy.stats import rankdata
+
         scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
         correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
     precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
