@@ -112,7 +112,7 @@ def test_runs_under_other_names_are_found_and_renamed(tmp_path: Path, capsys: An
     narrow = contents | {"grid": {"model.concentration": [2]}, "set": {"model.discount": 0.1}}
     assert "would do 1 of 1 runs" in verbs.plan(narrow, out)
     verbs.gather(narrow, out)
-    assert f"2 finished runs in {out}/runs are of no run of this sweep" in capsys.readouterr().err
+    assert f"{out}/runs holds 2 finished runs that this sweep does not have" in capsys.readouterr().err
     half = out / "runs" / "concentration=2_discount=0" / "result.json"  # as where a renaming is broken off
     half.write_text(half.read_text().replace("concentration=2_discount=0", "run"))
     one = contents | {"grid": {"model.concentration": [2]}}

@@ -45,7 +45,7 @@ def test_runs_without_a_number_on_the_axis_are_told_of() -> None:
     (said,) = left_out(rows, ["model.concentration"])
     assert (
         said
-        == "figures are against model.concentration; 1 runs without a number there are in the table alone"
+        == "figures are against model.concentration; 1 of 3 runs have no number there, and are in the table alone"
     )
     both = [row | {"data.n": 20 + place} for place, row in enumerate(rows)]
     assert across(both, ["model.concentration", "data.n"]) == "data.n"

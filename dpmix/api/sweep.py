@@ -435,5 +435,5 @@ def _say_more(ready: Prepared, total: int) -> None:
         print(f"dpmix: note: {words} ({runs}/{name}/log.txt)", file=sys.stderr)
     others = of_no_run(ready.folder, notes)
     if others:
-        words = f"{others} finished runs in {runs} are of no run of this sweep"
-        print(f"dpmix: note: {words}", file=sys.stderr)
+        what = "1 finished run" if others == 1 else f"{others} finished runs"
+        print(f"dpmix: note: {runs} holds {what} that this sweep does not have", file=sys.stderr)

@@ -93,9 +93,8 @@ def left_out(rows: Sequence[Row], varied: Sequence[str]) -> list[str]:
     found = [f"figures show the first settings; {more} more in the table alone"] if more > 0 else []
     without = sum(_at(row, key) is None for row in rows)
     if without:
-        found.append(
-            f"figures are against {key}; {without} runs without a number there are in the table alone"
-        )
+        what = f"{without} of {len(rows)} runs have no number there, and are in the table alone"
+        found.append(f"figures are against {key}; {what}")
     return found
 
 
