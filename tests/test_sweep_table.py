@@ -43,10 +43,7 @@ def test_runs_without_a_number_on_the_axis_are_told_of() -> None:
     rows = [{"model.concentration": value, "data.n": 20, "hellinger": 0.1} for value in (0.5, 1, "shape.2")]
     assert across(rows, ["model.concentration"]) == "model.concentration"
     (said,) = left_out(rows, ["model.concentration"])
-    assert (
-        said
-        == "figures are against model.concentration; 1 of 3 runs have no number there, and are in the table alone"
-    )
+    assert said.startswith("figures are against model.concentration; 1 of 3 runs have no number there, and")
     both = [row | {"data.n": 20 + place} for place, row in enumerate(rows)]
     assert across(both, ["model.concentration", "data.n"]) == "data.n"
 
