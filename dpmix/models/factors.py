@@ -1,12 +1,14 @@
-"""Small triangular factors, without the calls and temporary arrays of a library."""
+"""Small matrices and triangular factors, without the calls of a library, which takes long to load."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpmix._jit import njit
 
-__all__ = ["cholesky", "invert_lower"]
+__all__ = ["cholesky", "invert_lower", "product"]
 
 
 @njit
@@ -38,3 +40,15 @@ def invert_lower(root, inverse):
                 value -= root[i, k] * inverse[k, j]
             inverse[i, j] = value / root[i, i]
         inverse[i, i] = 1.0 / root[i, i]
+
+
+@njit
+def product(left, right):
+    """Return the product of two matrices."""
+    rows, size = left.shape
+    found = np.zeros((rows, right.shape[1]))
+    for i in range(rows):
+        for k in range(size):
+            for j in range(right.shape[1]):
+                found[i, j] += left[i, k] * right[k, j]
+    return found

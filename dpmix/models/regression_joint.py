@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.models.factors import invert_lower
+from dpmix.models.factors import invert_lower, product
 from dpmix.models.moments import clip, distance, fill, subtract
 from dpmix.models.regression_coordinates import (
     ACCEPTED,
@@ -132,7 +132,7 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     scratch[:] = values  # for what is known
     unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
     _map(model, scratch, at, True)
-    matrix = at @ inverse
+    matrix = product(at, inverse)
     bar = learnt[NEAR]
     chosen = np.empty(len(records), dtype=np.bool_)
     count = 0
@@ -281,7 +281,7 @@ def move_jointly(model, rng, theta, records, tally, moments):
     _map(model, values, work[0], False)
     invert_lower(work[0], work[1])
     _map(model, moved, work[2], False)
-    matrix = work[2] @ work[1]
+    matrix = product(work[2], work[1])
     rest[:] = model.released
     offer = np.empty(records.shape[1])
     for i in range(len(records)):

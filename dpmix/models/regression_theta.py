@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmix._jit import njit
 from dpmix.models.augmentation import draw_theta
-from dpmix.models.factors import cholesky
+from dpmix.models.factors import cholesky, product
 from dpmix.models.moments import BLOCK, COV, MEAN, SD, Moments
 from dpmix.models.regression_joint import move_jointly
 
@@ -116,8 +116,8 @@ def draw_covariance(rng, freedom, matrix, root):
                 value -= root[i, k] * inverse[k, j]
             inverse[i, j] = value / root[i, i]
         inverse[i, i] = 1.0 / root[i, i]
-    spread = factor @ inverse.T
-    cholesky(spread @ spread.T, root)
+    spread = product(factor, inverse.T)
+    cholesky(product(spread, spread.T), root)
 
 
 @njit

@@ -45,9 +45,12 @@ said. Of mixtures sweeps save nothing, and the *floor* is as many uniforms and l
 a bare loop as the densities of the components in play take; of other models every draw is saved, and the
 floor is a record's random numbers alone: uniforms, normals or gammas. Where there is no floor, a sweep does
 not visit records, and its cost is spread over all. *A record* is an offer under `soma`, and where a sweep
-of compositions goes through a block. The exponent p is of seconds a sweep ~ n^p, between the two largest n.
-What a sweep is worth, in effective draws a second, is in [benchmarks.md](benchmarks.md), [benchmarks-
-augmentation.md](benchmarks-augmentation.md) and [compositions.md](compositions.md).
+of compositions goes through a block. `neal3` and `split_merge` tabulate an integral for every size of
+cluster that they meet: their first hundreds of sweeps, which these are, take longer than later ones, the
+more so the larger n. An offer of `soma` to compositions weighs all records. The exponent p is of seconds a
+sweep ~ n^p, between the two largest n. What a sweep is worth, in effective draws a second, is in
+[benchmarks.md](benchmarks.md), [benchmarks-augmentation.md](benchmarks-augmentation.md) and
+[compositions.md](compositions.md).
 """
 _MECHANISMS = """\
 ## Mechanisms

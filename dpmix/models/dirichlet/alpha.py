@@ -9,7 +9,7 @@ import numpy as np
 from dpmix._jit import njit
 from dpmix.gamma import trigamma
 from dpmix.gammainc import log_gamma_p
-from dpmix.models.factors import cholesky, invert_lower
+from dpmix.models.factors import cholesky, invert_lower, product
 
 __all__ = ["log_likelihood", "log_prior", "normal_score", "slice_alpha", "whiten"]
 
@@ -129,7 +129,7 @@ def whiten(alpha, n, prior, root):
         information[j, j] += prior.shape[j]
     cholesky(information, factor)
     invert_lower(factor, inverse)
-    covariance = inverse.T @ inverse
+    covariance = product(inverse.T, inverse)
     cholesky(covariance, root)
 
 
