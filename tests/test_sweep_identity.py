@@ -161,3 +161,19 @@ def test_what_runs_said_is_told(tmp_path: Path, capsys: Any) -> None:
     verbs.gather(contents, out)
     said = "1 of 2 runs had something to say; concentration=2: warning: 3 values were clamped"
     assert said in capsys.readouterr().err
+
+
+def test_runs_under_other_names_are_done_anew_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents, out = sanitized(tmp_path), tmp_path / "out"
+    finish(contents, out)
+    ordered: list[str] = []
+    monkeypatch.setattr(
+        verbs, "_work", lambda ready, orders, *rest: ordered.extend(o["name"] for o in orders)
+    )
+    one = contents | {"grid": {"model.concentration": [2]}}
+    verbs.sweep(one, out, force=True, quiet=True)
+    assert ordered == ["run"]
+    verbs.sweep(one, out, quiet=True)
+    assert ordered == ["run"]  # found where it was

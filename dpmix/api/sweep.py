@@ -161,7 +161,8 @@ def sweep(
         if force:
             for run in ready.plan.runs:
                 ready.folder.run(run.name).clear()
-        adopt(ready.folder, ready.identities)
+        else:
+            adopt(ready.folder, ready.identities)
         ready.make_releases(quiet)
         left = [run for run in ready.plan.runs if ready.folder.run(run.name).row() is None]
         orders = [ready.order(run, threads, allow_code) for run in left]
