@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,9 @@ class Release:
     n : int
         Number of confidential records.
     adjacency : str
-        ``"replacement"``: neighbours differ in one record, and n is public.
+        The neighbouring relation (`dpmix.privacy.accounting.Adjacency`): ``"replacement"``, of one record, n
+        public; ``"replacement, public parts"``, of one record that stays in its part of a table; or
+        ``"replacement, private groups"``, of one record and its group.
     trust : str
         ``"local"`` (each record by itself) or ``"global"``.
     private : bool
@@ -59,6 +63,13 @@ class Release:
     labels : tuple
         For each column the labels that the codes in `values` stand for, None for numbers; empty where all
         columns are numbers.
+    order : str or None
+        Of local releases, ``"shuffled"`` or ``"public"`` (the order of the rows says nothing); None where
+        there is no order of records, or it is not known.
+    proved : bool or None
+        Whether the guarantee is proved; None where that is not known, as of releases of earlier versions.
+    ledger : str or None
+        ``"entered"`` or ``"bypassed"``; None where none was configured.
     """
 
     values: NDArray[np.float64]
@@ -75,6 +86,9 @@ class Release:
     created_at: str = field(default_factory=_now)
     dpmix_version: str = dpmix.__version__
     labels: tuple[tuple[str, ...] | None, ...] = ()
+    order: str | None = None
+    proved: bool | None = None
+    ledger: str | None = None
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
@@ -101,6 +115,11 @@ class Release:
         """Noise scale of each column, or the one of all coefficients or counts; empty where there is none."""
         return tuple(float(s) for s in self.mechanism.get("scale") or ())
 
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Name of the group's column and its public categories; empty where the release is of no groups."""
+        return {str(k): tuple(map(str, v)) for k, v in (self.mechanism.get("groups") or {}).items()}
+
     def edges(self) -> NDArray[np.float64]:
         """Return the edges of a wavelet's cells or of a histogram's bins, in the units of the data.
 
@@ -125,7 +144,7 @@ class Release:
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
-        return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust)
+        return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
 
 
 def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
@@ -156,21 +175,50 @@ def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
 
 
-def guarantee_in_words(epsilon: float | None, delta: float | None, rho: float | None, trust: str) -> str:
+def figure(value: float, digits: int = 6) -> str:
+    """Write a number that must not be understated, rounded up to some significant digits."""
+    near = f"{value:.{digits}g}"
+    if not math.isfinite(value) or Fraction(near) >= Fraction(value):
+        return near
+    exact = Decimal(value)
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
+
+
+_NEIGHBOURS = {
+    "replacement": "the replacement of one record",
+    "replacement, public parts": "the replacement of one record that stays in its part of the table",
+    "replacement, private groups": "the replacement of one record, its group included",
+}
+
+
+def neighbours_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation, such as "the replacement of one record"."""
+    return _NEIGHBOURS[adjacency]
+
+
+def guarantee_in_words(
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    trust: str,
+    adjacency: str = "replacement",
+) -> str:
     """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
 
     Parameters
     ----------
     epsilon, delta, rho : float or None
-        The guarantee; None where it does not apply.
+        The guarantee; None where it does not apply. They are rounded up.
     trust : str
         ``"local"`` or ``"global"``.
+    adjacency : str
+        The neighbouring relation.
     """
     parts = []
     if epsilon is not None and math.isfinite(epsilon):
-        parts.append(f"(epsilon = {epsilon:.6g}, delta = {delta or 0.0:.6g})-DP")
+        parts.append(f"(epsilon = {figure(epsilon)}, delta = {figure(delta or 0.0)})-DP")
     if rho is not None and math.isfinite(rho):
-        parts.append(f"{rho:.6g}-zCDP")
+        parts.append(f"{figure(rho)}-zCDP")
     if not parts:
         return "no privacy guarantee"
-    return f"{' and '.join(parts)} for the replacement of one record, {trust} model"
+    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency)}, {trust} model"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 
 from dpmix.errors import PrivacyError
@@ -26,6 +27,20 @@ class GaussianEvent:
     rho: float
 
 
+class Adjacency(StrEnum):
+    """Which databases a guarantee is for: its neighbouring relation (methods, sections 0, 1 and 16).
+
+    In all of them one person's record is replaced by any other.
+    """
+
+    REPLACEMENT = "replacement"
+    """One record of a table, whose number of records n is public."""
+    PUBLIC_PARTS = "replacement, public parts"
+    """One record of a table whose parts are public: it stays in its part, and each part's n is public."""
+    PRIVATE_GROUPS = "replacement, private groups"
+    """One record of a table, its group included: n is public, and the sizes of the groups are not."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """A guarantee for the replacement of one record.
@@ -36,15 +51,76 @@ class Guarantee:
         None where the notion does not apply.
     trust : str
         ``"local"`` or ``"global"``.
-    adjacency : str
-        ``"replacement"``.
+    adjacency : Adjacency
+        The neighbouring relation, without which the numbers mean nothing.
+
+    Raises
+    ------
+    PrivacyError
+        For a neighbouring relation that is none of those.
     """
 
     epsilon: float | None
     delta: float | None
     rho: float | None
     trust: str = "local"
-    adjacency: str = "replacement"
+    adjacency: Adjacency = Adjacency.REPLACEMENT
+
+    def __post_init__(self) -> None:
+        """Take a relation as it is written in files."""
+        try:
+            object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        except ValueError:
+            known = " or ".join(Adjacency)
+            raise PrivacyError(f"adjacency is {self.adjacency!s:.40}, and not {known}") from None
+
+    def of_public_part(self) -> Guarantee:
+        """Return what a release of one part of a table guarantees where the parts are public."""
+        return replace(self, adjacency=Adjacency.PUBLIC_PARTS)
+
+
+def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
+    """Return what releases of different parts of one table guarantee together: the largest of each number.
+
+    It holds where the parts are public alone. Where a replaced record may change part, the parts' guarantees
+    imply nothing about the pair: the published sizes turn from (200, 200) to (199, 201) with certainty
+    (methods, section 1).
+
+    Raises
+    ------
+    PrivacyError
+        When a guarantee is not for public parts, or there is none.
+    """
+    if not parts:
+        raise PrivacyError("there is nothing to compose")
+    for each in parts:
+        if each.adjacency != Adjacency.PUBLIC_PARTS:
+            raise PrivacyError(
+                f"guarantees for {each.adjacency} state nothing together for two parts of one table: a "
+                "record may change part, and the parts' sizes are published"
+            )
+
+    def largest(name: str) -> float | None:
+        found = [getattr(each, name) for each in parts]
+        return None if any(value is None for value in found) else max(found)
+
+    trust = "local" if all(each.trust == "local" for each in parts) else "global"
+    epsilon = largest("epsilon")
+    delta = None if epsilon is None else max(each.delta or 0.0 for each in parts)
+    return Guarantee(epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS)
+
+
+def weakest(relations: Iterable[Adjacency]) -> Adjacency:
+    """Return the relation for which guarantees of one and the same table hold together, by addition.
+
+    The neighbours under public parts are some of those under the others, which hold for them too; private
+    groups are the same neighbours as replacement, of records that include their group.
+    """
+    found = set(relations)
+    for each in (Adjacency.PUBLIC_PARTS, Adjacency.PRIVATE_GROUPS):
+        if each in found:
+            return each
+    return Adjacency.REPLACEMENT
 
 
 def sum_up(values: Iterable[float]) -> float:

@@ -128,13 +128,8 @@ def check(guarantee: Guarantee) -> None:
     Raises
     ------
     PrivacyError
-        When it is for another notion of neighbours, or there is none.
+        When there is none, or one without numbers.
     """
-    if guarantee.adjacency != "replacement":
-        raise PrivacyError(
-            f"a guarantee for {guarantee.adjacency} does not add up with those for the replacement of one "
-            "record, the only ones known here"
-        )
     numbers = [v for v in (guarantee.epsilon, guarantee.delta, guarantee.rho) if v is not None]
     if not all(0 <= _number(v) <= LARGEST for v in numbers) or _number(guarantee.delta or 0.0) > 1:
         raise PrivacyError("there is no finite guarantee, so that no budget can account for it")

@@ -72,6 +72,18 @@ class ColumnsSection(Section):
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
 
+    group: Text | None = Field(
+        None,
+        description="Column of groups whose sizes are private, with its public categories under categories; "
+        "one release is made of all groups together.",
+    )
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Public categories of the column `group`, in order; empty where there is none."""
+        names = self.categories.get(self.group or "") if isinstance(self.categories, Mapping) else None
+        return tuple(str(name) for name in names or ())
+
     @property
     def pairs(self) -> tuple[tuple[float, float], ...] | None:
         """Public bounds of each column, None where a column has none."""
@@ -97,6 +109,12 @@ class ColumnsSection(Section):
             self.settle(column=None, columns=(self.column,))
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             raise refusal("columns", "names a column twice")
+        if self.group is not None:
+            if self.group in (self.columns or ()):
+                raise refusal("group", f"{self.group} is in columns, too; leave it out there")
+            if not self.groups:
+                missing = f"missing; list the public groups, as in {{{self.group}: [a, b]}}"
+                raise refusal(f"categories.{self.group}", missing)
         self._settle_public()
         return self
 
@@ -106,7 +124,7 @@ class ColumnsSection(Section):
             named = getattr(self, key)
             if isinstance(named, Mapping):
                 for name in named:
-                    if name not in (self.columns or ()):
+                    if name not in (self.columns or ()) and not (key == "categories" and name == self.group):
                         known = ", ".join(self.columns or ()) or "none"
                         raise refusal(f"{key}.{name}", f"no such column; columns names {known}")
         if isinstance(self.domain, Mapping) and set(self.domain) == set(self.columns or ()):
@@ -135,6 +153,16 @@ SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {
     "linear_regression": ("x1", "x2", "y"),
 }
 """Names of the columns of simulated data sets that have several."""
+
+
+class PartSpec(Section):
+    """That the data are one part of a table, and whether who is in which part is public."""
+
+    of: Text = Field(description="Name of the whole table in the ledger.")
+    public: bool = Field(
+        False,
+        description="Whether who is in which part is public, and does not change when a record is replaced.",
+    )
 
 
 class DataSpec(ColumnsSection):
@@ -167,6 +195,9 @@ class DataSpec(ColumnsSection):
     )
     alpha: Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)] | None = Field(
         None, description="Parameters of the simulated compositions, of simulate: dirichlet."
+    )
+    part: PartSpec | None = Field(
+        None, description="That the data are one part of a table, other parts of which are released, too."
     )
 
     @model_validator(mode="after")

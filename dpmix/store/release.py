@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmix.errors import DataError
 from dpmix.limits import MOST_RECORDS
+from dpmix.privacy.accounting import Adjacency
 from dpmix.release import Release
 from dpmix.release_mechanism import ADDITIVE, mechanism_problem, trust_of
 from dpmix.release_values import value_problem, value_warning
@@ -22,6 +23,8 @@ from dpmix.store.tree import Node, Variable, write_tree
 _NUMBERS = ("epsilon", "delta", "rho")
 _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")
+_OPTIONAL = ("order", "proved", "ledger")
+_WORDS = {"order": ("shuffled", "public"), "ledger": ("entered", "bypassed")}
 _ROWS = {"smoothed_histogram": "draw", "perturbed_histogram": "bin", "posterior": "category"}
 
 
@@ -56,6 +59,12 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         attrs[name] = math.nan if value is None else float(value)
     for name in (*_TEXTS, *_FLAGS):
         attrs[name] = getattr(release, name)
+    for name in _OPTIONAL:
+        value = getattr(release, name)
+        if value is not None:
+            attrs[name] = value
+    if release.groups:
+        attrs["groups"] = json.dumps({name: list(names) for name, names in release.groups.items()})
     row = _ROWS.get(release.kind, "record")
     variables = {
         "column": Variable(("column",), np.array(release.columns)),
@@ -89,12 +98,15 @@ def read_release(path: str | Path) -> Release:
         delta=_number(path, attrs, "delta"),
         rho=_number(path, attrs, "rho"),
         n=_records(path, attrs, mechanism["kind"], len(values)),
-        adjacency=_text(path, attrs, "adjacency"),
+        adjacency=_adjacency(path, attrs),
         trust=_trust(path, attrs, mechanism["kind"]),
         private=_flag(path, attrs, "private"),
         simulated=_flag(path, attrs, "simulated"),
         created_at=_text(path, attrs, "created_at"),
         dpmix_version=_text(path, attrs, "dpmix_version"),
+        order=_word(path, attrs, "order"),
+        proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
+        ledger=_word(path, attrs, "ledger"),
     )
     if release.kind == "none":
         if release.private:
@@ -109,8 +121,6 @@ def read_release(path: str | Path) -> Release:
     warning = value_warning(mechanism, values, release.n)
     if warning is not None:
         print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
-    if release.adjacency != "replacement":
-        raise _bad(path, "adjacency", "is not replacement, the only one known here")
     return release
 
 
@@ -208,6 +218,23 @@ def _text(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str
     if not isinstance(value, str) or not value:
         raise _bad(path, name, "is missing or not text")
     return value
+
+
+def _word(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str | None:
+    if name not in attrs:
+        return None
+    value = _text(path, attrs, name)
+    if value not in _WORDS[name]:
+        raise _bad(path, name, f"is neither {' nor '.join(_WORDS[name])}")
+    return value
+
+
+def _adjacency(path: str | Path, attrs: Mapping[str, h5.Attribute]) -> str:
+    value = _text(path, attrs, "adjacency")
+    try:
+        return str(Adjacency(value))
+    except ValueError:
+        raise _bad(path, "adjacency", f"is none of {'; '.join(Adjacency)}") from None
 
 
 def _flag(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> bool:
