@@ -337,7 +337,7 @@ def test_groups_and_the_neighbouring_relation_go_together(tmp_path: Path) -> Non
     made = dpmix.privatize(spec(tmp_path, "noisy_counts"), tmp_path / "r.h5", quiet=True)
     with h5py.File(tmp_path / "r.h5", "r+") as file:
         file["release"].attrs["adjacency"] = "replacement"
-    with pytest.raises(DataError, match="adjacency is not replacement, private groups"):
+    with pytest.raises(DataError, match="adjacency is replacement alone, but the mechanism has groups"):
         read_release(tmp_path / "r.h5")
     assert mechanism_problem({"kind": "laplace", "scale": [1.0], "groups": made.mechanism["groups"]})
     assert value_problem(made.mechanism, made.values[:-1]) is not None
