@@ -437,3 +437,11 @@ def test_an_audit_finds_sizes_that_are_not_paid_for(fault: str, monkeypatch: pyt
     with pytest.raises(AssertionError, match="disproved"):
         found = dpmix.audit(given, runs=1200, quiet=True)
         assert found.consistent, "disproved"
+
+
+def test_the_table_that_ships_has_both_groups() -> None:
+    folder = Path(__file__).parent.parent / "configs" / "data"
+    lines = (folder / "days.csv").read_text().splitlines()
+    for sex in ("female", "male"):
+        own = sorted(line.split(",", 1)[1] for line in lines[1:] if line.startswith(f"{sex},"))
+        assert own == sorted((folder / f"days_{sex}.csv").read_text().splitlines()[1:])
