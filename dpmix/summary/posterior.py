@@ -20,8 +20,8 @@ from dpmix.posteriors.law import folded
 from dpmix.posteriors.loops import row_of_two
 from dpmix.posteriors.noisy import settled
 from dpmix.posteriors.simulate import errors_of, tables_of
-from dpmix.release import Release
-from dpmix.summary.guarantee import guarantee_in_words, is_private
+from dpmix.release import Release, unproved_in_words
+from dpmix.summary.guarantee import guarantee_in_words, is_private, is_unproved
 from dpmix.summary.posterior_result import Accounted, Expected, PosteriorSummary, Share
 
 __all__ = ["dirichlet_distance", "expected_errors", "summarize_posterior"]
@@ -233,9 +233,9 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
             f"delta = {release.delta:.3g} is 1/n or more: that much permits publishing somebody's record "
             "verbatim."
         )
-    if release.mechanism.get("calibration") == "theorem" and release.mechanism.get("certificate") is None:
+    if is_unproved(release.mechanism) and release.mechanism.get("certificate") is None:
         found.append(
-            "The calibration is that of a theorem which has been checked by enumeration and is not proved; "
-            "certified has a certificate."
+            f"The guarantee is not proved: {unproved_in_words(release.mechanism)}, and has been checked by "
+            "enumeration alone; calibration: certified and proved are."
         )
     return found

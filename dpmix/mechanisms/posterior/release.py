@@ -141,6 +141,7 @@ class PosteriorRelease(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=private,
             simulated=not private,
