@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 
 LARGEST_SCALE = 1e12
-"""Of the noise: beyond 2^52 then with a probability below exp(-4503) for each integer (`beyond`)."""
+"""Of the noise: beyond 2^52 then with a probability below exp(-4503) for each integer."""
 LARGEST_VALUE = 2**52
 """Of an integer before noise."""
 
@@ -93,11 +93,3 @@ def _measurement(scale: float, size: int) -> Any:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
     return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-
-
-def beyond(scale: float, bound: float) -> float:
-    """Return the probability that the noise is above `bound` in absolute value, from above.
-
-    It is 2 q^(k + 1)/(1 + q), k the largest integer up to the bound, q = exp(-1/scale).
-    """
-    return min(1.0, 2.0 * math.exp(-math.floor(bound) / scale))
