@@ -62,7 +62,11 @@ CASES: dict[str, Case] = {
     ),
     "log_moments": (SHARES, "mechanism", {"kind": "log_moments", "threshold": 0.1, "n": 4}),
     "chosen threshold": (SHARES, "mechanism", {"kind": "log_moments", "thresholds": [0.3, 0.1], "n": 4}),
-    "posterior": (TWO_LABELS, "mechanism", {"kind": "posterior", "delta": 1e-3, "prior": [1, 1], "n": 12}),
+    "posterior": (
+        TWO_LABELS,
+        "mechanism",
+        {"kind": "posterior", "method": "hellinger", "delta": 1e-3, "prior": [1, 1], "n": 12},
+    ),
     "noisy posterior": (
         LABEL,
         "mechanism",

@@ -140,7 +140,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         private=is_private(chains.attrs) and source.get("kind") != "none",
         simulated=is_simulated(chains.attrs),
         proved=False if is_unproved(source) else None,
-        labels= if any(names is not None for names in labels) else (),
+        labels=labels if any(names is not None for names in labels) else (),
     )
 
 

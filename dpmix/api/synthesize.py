@@ -199,8 +199,8 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
         if own:
             found["curator_only"] = own
             _tell(
-                "note: the figures at the observed database (curator_only) depend on the confidential records: "
-                "they are for the curator alone, belong into no release, and decide nothing",
+                "note: the figures at the observed database (curator_only) depend on the confidential "
+                "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
     for text in cautions(generator):

@@ -1,4 +1,4 @@
-"""What becomes of noisy counts: the nearest counts that a posterior can have, and how far that posterior is."""
+"""What becomes of noisy counts: the nearest that a posterior can have, and how far that posterior is."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Two-sided geometric noise on integers, by OpenDP's exact sampler seeded by the operating system.
 
-OpenDP adds in the integers' own type and saturates: 2^31 - 1 in place of anything above it, where Python's int
-is asked for, which it takes for 32 bits. So 64 bits are asked for, and scale and integers are bounded before
-anything is drawn such that 2^53, up to which doubles hold every integer, is not passed with a probability that
-matters, nor 2^63.
+OpenDP adds in the integers' own type and saturates: 2^31 - 1 in place of anything above it, where Python's
+int is asked for, which it takes for 32 bits. So 64 bits are asked for, and scale and integers are bounded
+before anything is drawn, such that noise passes 2^53, up to which doubles hold every integer, with a
+probability far below 2^-40.
 """
 
 from __future__ import annotations

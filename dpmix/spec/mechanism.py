@@ -351,7 +351,7 @@ class PosteriorMechanism(MechanismSection):
             if self.delta is None:
                 raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
             if self.sensitivity is not None:
-                raise refusal("sensitivity", "is for method laplace or geometric; name it, or leave it out")
+                raise refusal("sensitivity", "is for method laplace or geometric; leave it out")
             return self
         if self.delta is not None:
             raise refusal("delta", f"method {self.method} has none; leave it out, or use method: hellinger")

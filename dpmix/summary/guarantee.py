@@ -35,7 +35,7 @@ def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
 
 
 def is_unproved(mechanism: Mapping[str, Any]) -> bool:
-    """Whether nobody has proved what a mechanism claims: a posterior by P3's theorem (methods, section 14)."""
+    """Whether what a mechanism claims is not proved: a posterior by P3's theorem (methods, section 14)."""
     return mechanism.get("kind") == "posterior" and mechanism.get("calibration") == "theorem"
 
 

@@ -57,7 +57,8 @@ def mean_errors(law: Law, rows: Integers) -> float:
     table, scales = of.table, of.n.bit_length()
 
     def terms(at: Integers, counts: Integers, true: Integers) -> Integers:
-        return np.maximum(table[at, 2 * true] + table[at, 2 * counts] - 2 * table[at, true + counts], 0)
+        found: Integers = table[at, 2 * true] + table[at, 2 * counts] - 2 * table[at, true + counts]
+        return np.maximum(found, 0)
 
     now = truth.copy()
     apart = terms(places, now, truth).sum(axis=1)
@@ -65,15 +66,18 @@ def mean_errors(law: Law, rows: Integers) -> float:
     total, kept = 0.0, 0
     steps = _STEPS * d
     for step in range(steps):
-        i = rng.integers(d, size=chains)
-        j = (i + 1 + rng.integers(d - 1, size=chains)) % d
-        m = np.int64(1) << rng.integers(scales, size=chains)
-        fits = m <= now[own, i]
-        m = np.where(fits, m, 0)
-        new_i, new_j = now[own, i] - m, now[own, j] + m
-        true_i, true_j = truth[own, i], truth[own, j]
+        i: Integers = rng.integers(d, size=chains)
+        j: Integers = (i + 1 + rng.integers(d - 1, size=chains)) % d
+        wanted: Integers = np.left_shift(1, rng.integers(scales, size=chains))
+        old_i: Integers = now[own, i]
+        old_j: Integers = now[own, j]
+        true_i: Integers = truth[own, i]
+        true_j: Integers = truth[own, j]
+        fits = wanted <= old_i
+        m = np.where(fits, wanted, 0)
+        new_i, new_j = old_i - m, old_j + m
         there = apart + terms(i, new_i, true_i) + terms(j, new_j, true_j)
-        there -= terms(i, now[own, i], true_i) + terms(j, now[own, j], true_j)
+        there -= terms(i, old_i, true_i) + terms(j, old_j, true_j)
         farther = np.sqrt(-np.expm1(-of.unit * there))
         taken = fits & (np.log(rng.random(chains)) < rates * (far - farther))
         now[own[taken], i[taken]], now[own[taken], j[taken]] = new_i[taken], new_j[taken]

@@ -1,4 +1,4 @@
-"""The exponential mechanism on the Hellinger distance, calibrated by a certificate, a proof, or P3's theorem."""
+"""The exponential mechanism on the Hellinger distance: by a certificate, by a proof, or by P3's theorem."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class HellingerPosterior(PosteriorRelease):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say how the posterior is chosen."""
-        found, how = self.certificate, self.calibration
+        found, how = self.certificate, str(self.calibration)
         if self.calibration == "theorem":
             how = "by a theorem; " + unproved_in_words({"prior": self.prior})
         if found is not None:

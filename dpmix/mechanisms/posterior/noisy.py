@@ -53,7 +53,6 @@ class NoisyPosterior(PosteriorRelease):
         PrivacyError
             When there is none.
         """
-
         asked = {"epsilon": epsilon} | ({} if delta is None else {"delta": delta})
 
         def make(scale: float) -> NoisyPosterior:

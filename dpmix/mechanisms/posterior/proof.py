@@ -24,8 +24,8 @@ from dpmix.posteriors.tables import Posteriors
 __all__ = ["Proof", "Proved", "proved"]
 
 _WEIGHTS = 2.0**-38
-"""u: log of a weight before rounding down, against its exact value. An exponent is at most 700, and it and the
-exponential of it are known to 2^-48 (`dpmix.posteriors.loops`)."""
+"""u: log of a weight before rounding down, against its exact value. An exponent is at most 700; it and its
+exponential are known to 2^-48 (`dpmix.posteriors.loops`)."""
 _DELTA = 1 - 2.0**-20
 """Share of delta that is left to the proof: rounding weights down takes 2^-21 of it (`weight_bits`)."""
 _FLOATS = 2.0**-44
@@ -59,8 +59,8 @@ class Proof:
         """How much more than the smooth sensitivity neighbours' distances differ, and what to add to gamma.
 
         Both come of rounding. A step of the tables is known to `error` units, g of a neighbour to twice that.
-        A posterior that is m records away in some category is apart by m^2 `nearest` units at least, and known
-        to 4 (d - 1) m error, which moves its distance by at most 2 (d - 1) error/nearest of any sensitivity.
+        A posterior that is m records away in some category is apart by m^2 `nearest` units at least, known to
+        4 (d - 1) m error, which moves its distance by at most 2 (d - 1) error/nearest of any sensitivity.
 
         Raises
         ------
@@ -72,8 +72,8 @@ class Proof:
         nearest = float(np.sort(of.steps.min(axis=1))[1]) - 2 * error
         if nearest <= 0 or (lost := 4 * (of.dimension - 1) * error / nearest) > _WORST:
             raise PrivacyError(
-                f"posteriors of {of.n} records in {of.dimension} categories are too close to be told apart by "
-                "calibration: proved; use method: geometric"
+                f"posteriors of {of.n} records in {of.dimension} categories are too close to be told apart "
+                "by calibration: proved; use method: geometric"
             )
         wide = (1 + 2 * lost + 2 * error / nearest + _FLOATS) / ROUNDING
         return max(wide, 1.0), 4 * error / nearest + _FLOATS
@@ -93,7 +93,7 @@ class Proof:
         return found * (1 + _FLOATS)
 
     def gamma(self, epsilon: float, scale: float) -> float:
-        """Return the largest gamma with which a scale of the exponent meets epsilon; 0 or less where none does.
+        """Return the largest gamma with which a scale of the exponent meets epsilon; 0 or less for none.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ def proved(prior: tuple[float, ...], n: int, epsilon: float, delta: float) -> Pr
     gamma, error = proof.gamma(epsilon, scale), error_at(logit)
     if not gamma > 0 or not (actual := proof.epsilon(gamma, scale * epsilon / 2)) <= epsilon:
         raise PrivacyError(
-            f"mechanism.calibration: proved meets epsilon = {epsilon:g} and delta = {delta:g} with no scale of "
-            "the exponent; use a larger epsilon, or method: geometric"
+            f"mechanism.calibration: proved meets epsilon = {epsilon:g} and delta = {delta:g} with no scale "
+            "of the exponent; use a larger epsilon, or method: geometric"
         )
     return Proved(gamma, scale, actual, of.size, error)
