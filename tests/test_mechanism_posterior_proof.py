@@ -1,4 +1,4 @@
-"""The proved calibration of a released posterior: each step of the proof, and the guarantee, by enumeration."""
+"""The proved calibration of a released posterior: the steps of the proof, and what is claimed, enumerated."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def exact(prior: Any, n: int, gamma: float, exponent: float) -> dict[oracle.Coun
 
 @pytest.mark.parametrize(("prior", "n"), FAMILIES)
 def test_every_step_of_the_proof(prior: Any, n: int) -> None:
-    """Distances, losses, normalising constants and tails, for all neighbours, as docs/posterior-mechanism.md."""
+    """Distances, losses and tails, for all neighbours, as in docs/posterior-mechanism.md."""
     for scale, gamma, epsilon in LAWS:
         a = scale * epsilon / 2
         laws = exact(prior, n, gamma, a)
@@ -123,6 +123,7 @@ def test_a_proved_release_meets_what_it_states(prior: Any, n: int, epsilon: floa
     made = HellingerPosterior(prior=prior, n=n, epsilon=epsilon, delta=delta, calibration="proved")
     c, gamma = made.exponent_scale, made.gamma
     assert c * epsilon + math.expm1(gamma) * math.log(made.posteriors.size / delta) <= epsilon
+    assert (made.law.gamma, made.law.exponent) == (gamma, pytest.approx(c * epsilon / 2, rel=1e-12))
     assert oracle.largest_divergence(integer_weights(made.law), epsilon) <= delta
     assert made.guarantee.proved and (made.guarantee.epsilon, made.guarantee.delta) == (epsilon, delta)
     assert made.proof is not None and epsilon * (1 - 1e-9) <= made.proof.epsilon <= epsilon
@@ -130,7 +131,7 @@ def test_a_proved_release_meets_what_it_states(prior: Any, n: int, epsilon: floa
 
 
 def test_the_inequality_is_that_of_the_methods() -> None:
-    """Section 14: any (c, gamma) with c eps + (e^gamma - 1) log(|R|/delta) <= eps; P3's gamma with c = 1/2."""
+    """Section 14: c eps + (e^gamma - 1) log(|R|/delta) <= eps, which P3's gamma meets at c = 1/2."""
     of, epsilon, delta = Posteriors((1.0, 1.0, 1.0), 60), 5.0, 1e-3
     assert of.size == 1891
     found = Proof(of, delta)

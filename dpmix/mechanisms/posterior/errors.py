@@ -7,6 +7,8 @@ numbers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ Floats = NDArray[np.float64]
 
 _DATABASES = 96
 _CHAINS = 4  # of each database
-_STEPS = 120  # of a chain, times the number of categories
+_STEPS = 240  # of a chain, times the number of categories
 _DRAWS = 20_000  # of noise in all
 
 
@@ -39,7 +41,9 @@ def mean_errors(law: Law, rows: Integers) -> float:
     """Return the expected Hellinger distance between released and true posterior, the mean over databases.
 
     By Metropolis chains on the released counts that start at the true ones and move 1, 2, 4, .. records from
-    one category to another; the first third is left out.
+    one category to another; the first third is left out. Where categories are many and a release says next
+    to nothing, chains are too short to get as far as it does (by 6% for 7 categories and an error of 0.8);
+    what is to be chosen by it errs less.
 
     Parameters
     ----------
@@ -66,8 +70,8 @@ def mean_errors(law: Law, rows: Integers) -> float:
     total, kept = 0.0, 0
     steps = _STEPS * d
     for step in range(steps):
-        i: Integers = rng.integers(d, size=chains)
-        j: Integers = (i + 1 + rng.integers(d - 1, size=chains)) % d
+        i: Any = rng.integers(d, size=chains)
+        j: Any = (i + 1 + rng.integers(d - 1, size=chains)) % d
         wanted: Integers = np.left_shift(1, rng.integers(scales, size=chains))
         old_i: Integers = now[own, i]
         old_j: Integers = now[own, j]

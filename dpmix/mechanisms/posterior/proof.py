@@ -31,7 +31,7 @@ _DELTA = 1 - 2.0**-20
 _FLOATS = 2.0**-44
 """Relative error of sensitivities and rates in doubles, and more."""
 _WORST = 2.0**-8
-_LOGITS = np.arange(-2.0, 5.1, 0.5)  # of c
+_LOGITS = np.arange(-2.0, 5.1)  # of c
 
 
 @dataclass(frozen=True)
