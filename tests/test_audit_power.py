@@ -127,6 +127,21 @@ def test_losses_are_log_ratios_of_densities(name: str) -> None:
             assert np.abs(found).max() <= subject.claim.epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("calibration", ["proved", "theorem"])
+def test_losses_of_listed_posteriors_are_those_of_the_weights(calibration: str) -> None:
+    keys = {"kind": "posterior", "method": "hellinger", "calibration": calibration, "epsilon": 3.0}
+    spec = {"data": LABEL, "mechanism": keys | {"delta": 1e-2, "prior": [30, 30, 30], "n": 5}}
+    subject = subject_of_mechanism(mechanism_of(load_spec(spec)), LABEL["columns"], 5)
+    for pair in subject.pairs:
+        loss = subject.loss(pair)
+        assert loss is not None
+        found = loss(subject.draw(pair.one, 400))
+        ratio = np.exp(-found)
+        assert found.any() and abs(ratio.mean() - 1.0) < 5.5 * ratio.std() / 20
+        back = loss(subject.draw(pair.other, 400))
+        assert back.mean() < found.mean()
+
+
 def test_the_paired_bound_is_clopper_and_pearson_s() -> None:
     share = stats.beta.ppf(0.009, 50, 13)
     most, least = stats.beta.ppf(1 - 0.0005, 61, 140), stats.beta.ppf(0.0005, 22, 179)

@@ -221,8 +221,9 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
             "verbatim."
         )
     if is_unproved(release.mechanism) and release.mechanism.get("certificate") is None:
+        words = unproved_in_words(release.mechanism)
         found.append(
-            f"The guarantee is not proved: {unproved_in_words(release.mechanism)}, and has been checked by "
-            "enumeration alone; calibration: certified and proved are."
+            f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
+            "proved is."
         )
     return found
