@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -144,7 +145,8 @@ class Release:
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
-        return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        return words if self.proved is not False else f"{words}; {unproved_in_words(self.mechanism)}"
 
 
 def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
@@ -194,6 +196,12 @@ _NEIGHBOURS = {
 def neighbours_in_words(adjacency: str) -> str:
     """Say a neighbouring relation, such as "the replacement of one record"."""
     return _NEIGHBOURS[adjacency]
+
+
+def unproved_in_words(mechanism: Mapping[str, Any]) -> str:
+    """Say that nobody has proved a guarantee: that of a posterior's ``calibration: theorem``."""
+    more = " for three or more categories" if len(mechanism.get("prior", ())) > 2 else ""
+    return f"the published calibration is not proved{more}"
 
 
 def guarantee_in_words(

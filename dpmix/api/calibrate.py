@@ -45,11 +45,11 @@ def calibrate(
     Returns
     -------
     dict
-        Those of ``epsilon``, ``delta``, ``rho``, ``scale``, ``sensitivity`` and ``weight`` that apply: the
-        totals over a record's columns as a release would record them; scale and sensitivity in the units of
-        the data, of a wavelet's coefficients or of counts, as lists where there are several columns. Where a
-        wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives, beside
-        ``epsilon_requested`` and ``sensitivity_paper``.
+        Those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and ``weight`` that
+        apply: the totals over a record's columns as a release would record them; scale and sensitivity in
+        the units of the data, of a wavelet's coefficients or of counts, as lists where there are several
+        columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives,
+        beside ``epsilon_requested`` and ``sensitivity_paper``.
 
     Raises
     ------
@@ -75,11 +75,7 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     mechanism = mechanism_of(checked)
     total = mechanism.guarantee
     found: dict[str, Any] = {"kind": mechanism.kind}
-    for name in ("epsilon", "delta", "rho"):
-        value = getattr(total, name)
-        if value is not None:
-            found[name] = value
-    found |= mechanism.figures()
+    found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
     warning = delta_warning(total.delta, n)
     if warning and not quiet:

@@ -78,6 +78,7 @@ class Spending:
             if self._agreed(account) != account and self.budget is not None:
                 book.set_budget(self.dataset, self.budget, _now())
             about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
+            about["proved"] = guarantee.proved
             self._number = book.spend(self.dataset, about, guarantee, _now(), dpmix.__version__)
 
     def finish(self, output: Path | None) -> str:
@@ -238,6 +239,8 @@ def _entry_in_words(entry: Mapping[str, Any]) -> str:
     if output is not None:
         where = f"{output['file']} (sha256 {output['sha256'][:12]})"
     words = Account("", (guarantee,)).cost_in_words()
+    if mechanism.get("proved") is False:
+        words += ", which is not proved"
     return f"{kind} of {columns}: {words}, {guarantee.trust} model; {where}"
 
 

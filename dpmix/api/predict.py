@@ -17,7 +17,7 @@ from dpmix.release import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.store.synthetic import check_synthetic_output, write_synthetic
-from dpmix.summary.guarantee import is_private, is_simulated
+from dpmix.summary.guarantee import is_private, is_simulated, is_unproved
 from dpmix.summary.predictive import mixture_records, parametric_records
 
 __all__ = ["predict"]
@@ -139,6 +139,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         trust="global",
         private=is_private(chains.attrs) and source.get("kind") != "none",
         simulated=is_simulated(chains.attrs),
+        proved=False if is_unproved(source) else None,
         labels=labels if any(names is not None for names in labels) else (),
     )
 

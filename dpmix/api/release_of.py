@@ -200,7 +200,7 @@ def _check_posterior(mechanism: Any, found: Release) -> None:
         )
         raise SpecError(f"mechanism.prior: {stated}, but the release was made with {actual}; {advice}")
     settings = {"method": mechanism.method, "calibration": None, "sensitivity": mechanism.sensitivity}
-    if mechanism.method == "hellinger":
+    if mechanism.method is None or mechanism.method == "hellinger":
         settings["calibration"] = mechanism.calibration
     for key, value in settings.items():
         kept = made.get(key)

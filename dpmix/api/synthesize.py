@@ -23,7 +23,7 @@ from dpmix.store.synthetic import beside, check_synthetic_output, write_syntheti
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.instance import Instance, categories_instance, instance
+from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
 from dpmix.synthesis.records import Records, columns_of, load_records
 
@@ -176,8 +176,9 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``epsilon``, ``delta``, ``records`` and the other figures of the generator; with data
-        ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and ``instance``.
+        ``epsilon``, ``delta``, ``proved``, ``records`` and the other figures of the generator; with data the
+        object ``curator_only``: ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and
+        ``instance``.
 
     Raises
     ------
@@ -192,15 +193,14 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
         generator = generator_of(section_of(spec), records.columns, records.n)
     total = generator.guarantee
     found: dict[str, Any] = {"kind": generator.kind}
-    found |= {k: v for k in ("epsilon", "delta", "rho") if (v := getattr(total, k)) is not None}
-    found |= generator.figures()
+    found |= total.numbers() | generator.figures()
     if records is not None:
         own = at_instance(generator, records)
         if own:
-            found |= own
+            found["curator_only"] = own
             _tell(
-                "note: the figures at the observed database (instance) depend on the confidential records: "
-                "they are for the curator alone, belong into no release, and decide nothing",
+                "note: the figures at the observed database (curator_only) depend on the confidential "
+                "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
     for text in cautions(generator):
@@ -220,18 +220,14 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
             epsilon,
             rng=np.random.default_rng(0),  # simulates releases that nobody sees
         )
-        return {"delta_instance": found.delta, "instance": _curators(found)}
+        return {"delta_instance": found.delta, "instance": dataclasses.asdict(found)}
     if isinstance(generator, DirichletMultinomial):
         cells = generator.cells
         found = categories_instance(
             cells.counts(records.values), cells.count, generator.concentration, generator.records
         )
-        return {"epsilon_instance": found.epsilon, "instance": _curators(found)}
+        return {"epsilon_instance": found.epsilon, "instance": dataclasses.asdict(found)}
     return {}
-
-
-def _curators(found: Instance) -> dict[str, Any]:
-    return {"curator_only": True, **dataclasses.asdict(found)}
 
 
 def in_words(generator: Generator) -> str:

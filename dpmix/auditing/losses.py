@@ -164,15 +164,26 @@ def _smoothed(mechanism: SmoothedHistogram, one: Floats, other: Floats) -> Loss:
 
 
 def _chosen_posterior(mechanism: Any, one: Floats, other: Floats) -> Loss | None:
-    """Return the loss of the exponential mechanism, whose weights of two categories are listed."""
-    if len(mechanism.prior) != 2:
+    """Return the loss of the exponential mechanism, where its weights are listed."""
+    from dpmix.posteriors.law import LISTED, states  # late: numba, half a second
+
+    of, d = mechanism.posteriors, len(mechanism.prior)
+    if d > 2 and of.size > LISTED:
         return None
     weights = [np.asarray(mechanism.law.weights(mechanism.counts(x)), dtype=float) for x in (one, other)]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = [np.log(w / w.max()) - np.log((w / w.max()).sum()) for w in weights]
         each = np.nan_to_num(logs[0] - logs[1], nan=0.0, posinf=_MOST, neginf=-_MOST)
     least = mechanism.prior[0]
-    return lambda releases: each[np.clip(np.rint(releases[:, 0] - least).astype(int), 0, len(each) - 1)]
+    if d == 2:
+        return lambda releases: each[np.clip(np.rint(releases[:, 0] - least).astype(int), 0, len(each) - 1)]
+    places = {counts: place for place, counts in enumerate(map(tuple, states(of.n, d).tolist()))}
+
+    def loss(releases: Floats) -> Floats:
+        counts = np.rint(releases[:, :d] - mechanism.prior).astype(int)
+        return np.array([each[places[row]] if row in places else 0.0 for row in map(tuple, counts.tolist())])
+
+    return loss
 
 
 def _log_moments(mechanism: LogMoments, one: Floats, other: Floats) -> Loss:

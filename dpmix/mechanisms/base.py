@@ -198,6 +198,7 @@ class LocalAdditive(Mechanism):
             rho=total.rho,
             n=len(values),
             adjacency=total.adjacency,
+            proved=total.proved,
             trust=total.trust,
             private=private,
             simulated=simulated,

@@ -250,6 +250,7 @@ class LogMoments(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=rng is None,
             simulated=rng is not None,

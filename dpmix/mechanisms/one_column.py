@@ -95,6 +95,7 @@ class OneColumn(Mechanism):
             rho=total.rho,
             n=n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust=trust_of(self.kind),
             private=private,
             simulated=not private,

@@ -169,6 +169,7 @@ class NoisyStatistic(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=private,
             simulated=not private,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import laplace_rho
@@ -53,6 +54,8 @@ class Guarantee:
         ``"local"`` or ``"global"``.
     adjacency : Adjacency
         The neighbouring relation, without which the numbers mean nothing.
+    proved : bool
+        Whether there is a proof of it, in writing or by enumeration (docs/privacy.md).
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Guarantee:
     rho: float | None
     trust: str = "local"
     adjacency: Adjacency = Adjacency.REPLACEMENT
+    proved: bool = True
 
     def __post_init__(self) -> None:
         """Take a relation as it is written in files."""
@@ -73,6 +77,12 @@ class Guarantee:
         except ValueError:
             known = " or ".join(Adjacency)
             raise PrivacyError(f"adjacency is {self.adjacency!s:.40}, and not {known}") from None
+
+    def numbers(self) -> dict[str, Any]:
+        """Return those of epsilon, delta and rho that apply, and whether they are proved."""
+        found = {name: getattr(self, name) for name in ("epsilon", "delta", "rho")}
+        stated = {name: value for name, value in found.items() if value is not None}
+        return stated | {"proved": self.proved} if stated else {}
 
     def of_public_part(self) -> Guarantee:
         """Return what a release of one part of a table guarantees where the parts are public."""
@@ -107,7 +117,9 @@ def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
     trust = "local" if all(each.trust == "local" for each in parts) else "global"
     epsilon = largest("epsilon")
     delta = None if epsilon is None else max(each.delta or 0.0 for each in parts)
-    return Guarantee(epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS)
+    return Guarantee(
+        epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS, all(each.proved for each in parts)
+    )
 
 
 def weakest(relations: Iterable[Adjacency]) -> Adjacency:

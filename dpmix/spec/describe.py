@@ -135,9 +135,12 @@ def _released(mechanism: MechanismSection, grouped: bool) -> str:
         parts = " of two parts" if mechanism.split is not None else ""
         return f"laplace noise on the mean logarithms{parts}, censored at {at},"
     if isinstance(mechanism, PosteriorMechanism):
-        how = (
-            "by the Hellinger distance" if mechanism.method == "hellinger" else f"by {mechanism.method} noise"
-        )
+        if mechanism.noisy:
+            how = f"by {mechanism.method or 'geometric'} noise"
+        elif mechanism.method is None and mechanism.calibration is None:
+            how = "by the Hellinger distance or geometric noise, whichever errs less"
+        else:
+            how = "by the Hellinger distance"
         return f"a posterior of {len(mechanism.prior)} categories {how}"
     return f"{mechanism.kind} noise"
 

@@ -325,13 +325,16 @@ class PosteriorMechanism(MechanismSection):
     prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] = Field(
         description="Parameters of the beta or Dirichlet prior, one per category."
     )
-    method: Literal["hellinger", "laplace", "geometric"] = Field(
-        "hellinger", description="Exponential mechanism on the Hellinger distance, or noise on the counts."
+    method: Literal["hellinger", "laplace", "geometric"] | None = Field(
+        None,
+        description="Exponential mechanism on the Hellinger distance, or noise on the counts; left out, that "
+        "of least expected error, or geometric where there is no delta.",
     )
-    calibration: Literal["certified", "theorem"] | None = Field(
+    calibration: Literal["certified", "proved", "theorem"] | None = Field(
         None,
         description="Of method hellinger: by the exact divergence of all neighbours (certified, the default "
-        "where it can be computed), or by the theorem.",
+        "where it can be computed), by a proof for any number of records and categories (proved, the default "
+        "elsewhere), or by the published theorem, which is not proved.",
     )
     sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
         None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
@@ -344,7 +347,7 @@ class PosteriorMechanism(MechanismSection):
     def _check(self) -> Self:
         if self.domain is not None:
             raise refusal("domain", "is not for a posterior of categories; leave it out")
-        if self.method == "hellinger":
+        if not self.noisy:
             if self.delta is None:
                 raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
             if self.sensitivity is not None:
@@ -357,6 +360,13 @@ class PosteriorMechanism(MechanismSection):
         if self.sensitivity == 1 and len(self.prior) > 2:
             raise refusal("sensitivity", "1 is for two categories, of which one count says all; use 2")
         return self
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the counts get noise: as said, or for want of a delta and of a calibration."""
+        if self.method is None:
+            return self.delta is None and self.calibration is None
+        return self.method != "hellinger"
 
 
 MechanismSpec = Annotated[

@@ -87,6 +87,7 @@ def account(release: Release) -> dict[str, Any]:
         "delta": release.delta,
         "rho": release.rho,
         "adjacency": release.adjacency,
+        "proved": release.proved,
         "trust": release.trust,
         "n": release.n,
         "private": release.private,

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmix.release import unproved_in_words
+
 _NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise"}
 _HISTOGRAM_NOISE = {
     "laplace": "Laplace noise",
@@ -30,6 +32,11 @@ def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
     if epsilon is not None:
         return f"epsilon = {epsilon:.4g}" + (f" and delta = {delta:.3g}" if delta else "")
     return "" if rho is None else f"rho = {rho:.4g}"
+
+
+def is_unproved(mechanism: Mapping[str, Any]) -> bool:
+    """Whether what a mechanism claims is not proved: a posterior by P3's theorem (methods, section 14)."""
+    return mechanism.get("kind") == "posterior" and mechanism.get("calibration") == "theorem"
 
 
 def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n: int) -> str:
@@ -166,7 +173,11 @@ def _posterior(mechanism: Mapping[str, Any], n: int) -> str:
     categories = f" in {len(mechanism['prior'])} categories" if "prior" in mechanism else ""
     what = f"The posterior given the counts of {n} records{categories}"
     if mechanism.get("method") == "hellinger":
-        found = {"certified": ", with a certificate", "theorem": ", calibrated by the theorem"}
+        found = {
+            "certified": ", with a certificate",
+            "proved": ", calibrated as has been proved",
+            "theorem": f"; {unproved_in_words(mechanism)}",
+        }
         how = found.get(str(mechanism.get("calibration")), "")
         return f"{what} was released by an exponential mechanism on the Hellinger distance{how}."
     noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise")), "noise")

@@ -130,6 +130,7 @@ class Generator(abc.ABC):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=records.rng is None,
             simulated=records.rng is not None,

@@ -29,6 +29,13 @@ _SWEEP = {
     "grid": {"mechanism.epsilon": [5.0, 9.0]},
 }
 _RUN = "swept/runs/epsilon=5"
+_POSTERIOR = {
+    "kind": "posterior",
+    "method": "hellinger",
+    "epsilon": 1.0,
+    "delta": 0.01,
+    "prior": [1, 1],
+}
 _MIXTURE = {
     "kind": "mixture",
     "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
@@ -52,9 +59,14 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "posterior": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
+        "mechanism": _POSTERIOR,
         "model": {"kind": "multinomial"},
         "sampler": _SHORT,
+        "privacy": _LEDGER,
+    },
+    "proved": {
+        "data": _LABELS,
+        "mechanism": _POSTERIOR | {"calibration": "proved"},
         "privacy": _LEDGER,
     },
     "labels": {
@@ -124,6 +136,7 @@ def scenarios(parametric: str) -> list[Scenario]:
     return [
         Scenario("privatize", ("privatize", "mixture.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("table", ("privatize", "posterior.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("proved", ("privatize", "proved.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("synthesize", csv, ("s.csv", "s.csv.json"), False, ("--force",), True),
         Scenario("hdf5", h5, ("s.h5",), False, (), True),
         Scenario(

@@ -60,9 +60,33 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "posterior": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
+        "mechanism": {
+            "kind": "posterior",
+            "method": "hellinger",
+            "epsilon": 1.0,
+            "delta": 0.01,
+            "prior": [1, 1],
+            "calibration": "certified",
+        },
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
+    },
+    "proved": {
+        "data": _LABELS,
+        "mechanism": {
+            "kind": "posterior",
+            "method": "hellinger",
+            "epsilon": 1.0,
+            "delta": 0.01,
+            "prior": [1, 1],
+            "calibration": "proved",
+        },
+        "model": {"kind": "multinomial"},
+        "sampler": SHORT,
+    },
+    "open": {
+        "data": _LABELS,
+        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
     },
     "synthesis": {
         "data": _LABELS,

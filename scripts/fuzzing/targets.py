@@ -95,7 +95,7 @@ def release(folder: Path, rng: random.Random) -> Sequence[str]:
     path = folder / f"{name}_release.h5"
     mutate_hdf5(path, rng)
     spec = str(folder / f"{name}.yaml")
-    if name == "posterior" and rng.random() < 0.5:
+    if name in ("posterior", "proved") and rng.random() < 0.5:
         return ["summarize", str(path), "--json"]
     return ["fit", spec, "--release", str(path), "-o", str(folder / "out.h5"), "--quiet"]
 

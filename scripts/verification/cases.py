@@ -255,6 +255,7 @@ def _multinomials() -> list[Case]:
     found = []
     settings: dict[str, dict[str, Any]] = {
         "hellinger, certified": {"method": "hellinger", "calibration": "certified", "delta": 1e-3},
+        "hellinger, proved": {"method": "hellinger", "calibration": "proved", "delta": 1e-3},
         "hellinger, theorem": {"method": "hellinger", "calibration": "theorem", "delta": 1e-3},
         "laplace": {"method": "laplace"},
         "geometric": {"method": "geometric"},
