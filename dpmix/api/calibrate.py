@@ -113,7 +113,10 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         n = spec.data.n or len(load_data(spec).values)
     names, categories = public_of(spec)
-    return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
+    section = spec.mechanism
+    if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:
+        section = section.model_copy(update={"order": "public"})  # simulated records are independent
+    return from_spec(section, columns, n, names if len(names) == columns else (), categories)
 
 
 def columns_of(section: MechanismSection) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind
+from dpmix.privacy.order import random_order
 from dpmix.release import Release
 
 Pairs = tuple[tuple[float, float], ...]
@@ -105,6 +106,8 @@ class LocalAdditive(Mechanism):
         What was asked for, such as ``{"epsilon": 5.0}``.
     delta : float or None
         The delta at which Gaussian noise is stated as (epsilon, delta).
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
     """
 
     kind: ClassVar[Kind]
@@ -113,6 +116,7 @@ class LocalAdditive(Mechanism):
     calibration: str
     requested: dict[str, float] = field(default_factory=dict)
     delta: float | None = None
+    order: str = "shuffled"
 
     def __post_init__(self) -> None:
         """Check that scales and bounds go together."""
@@ -156,7 +160,8 @@ class LocalAdditive(Mechanism):
         """Say which noise goes where."""
         noise = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
         pairs = zip(self.scale, columns, strict=True)
-        return f"{noise[self.kind]} " + ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        return f"{noise[self.kind]} {scales}, {order_in_words(self.order)}"
 
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
@@ -165,9 +170,10 @@ class LocalAdditive(Mechanism):
         bounded, clamped = clamp(self.kind, self.domain, values)
         released = np.empty_like(bounded)
         n = bounded.shape[0]
+        rows = random_order(n) if self.order == "shuffled" else slice(None)
         for column, noise in enumerate(self.noises):
             report = None if progress is None else _shifted(progress, column * n)
-            released[:, column] = noise.add(np.ascontiguousarray(bounded[:, column]), report)
+            released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
         return self._release(released, columns), clamped
 
     def simulate(
@@ -201,6 +207,7 @@ class LocalAdditive(Mechanism):
             trust=total.trust,
             private=private,
             simulated=simulated,
+            order="public" if simulated else self.order,
         )
 
 
@@ -221,6 +228,11 @@ def clamp(
     low, high = np.array(domain, dtype=np.float64).T
     outside = ((values < low) | (values > high)).sum(axis=0)
     return np.clip(values, low, high), tuple(int(count) for count in outside)
+
+
+def order_in_words(order: str) -> str:
+    """Say in which order rows are released."""
+    return "rows in random order" if order == "shuffled" else "rows in their own order, which is public"
 
 
 def width(pair: tuple[float, float]) -> float:
