@@ -25,7 +25,9 @@ from dpmix.cli_common import (
     Set,
     Spec,
     Version,
+    Yes,
     check_files,
+    check_suffixes,
     checked_spec,
     emit,
     output_option,
@@ -59,8 +61,9 @@ def _root(version: Version = False, debug: Debug = False) -> None:
 @app.command()
 def privatize(
     spec: Spec,
-    output: Annotated[Path, output_option("Release file to write (HDF5).")],
+    output: Annotated[Path, output_option("Release file to write (HDF5: .h5, .hdf5 or .nc).")],
     ledger: Ledger = None,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -69,6 +72,7 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
+    check_suffixes("a release", output, strict=True)
     checked = checked_spec(spec, set_, ledger)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
@@ -78,10 +82,10 @@ def privatize(
     if dry_run:
         from dpmix.api.privatize import steps
 
-        return print_plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
+        return print_plan(checked, ("data", "mechanism"), *steps(checked, yes), f"write {output}")
     import dpmix
 
-    dpmix.privatize(checked, output, force=force, quiet=quiet)
+    dpmix.privatize(checked, output, force=force, quiet=quiet, yes=yes)
     say(f"wrote {output}", quiet)
 
 
@@ -114,6 +118,7 @@ def fit(
     version: Version = False,
 ) -> None:
     """Analyst: sample the posterior of the model given the release."""
+    check_suffixes("a chains file", output)
     checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
@@ -195,6 +200,7 @@ def summarize(
     if contrast and len(chains) != 2:
         given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
         raise UsageError(f"--contrast compares two chains files, and {given_files}")
+    check_suffixes("a summary", output)
     outputs = [path for path in (output, report) if path is not None]
     check_files(chains, outputs, force)
     if dry_run:
@@ -253,6 +259,7 @@ def synthesize(
         Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
     ] = None,
     ledger: Ledger = None,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -268,6 +275,8 @@ def synthesize(
         )
     if compare and chains:
         raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
+    if yes and (compare or chains):
+        raise UsageError(f"--yes: {'--compare' if compare else '--chains'} asks for none, so leave it out")
     for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
         if given is not None and not compare:
             raise UsageError(f"{name}: goes with --compare")
@@ -297,8 +306,8 @@ def synthesize(
     if dry_run:
         from dpmix.api.synthesize import steps
 
-        return print_plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
-    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
+        return print_plan(checked, ("data", "synthesis"), *steps(checked, yes), f"write {output}")
+    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet, yes=yes)
     say(f"wrote {output}", quiet)
 
 
@@ -426,6 +435,8 @@ def init(
         return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
 
+    if str(output) == "-":
+        raise UsageError("- is no folder; leave --output out to print the spec")
     found = starter_files(kind)
     if not output.is_dir():
         raise DataError(

@@ -20,6 +20,8 @@ from dpmix.release import Release
 
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
+NoisyCells = tuple[int, float, bool]
+"""Their number, their noise's standard deviation, and whether both together beyond n need a yes."""
 
 
 class Mechanism(abc.ABC):
@@ -32,6 +34,11 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Total guarantee over the columns of a record."""
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """Cells of a table of counts and the standard deviation of their noise; None where there is none."""
+        return None
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -228,6 +235,15 @@ def clamp(
     low, high = np.array(domain, dtype=np.float64).T
     outside = ((values < low) | (values > high)).sum(axis=0)
     return np.clip(values, low, high), tuple(int(count) for count in outside)
+
+
+def noise_sd(noise: str, scale: float) -> float:
+    """Return the standard deviation of Laplace, two-sided geometric or Gaussian noise of a scale."""
+    if noise == "laplace":
+        return math.sqrt(2) * scale
+    if noise == "geometric":  # with q = exp(-1/s) the variance is 2 q/(1 - q)^2
+        return 1 / (math.sqrt(2) * math.sinh(min(0.5 / scale, 700.0)))
+    return scale
 
 
 def order_in_words(order: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.base import NoisyCells, noise_sd
 from dpmix.mechanisms.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -106,6 +107,11 @@ class NoisyCounts(NoisyStatistic):
     def size(self) -> int:
         """Number of counts."""
         return self.classes * sum(self.levels)
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The counts of the feature with most levels, which a posterior weighs: no yes is needed."""
+        return self.classes * max(self.levels), noise_sd(self.noise, self.s), False
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the counts of codes, shape (size,); codes start at 0, the class stands last."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.base import Pairs, Progress
+from dpmix.mechanisms.base import NoisyCells, Pairs, Progress, noise_sd
 from dpmix.mechanisms.one_column import OneColumn, checked_edges
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
@@ -106,6 +106,11 @@ class PerturbedHistogram(OneColumn):
             rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
             return Guarantee(event.epsilon, 0.0, rho, "global")
         return compose([event], delta=self.delta, trust="global")
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Mechanism`."""
+        return self.bins, noise_sd(self.noise, self.s), True
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""

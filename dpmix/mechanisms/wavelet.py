@@ -114,7 +114,9 @@ class Wavelet(LocalOneColumn):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         width = 2 ** (self.levels + 1) - 1
-        noise = f"Laplace noise of scale {self.s:.6g} on each of the {width} Haar coefficients of {columns[0]}"
+        noise = (
+            f"Laplace noise of scale {self.s:.6g} on each of the {width} Haar coefficients of {columns[0]}"
+        )
         return f"{noise}, {order_in_words(self.order)}"
 
     def names(self, column: str) -> tuple[str, ...]:

@@ -289,6 +289,8 @@ class Folder:
         UsageError, DataError
             As `open`.
         """
+        if str(self.path) == "-":
+            raise UsageError("- is no folder; name one for the runs of the sweep")
         if not self.path.exists():
             if not self.path.parent.is_dir():
                 raise DataError(f"cannot make {self.path}: the directory {self.path.parent} does not exist")
