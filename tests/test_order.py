@@ -1,4 +1,4 @@
-"""The order of rows: local releases forget it, so that sorting a file gives nobody away (methods, section 1)."""
+"""The order of rows: local releases forget it, and sorting a file gives nobody away (methods, section 1)."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def test_an_attack_on_a_sorted_file_fails_on_the_shuffled_release(kind: str) -> 
     """The first person of a sorted file is replaced by one who comes last: all rows move up by one.
 
     Under `order: public` the attack, the likelihood ratio of the rows in place, succeeds (here with simulated
-    noise, which is quicker). The shuffled release is attacked so, and by its rows sorted by what they show of the
-    first column. False alarms below 1e-6.
+    noise, which is quicker). The shuffled release is attacked so, and by its rows sorted by what they show of
+    the first column. False alarms below 1e-6.
     """
     first, own, runs = SORTED[kind]
     tables = [first, np.vstack([first[1:], first[-1]])]

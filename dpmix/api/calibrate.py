@@ -18,7 +18,6 @@ from dpmix.spec.mechanism import (
     MechanismSection,
     NoisyCountsMechanism,
 )
-
 from dpmix.standard_input import is_stream
 
 

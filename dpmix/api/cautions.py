@@ -1,7 +1,7 @@
 """What is said of a release before it is drawn, from public quantities alone, and what then needs a yes.
 
-One place for the curator's warnings: `privatize`, `synthesize` and `sweep` say them before the ledger is touched
-and the first random bit is drawn, ``--dry-run`` and `calibrate` say them too.
+One place for the curator's warnings: `privatize`, `synthesize` and `sweep` say them before the ledger is
+touched and the first random bit is drawn; ``--dry-run`` and `calibrate` say them too.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def of_ledger(spending: Spending | None) -> list[Caution]:
     if spending is None or spending.foresee().budget is not None:
         return []
     text = (
-        f"warning: {spending.path} has no budget for {spending.dataset}: what is spent is counted, and nothing "
-        "is ever refused; set one by privacy.budget or `dpmix ledger budget`"
+        f"warning: {spending.path} has no budget for {spending.dataset}: what is spent is counted, and "
+        "nothing is ever refused; set one by privacy.budget or `dpmix ledger budget`"
     )
     return [Caution(text)]
 
@@ -159,15 +159,15 @@ def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
     total = cells * sd
     if n is None:
         text = (
-            f"note: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}: with "
-            "fewer records than that, the release is mostly noise"
+            f"note: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}: "
+            "with fewer records than that, the release is mostly noise"
         )
         return [Caution(text)]
     if total <= n:
         return []
     text = (
-        f"warning: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}, more "
-        f"than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
+        f"warning: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}, "
+        f"more than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
     )
     return [Caution(text, asks=asks)]
 

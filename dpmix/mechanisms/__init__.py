@@ -112,7 +112,8 @@ def from_spec(
     _check_domain(spec, columns)
     made: Any = _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n)
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
-    return made if order is None else dataclasses.replace(made, order=order)
+    ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
+    return ordered
 
 
 def _of_whole(

@@ -23,8 +23,9 @@ _BLOCK = 1 << 22
 def random_order(n: int, source: Source = os.urandom) -> NDArray[np.int64]:
     """Return a uniformly random permutation of 0 .. n - 1.
 
-    It sorts independent keys of 64 random bits, drawn anew until all differ: of distinct keys every order is
-    equally likely. At n = 10^8 two are equal with a probability of 3e-4. Keys and permutation take 16 n bytes.
+    It sorts independent keys of 64 random bits, drawn anew until all differ: of distinct keys every order
+    is equally likely. At n = 10^8 two are equal with a probability of 3e-4. Keys and permutation take 16 n
+    bytes.
 
     Parameters
     ----------

@@ -171,8 +171,8 @@ class DataSpec(ColumnsSection):
 
     path: StreamPath | None = Field(
         None,
-        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for CSV "
-        "on standard input.",
+        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for "
+        "CSV on standard input.",
     )
     simulate: (
         Literal[

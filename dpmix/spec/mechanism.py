@@ -34,8 +34,8 @@ Scale = Annotated[
 Order = Annotated[
     Literal["shuffled", "public"] | None,
     Field(
-        description="Order of the released rows: shuffled (the default), by the operating system's randomness; "
-        "public, the file's own, which then must say nothing of the records."
+        description="Order of the released rows: shuffled (the default), by the operating system's "
+        "randomness; public, the file's own, which then must say nothing of the records."
     ),
 ]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]

@@ -15,11 +15,13 @@ Reading
 Whole files as plain trees: `dpmix.store.tree`.
 
 Every dataset has a dimension scale attached to each of its dimensions, and there is no variable-length data.
-Strings in datasets are arrays of characters, in UTF-8, as in netCDF: `xarray.open_datatree` with either of its
-engines, netCDF4 and h5netcdf, ArviZ and both libraries open the files as they are, and read text. (Strings of
-fixed length, which HDF5 has and files of earlier versions hold, are bytes to the one, or an error to the other.)
-The last dimension of such an array is a dimension alone, ``string8``, which `names` leaves out. Files use the HDF5 1.8 format: attributes of more than 64 KB (a long
-spec) go to dense storage, and a file that was being written when the power failed is not locked.
+Strings in datasets are arrays of characters, in UTF-8, as in netCDF: `xarray.open_datatree` with either of
+its engines, netCDF4 and h5netcdf, ArviZ and both libraries open the files as they are, and read text.
+(Strings of fixed length, as files of earlier versions have, are bytes to one engine or an error to the
+other.) Their last dimension is a dimension alone, ``string8``, which `names` leaves out.
+
+Files use the HDF5 1.8 format: attributes of more than 64 KB (a long spec) go to dense storage, and a file that
+was being written when the power failed is not locked.
 """
 
 from __future__ import annotations
