@@ -27,7 +27,7 @@ from dpmix.cli_common import (
     Version,
     Yes,
     check_files,
-    check_suffixes,
+    check_suffix,
     checked_spec,
     emit,
     output_option,
@@ -72,13 +72,13 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
-    check_suffixes("a release", output, strict=True)
     checked = checked_spec(spec, set_, ledger)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
     check_files([spec, source], [output], force)
+    check_suffix(output, "a release", strict=True)
     if dry_run:
         from dpmix.api.privatize import steps
 
@@ -118,7 +118,6 @@ def fit(
     version: Version = False,
 ) -> None:
     """Analyst: sample the posterior of the model given the release."""
-    check_suffixes("a chains file", output)
     checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
@@ -129,6 +128,7 @@ def fit(
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
         source = checked.data.path
     check_files([spec, source], [output], force or resume)
+    check_suffix(output, "a chains file")
     if dry_run:
         from dpmix.api.fit import plan
 
@@ -200,9 +200,10 @@ def summarize(
     if contrast and len(chains) != 2:
         given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
         raise UsageError(f"--contrast compares two chains files, and {given_files}")
-    check_suffixes("a summary", output)
     outputs = [path for path in (output, report) if path is not None]
     check_files(chains, outputs, force)
+    if output is not None:
+        check_suffix(output, "a summary")
     if dry_run:
         names = ", ".join(str(path) for path in outputs) or "nothing"
         emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")

@@ -80,13 +80,11 @@ def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: b
         taken.add(final)
 
 
-def check_suffixes(what: str, *outputs: Path | None, strict: bool = False) -> None:
-    """Check before anything else that outputs which are HDF5 files are not named as others."""
-    from dpmix.store.atomic import check_suffix
+def check_suffix(path: Path, what: str, *, strict: bool = False) -> None:
+    """Check before any work that the name of an HDF5 file promises no other format; see `store.atomic`."""
+    from dpmix.store import atomic
 
-    for path in outputs:
-        if path is not None:
-            check_suffix(path, what, strict=strict)
+    atomic.check_suffix(path, what, strict=strict)
 
 
 def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:

@@ -103,7 +103,7 @@ def test_a_fresh_label_is_none_that_is_released(tmp_path: Path) -> None:
         "data": {"path": str(tmp_path / "d.csv"), "column": "w"},
         "synthesis": {"kind": "pitman_yor", "records": 200, "concentration": 100},
     }
-    names = dpmix.synthesize(spec, quiet=True).labels[0]
+    names = dpmix.synthesize(spec, quiet=True, yes=True).labels[0]
     assert names is not None
     assert len(set(names)) == len(names)
     assert {"new_category_1", "new_category_2", "new_category_3", "new_category_4"} <= set(names)

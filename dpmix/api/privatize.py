@@ -184,10 +184,10 @@ def in_words(mechanism: Mechanism, columns: Sequence[str]) -> str:
 
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:
-    check_suffix(output, "a release", strict=True)
     final = check_output(output, force=force)
     if spec.data is not None and spec.data.path is not None and final == spec.data.path.resolve():
         raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    check_suffix(output, "a release", strict=True)
     return final
 
 

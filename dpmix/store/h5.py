@@ -20,8 +20,8 @@ its engines, netCDF4 and h5netcdf, ArviZ and both libraries open the files as th
 (Strings of fixed length, as files of earlier versions have, are bytes to one engine or an error to the
 other.) Their last dimension is a dimension alone, ``string8``, which `names` leaves out.
 
-Files use the HDF5 1.8 format: attributes of more than 64 KB (a long spec) go to dense storage, and a file that
-was being written when the power failed is not locked.
+Files use the HDF5 1.8 format: attributes of more than 64 KB (a long spec) go to dense storage, and a file
+that was being written when the power failed is not locked.
 """
 
 from __future__ import annotations
