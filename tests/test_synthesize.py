@@ -325,9 +325,10 @@ def test_csv_holds_records_and_the_guarantee_stands_beside(adults: dict[str, Any
     assert account["guarantee"].startswith("(epsilon = 0, delta = 0.337079)-DP")
 
 
-def test_h5_opens_in_xarray(adults: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", None])
+def test_h5_opens_in_xarray(adults: dict[str, Any], tmp_path: Path, engine: Any) -> None:
     dpmix.synthesize(adults, tmp_path / "s.h5", quiet=True)
-    with xr.open_datatree(tmp_path / "s.h5") as tree:
+    with xr.open_datatree(tmp_path / "s.h5", engine=engine) as tree:
         node = tree["release"]
         assert node["values"].dims == ("record", "column")
         assert node["column"].values.tolist() == ["age", "sex", "job"]
