@@ -23,7 +23,10 @@ from dpmix.store.release import read_release
 from dpmix.tables import load_mixed, load_table
 
 MODEL = "model={kind: mixture, base: {mu0: 0, lambda: 0.1, a: 3, b: 3}}"
-SWEEP = "base: {data: {simulate: three_gaussians, n: 20}, mechanism: {kind: none}}\nlist: [{name: a}]\n"
+SWEEP = """
+base: {data: {simulate: three_gaussians, n: 20}, mechanism: {kind: none}}
+list: [{name: a, data.seed: 1}]
+"""
 TABLE = "x,w\n" + "".join(f"{i / 10},{'ab'[i % 2]}\n" for i in range(40))
 SPEC = """
 data: {path: '-', columns: [x], domain: [[0, 4]]}
