@@ -24,7 +24,10 @@ from dpmix.tables import load_mixed, load_table
 
 MODEL = "model={kind: mixture, base: {mu0: 0, lambda: 0.1, a: 3, b: 3}}"
 SWEEP = """
-base: {data: {simulate: three_gaussians, n: 20}, mechanism: {kind: none}}
+base:
+  data: {simulate: three_gaussians, n: 20}
+  mechanism: {kind: none}
+  model: {kind: mixture, concentration: 1, base: {mu0: 0, lambda: 1, a: 3, b: 3}}
 list: [{name: a, data.seed: 1}]
 """
 TABLE = "x,w\n" + "".join(f"{i / 10},{'ab'[i % 2]}\n" for i in range(40))

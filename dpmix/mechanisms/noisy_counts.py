@@ -111,7 +111,8 @@ class NoisyCounts(NoisyStatistic):
     @property
     def noisy_cells(self) -> NoisyCells | None:
         """The counts of the feature with most levels, which a posterior weighs: no yes is needed."""
-        return self.classes * max(self.levels), noise_sd(self.noise, self.s), False
+        cells = self.size // sum(self.levels) * max(self.levels)
+        return cells, noise_sd(self.noise, self.s), False
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the counts of codes, shape (size,); codes start at 0, the class stands last."""

@@ -110,7 +110,9 @@ class PerturbedHistogram(OneColumn):
     @property
     def noisy_cells(self) -> NoisyCells | None:
         """The bins and their noise; see `Mechanism`."""
-        return self.bins, noise_sd(self.noise, self.s), True
+        source = self.source
+        cells = source.size if isinstance(source, GeometricNoise) else source.block
+        return cells, noise_sd(self.noise, self.s), True
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the attacks; return 1 where one did better than it may."""
     parser = argparse.ArgumentParser(prog="attack", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the releases")
-    parser.add_argument("--runs", type=int, default=600, metavar="N", help="releases of each of two tables")
+    parser.add_argument("--runs", type=int, default=300, metavar="N", help="releases of each of two tables")
     parser.add_argument("--only", nargs="+", choices=list(ATTACKS), default=list(ATTACKS))
     given = parser.parse_args(arguments)
     if given.runs < 10:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,8 @@ def _by_groups(paths: list[Path], runs: int) -> list[Outcome]:
                 Outcome(f"one file, grouped {kind}", "not tried", "this version has no such release")
             )
             continue
-        exact = [dpmix.privatize(_with(spec, epsilon=1e7), quiet=True, yes=True).values for spec in specs]
+        with contextlib.redirect_stderr(io.StringIO()):  # which says what epsilon this is
+            exact = [dpmix.privatize(_with(spec, epsilon=1e7), quiet=True, yes=True).values for spec in specs]
         released = [[dpmix.privatize(spec, quiet=True).values for _ in range(runs)] for spec in specs]
 
         def second(values: Any, exact: list[Any] = exact) -> bool:

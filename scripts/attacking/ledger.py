@@ -94,7 +94,7 @@ def _dpmix(folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, (done.stdout + done.stderr).replace(f"{folder}{os.sep}", "")
 
 
 def _short(said: str) -> str:
