@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,9 @@ import pytest
 
 import dpmix.mechanisms.base
 import dpmix.mechanisms.one_column
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from attacking import groups, order  # noqa: E402 - from the folder of scripts
-from attacking.__main__ import main  # noqa: E402
-from attacking.outcome import best_accuracy, guessed, table  # noqa: E402
+from attacking import groups, order
+from attacking.__main__ import main
+from attacking.outcome import best_accuracy, guessed, table
 
 
 def test_the_best_accuracy_is_that_of_randomized_response() -> None:

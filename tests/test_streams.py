@@ -27,6 +27,7 @@ SWEEP = """
 base:
   data: {simulate: three_gaussians, n: 20}
   mechanism: {kind: none}
+  sampler: {seed: 1}
   model: {kind: mixture, concentration: 1, base: {mu0: 0, lambda: 1, a: 3, b: 3}}
 list: [{name: a, data.seed: 1}]
 """

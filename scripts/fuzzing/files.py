@@ -55,6 +55,10 @@ SPECS: dict[str, dict[str, Any]] = {
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
     },
+    "ordered": {
+        "data": _DATA,
+        "mechanism": {"kind": "wavelet", "epsilon": 2.0, "levels": 2, "order": "public"},
+    },
     "synthesis": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4},
