@@ -260,6 +260,8 @@ class Folder:
     """The folder of a sweep."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if str(path) == "-":
+            raise UsageError("- is no folder; name one for the runs of the sweep")
         self.path = Path(os.path.abspath(path))
 
     def open(self) -> None:
@@ -289,8 +291,6 @@ class Folder:
         UsageError, DataError
             As `open`.
         """
-        if str(self.path) == "-":
-            raise UsageError("- is no folder; name one for the runs of the sweep")
         if not self.path.exists():
             if not self.path.parent.is_dir():
                 raise DataError(f"cannot make {self.path}: the directory {self.path.parent} does not exist")
