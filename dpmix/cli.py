@@ -25,7 +25,9 @@ from dpmix.cli_common import (
     Set,
     Spec,
     Version,
+    Yes,
     check_files,
+    check_suffix,
     checked_spec,
     emit,
     output_option,
@@ -59,8 +61,9 @@ def _root(version: Version = False, debug: Debug = False) -> None:
 @app.command()
 def privatize(
     spec: Spec,
-    output: Annotated[Path, output_option("Release file to write (HDF5).")],
+    output: Annotated[Path, output_option("Release file to write (HDF5: .h5, .hdf5 or .nc).")],
     ledger: Ledger = None,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -75,13 +78,14 @@ def privatize(
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
     check_files([spec, source], [output], force)
+    check_suffix(output, "a release", strict=True)
     if dry_run:
         from dpmix.api.privatize import steps
 
-        return print_plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
+        return print_plan(checked, ("data", "mechanism"), *steps(checked, yes), f"write {output}")
     import dpmix
 
-    dpmix.privatize(checked, output, force=force, quiet=quiet)
+    dpmix.privatize(checked, output, force=force, quiet=quiet, yes=yes)
     say(f"wrote {output}", quiet)
 
 
@@ -124,6 +128,7 @@ def fit(
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
         source = checked.data.path
     check_files([spec, source], [output], force or resume)
+    check_suffix(output, "a chains file")
     if dry_run:
         from dpmix.api.fit import plan
 
@@ -197,6 +202,8 @@ def summarize(
         raise UsageError(f"--contrast compares two chains files, and {given_files}")
     outputs = [path for path in (output, report) if path is not None]
     check_files(chains, outputs, force)
+    if output is not None:
+        check_suffix(output, "a summary")
     if dry_run:
         names = ", ".join(str(path) for path in outputs) or "nothing"
         emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
@@ -253,6 +260,7 @@ def synthesize(
         Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
     ] = None,
     ledger: Ledger = None,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -268,6 +276,8 @@ def synthesize(
         )
     if compare and chains:
         raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
+    if yes and (compare or chains):
+        raise UsageError(f"--yes: {'--compare' if compare else '--chains'} asks for none, so leave it out")
     for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
         if given is not None and not compare:
             raise UsageError(f"{name}: goes with --compare")
@@ -297,8 +307,8 @@ def synthesize(
     if dry_run:
         from dpmix.api.synthesize import steps
 
-        return print_plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
-    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
+        return print_plan(checked, ("data", "synthesis"), *steps(checked, yes), f"write {output}")
+    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet, yes=yes)
     say(f"wrote {output}", quiet)
 
 
@@ -426,6 +436,8 @@ def init(
         return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
 
+    if str(output) == "-":
+        raise UsageError("- is no folder; leave --output out to print the spec")
     found = starter_files(kind)
     if not output.is_dir():
         raise DataError(

@@ -43,6 +43,7 @@ Ledger = Annotated[
         "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Go on in spite of warnings that ask for it.")]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
@@ -63,11 +64,12 @@ def checked_spec(path: Path, overrides: Sequence[str] | None, ledger: Path | Non
 
 def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:
     """Check before any work that inputs are there, and that writing outputs destroys nothing unasked."""
+    from dpmix.standard_input import is_stream
     from dpmix.store.atomic import check_output
 
     taken = set()
     for path in inputs:
-        if path is not None:
+        if path is not None and not is_stream(path):
             if not path.is_file():
                 raise DataError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
             taken.add(path.resolve())
@@ -76,6 +78,13 @@ def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: b
         if final in taken:
             raise UsageError(f"{path} is named twice, as output and as another file")
         taken.add(final)
+
+
+def check_suffix(path: Path, what: str, *, strict: bool = False) -> None:
+    """Check before any work that the name of an HDF5 file promises no other format; see `store.atomic`."""
+    from dpmix.store import atomic
+
+    atomic.check_suffix(path, what, strict=strict)
 
 
 def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:

@@ -21,6 +21,7 @@ from dpmix.spec import RunSpec
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
 from dpmix.spec.parametric import ELSEWHERE
+from dpmix.standard_input import is_stream
 from dpmix.tables import load_mixed, load_table, load_text
 
 
@@ -226,6 +227,8 @@ def unprotected(spec: RunSpec) -> Release:
     SpecError, DataError
         As `load_data`.
     """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError("data.path: - is for what is released of the data; name their file for a fit of them")
     data = load_data(spec)
     return Release(
         values=data.values,

@@ -20,19 +20,22 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.limits import MOST_RECORDS, MOST_VALUES
+from dpmix.standard_input import StandardInput, TableSource, source_of
 from dpmix.unpacking import open_packed
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
 
 
-def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, public: bool = False) -> Table:
+def load_table(
+    path: TableSource, columns: Sequence[str] | None, *, least: int = 1, public: bool = False
+) -> Table:
     """Read the named columns of a table.
 
     Parameters
     ----------
     path : Path
-        A csv, csv.gz, npy or h5 file, told apart by its suffix.
+        A csv, csv.gz, npy or h5 file, told apart by its suffix; - for a CSV table on standard input.
     columns : sequence of str or None
         Their names. An npy file has none: there they name its columns in order. None takes all columns.
     least : int
@@ -51,18 +54,19 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, pub
         In one sentence, for a missing, empty or damaged file, a missing column, ragged records, cells that
         are empty, text, NaN or infinite, and too few records.
     """
+    path = source_of(path)
     name = path.name.lower()
     if not path.exists():
         raise DataError(f"{path} does not exist")
     if path.is_dir():
         raise DataError(f"{path} is a directory, not a table")
     try:
-        if name.endswith(".npy"):
+        if isinstance(path, StandardInput) or name.endswith((".csv", ".csv.gz")):
+            values, names = _from_csv(path, columns, public)
+        elif name.endswith(".npy"):
             values, names = _from_npy(path, columns)
         elif name.endswith(".h5"):
             values, names = _from_h5(path, columns, public)
-        elif name.endswith((".csv", ".csv.gz")):
-            values, names = _from_csv(path, columns, public)
         else:
             raise DataError(f"{path} is none of csv, csv.gz, npy and h5")
     except OSError as error:
@@ -81,7 +85,7 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, pub
 
 
 def load_text(
-    path: Path, columns: Sequence[str], *, least: int = 1, public: bool = False
+    path: TableSource, columns: Sequence[str], *, least: int = 1, public: bool = False
 ) -> tuple[tuple[str, ...], ...]:
     """Read the named columns of a csv or csv.gz table as text, spaces around it taken off.
 
@@ -106,6 +110,7 @@ def load_text(
     DataError
         As `load_table`; for empty cells; for files of numbers alone.
     """
+    path = source_of(path)
     if path.is_file() and not path.name.lower().endswith((".csv", ".csv.gz")):
         raise DataError(
             f"{path} holds numbers: give data.domain for {columns[0]}, or a csv file where it is a label"
@@ -123,7 +128,7 @@ def load_text(
 
 
 def load_mixed(
-    path: Path, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1, public: bool = False
+    path: TableSource, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1, public: bool = False
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
     """Read some columns of a table as numbers and others as text, by name.
 
@@ -143,6 +148,7 @@ def load_mixed(
     DataError
         As `load_table` and `load_text`; when the file changes meanwhile.
     """
+    path = source_of(path)
     numbers: dict[str, NDArray[np.float64]] = {}
     texts: dict[str, tuple[str, ...]] = {}
     if numeric:
@@ -155,7 +161,7 @@ def load_mixed(
     return numbers, texts
 
 
-def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tuple[str, ...], ...]:
+def _text_columns(path: TableSource, columns: Sequence[str], public: bool) -> tuple[tuple[str, ...], ...]:
     found: list[list[str]] = [[] for _ in columns]
     known: dict[str, str] = {}  # texts that are equal take their room once
 
@@ -174,13 +180,13 @@ def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tup
     return tuple(tuple(column) for column in found)
 
 
-def _too_many(path: Path, width: int) -> DataError:
+def _too_many(path: TableSource, width: int) -> DataError:
     most = min(MOST_RECORDS, MOST_VALUES // max(1, width))
     wide = f"{width} column{'s' * (width != 1)}"
     return DataError(f"{path} has more than {most:,} records of {wide}, the most that are read")
 
 
-def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataError:
+def _missing(path: TableSource, name: str, known: Sequence[str], public: bool) -> DataError:
     """Return the error of a missing column; of data that are not public without what may be a record."""
     if not public:
         among = f"among its {len(known)} columns" if len(known) != 1 else "in its one column"
@@ -196,7 +202,7 @@ def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataE
     return DataError(f"{path} has no column {name!r}; it has {listed or 'none'}")
 
 
-def _from_csv(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
+def _from_csv(path: TableSource, columns: Sequence[str] | None, public: bool) -> Table:
     found = array("d")
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
@@ -213,7 +219,7 @@ def _from_csv(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     return np.array(found, dtype=np.float64).reshape(-1, len(names)), names
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
+def _read_csv(path: TableSource, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
     """Hand over the wanted cells of each record with its number and line; return the names of the columns."""
     try:
         with _open_text(path) as stream:
@@ -226,14 +232,16 @@ def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: boo
         raise DataError(f"{path} is not a well-formed CSV file: {error}") from None
 
 
-def _open_text(path: Path) -> IO[str]:
+def _open_text(path: TableSource) -> IO[str]:
+    if isinstance(path, StandardInput):
+        return path.open()
     if path.name.lower().endswith(".gz"):
         return open_packed(path, "utf-8-sig")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _parse_csv(
-    path: Path,
+    path: TableSource,
     reader: Any,
     columns: Sequence[str] | None,
     take: Take,
@@ -298,7 +306,7 @@ _NPY_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
 }
 
 
-def _check_shape(path: Path, shape: Sequence[int]) -> None:
+def _check_shape(path: TableSource, shape: Sequence[int]) -> None:
     """Refuse a table that is too large, before it is read."""
     if len(shape) > 0 and (shape[0] > MOST_RECORDS or math.prod(shape) > MOST_VALUES):
         raise _too_many(path, shape[1] if len(shape) > 1 else 1)

@@ -88,7 +88,7 @@ def decoded(path: Path) -> tuple[str, list[float], list[float]]:
         if isinstance(node, h5py.Dataset) and node.dtype.kind in "iuf":
             values.extend(node[()].astype(float).ravel().tolist())
         elif isinstance(node, h5py.Dataset):
-            texts.append(str(node[()]))
+            texts.append(str([b"".join(row) for row in np.atleast_2d(node[()])]))  # characters
 
     with h5py.File(path) as file:
         visit("/", file)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.calibrate import delta_warning, mechanism_of
+from dpmix.api.calibrate import mechanism_of
+from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
 from dpmix.api.ledger import spending_of
 from dpmix.data import load_data
 from dpmix.errors import PrivacyError, UsageError
@@ -17,7 +18,7 @@ from dpmix.mechanisms import Mechanism, needs_n
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.store.atomic import check_output
+from dpmix.store.atomic import check_output, check_suffix
 from dpmix.store.release import write_release
 
 _LARGE = 20_000
@@ -33,6 +34,7 @@ def privatize(
     progress: Callable[[int, int], None] | None = None,
     quiet: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    yes: bool = False,
 ) -> Release:
     """Apply the mechanism of a spec to its confidential data.
 
@@ -44,7 +46,7 @@ def privatize(
     spec : dict, path or RunSpec
         With the sections ``data`` and ``mechanism``.
     output : path, optional
-        Release file to write. Nothing is written when anything fails.
+        Release file to write (.h5, .hdf5 or .nc). Nothing is written when anything fails.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     force : bool
@@ -57,6 +59,9 @@ def privatize(
         Say nothing but warnings on standard error.
     ledger : path, optional
         File to enter the release in before its noise is drawn, in place of ``privacy.ledger``.
+    yes : bool
+        Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
+        and a histogram whose noise, added up over its bins, exceeds the number of records.
 
     Returns
     -------
@@ -71,9 +76,11 @@ def privatize(
         When the data are not a clean table of numbers with at least two records, or `output` cannot be
         written.
     PrivacyError
-        When the guarantee cannot be met, a seed is given for real data, or the ledger's budget is exceeded.
+        When the guarantee cannot be met, a seed is given for real data, a warning asks for `yes`, or the
+        ledger's budget is exceeded. Nothing is drawn or entered then.
     UsageError
-        When `output` exists and `force` is not given, or is the confidential file itself.
+        When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
+        file itself.
     """
     checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
     if seed is not None:
@@ -87,6 +94,8 @@ def privatize(
     mechanism = mechanism_of(checked, len(data.columns), len(data.values))
     total = data.values.size
     mechanism.check(data.values)
+    cautions = [*of_mechanism(mechanism, len(data.values)), *of_ledger(spending)]
+    heed(cautions, checked, yes, quiet=quiet)
     if spending is not None:
         spending.reserve(mechanism.describe(), data.columns, mechanism.guarantee)
     with _bar(total, progress, quiet) as report:
@@ -108,9 +117,6 @@ def privatize(
         _tell(
             f"the data are simulated and their noise is seeded: this release is not private{entered}", quiet
         )
-    warning = delta_warning(release.delta, release.n)
-    if warning:
-        _tell(warning)
     if spending is not None:
         _tell(spending.finish(target), quiet)
     return release
@@ -130,18 +136,31 @@ def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: 
     return _planned(checked, mechanism_of(checked))
 
 
-def steps(spec: RunSpec) -> list[str]:
+def steps(spec: RunSpec, yes: bool = False) -> list[str]:
     """Say what `privatize` would do, as `plan`, and what it would enter in the spec's ledger.
+
+    What is said before a release is said on standard error; data are read for their number alone, where that
+    depends on it.
 
     Raises
     ------
     SpecError, DataError, PrivacyError
-        As `privatize`, also where the budget would be exceeded.
+        As `privatize`, also where the budget would be exceeded, and where a warning asks for `yes`.
     """
     spending = spending_of(spec)
-    mechanism = mechanism_of(spec)
+    n = _records(spec) if spec.mechanism is not None and needs_n(spec.mechanism) else None
+    mechanism = mechanism_of(spec, n=n)
+    if n is None and depends_on_n(mechanism):
+        n = _records(spec)
+    heed([*of_mechanism(mechanism, n), *of_ledger(spending)], spec, yes)
     found = [f"apply {_planned(spec, mechanism)}"]
     return found if spending is None else [*found, spending.plan(mechanism.guarantee)]
+
+
+def _records(spec: RunSpec) -> int:
+    """Return the number of records, which is public; data are read for it where the spec does not say it."""
+    known = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
+    return len(load_data(spec).values) if known is None else int(known)
 
 
 def _planned(spec: RunSpec, mechanism: Mechanism) -> str:
@@ -168,6 +187,7 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
     final = check_output(output, force=force)
     if spec.data is not None and spec.data.path is not None and final == spec.data.path.resolve():
         raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    check_suffix(output, "a release", strict=True)
     return final
 
 

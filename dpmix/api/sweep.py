@@ -109,6 +109,7 @@ def sweep(
     quiet: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    yes: bool = False,
 ) -> SweepResult:
     """Do all runs of a sweep that are not finished, several at once, and gather what came out.
 
@@ -136,6 +137,9 @@ def sweep(
         Whether the Python file of a custom model may run.
     ledger : path, optional
         File to enter releases of confidential data in, in place of ``privacy.ledger``.
+    yes : bool
+        Go on in spite of warnings that ask for it, as `dpmix.privatize`; without it no release is made where
+        one of them asks.
 
     Returns
     -------
@@ -163,7 +167,7 @@ def sweep(
                 ready.folder.run(run.name).clear()
         else:
             adopt(ready.folder, ready.identities)
-        ready.make_releases(quiet)
+        ready.make_releases(quiet, yes)
         left = [run for run in ready.plan.runs if ready.folder.run(run.name).row() is None]
         orders = [ready.order(run, threads, allow_code) for run in left]
         at_once = jobs or max(1, available_cores() // threads)
@@ -277,6 +281,7 @@ def emit(
     quiet: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    yes: bool = False,
 ) -> Path:
     """Write a workflow of Snakemake or an array job of Slurm for the runs of a sweep, and run none.
 
@@ -290,7 +295,7 @@ def emit(
         Folder of the sweep, where the file goes.
     kind : str
         ``snakemake`` or ``sbatch``.
-    overrides, threads, quiet, allow_code, ledger
+    overrides, threads, quiet, allow_code, ledger, yes
         As `sweep`. Jobs are told the overrides, which must not name confidential data, and no ledger.
     force : bool
         Whether to replace a file of that name, and to clear the folders of runs that were others.
@@ -324,7 +329,7 @@ def emit(
         for name in ready.changed:
             ready.folder.run(name).clear()
         adopt(ready.folder, ready.identities)
-        ready.make_releases(quiet)
+        ready.make_releases(quiet, yes)
         if kind == "snakemake":
             ready.folder.note_jobs(ready.specs)
         write_bytes(path, text.encode("utf-8"), force=True)
@@ -339,6 +344,7 @@ def plan(
     force: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    yes: bool = False,
 ) -> str:
     """Say which runs there are, which of them are finished, and what would be released, and do nothing.
 
@@ -351,6 +357,7 @@ def plan(
     """
     settings = (*overrides, *naming_ledger(ledger))
     ready = prepare(spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code)
+    ready.heed(yes, say=True)
     renamed = {} if force else elsewhere(ready.folder, ready.identities)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -12,12 +14,13 @@ from typing import Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.ledger import Spending, spending_of
-from dpmix.api.privatize import privatize
+from dpmix.api.privatize import privatize, steps
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.mechanisms import Mechanism
 from dpmix.spec import RunSpec
 from dpmix.spec.model import CustomModel
 from dpmix.spec.sweep import SweepSpec, load_sweep
+from dpmix.standard_input import is_stream
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
 from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan
@@ -60,22 +63,38 @@ class Prepared:
         keep = self.plan.keep_chains
         return order(run, self.plan.keys, self.folder, threads=threads, keep=keep, allow_code=allow_code)
 
-    def make_releases(self, quiet: bool) -> None:
+    def make_releases(self, quiet: bool, yes: bool = False) -> None:
         """Make the releases of confidential data that are not there yet.
 
         Raises
         ------
         DataError, PrivacyError
-            When one cannot be made or entered.
+            When one cannot be made or entered; before the first, when a warning asks for `yes` of any.
         """
+        self.heed(yes)  # in silence: each release says it itself
         for path, spec, _ in self._releases():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise DataError(f"cannot write {path.parent}: {reason(error)}") from error
-            privatize(spec, path, quiet=quiet)
+            privatize(spec, path, quiet=quiet, yes=yes)
         if self._needs_no_ledger and not quiet:
             print(f"dpmix: {_NOTHING}", file=sys.stderr)
+
+    def heed(self, yes: bool, *, say: bool = False) -> None:
+        """Look before the first release at what any of them asks for, and say it, where wanted.
+
+        Raises
+        ------
+        PrivacyError
+            When a warning asks for `yes`, naming the file of the release.
+        """
+        for path, spec, _ in self._releases():
+            try:
+                with contextlib.redirect_stderr(sys.stderr if say else io.StringIO()):
+                    steps(spec, yes)
+            except PrivacyError as error:
+                raise PrivacyError(f"{path}: {error}") from None
 
     def check_overrides(self, overrides: Sequence[str]) -> None:
         """Check that what is set for all jobs, which others may read, does not name confidential data.
@@ -253,6 +272,8 @@ def _check_files(spec: RunSpec, *, confidential: bool) -> None:
     data = spec.data if confidential else None
     for key, section in (("data.path", data), ("release.path", spec.release)):
         path = None if section is None else section.path
+        if is_stream(path):
+            raise SpecError(f"{key}: - is read once, and a sweep makes several releases; name a file")
         if path is not None and not path.is_file():
             raise DataError(f"{key}: {path}: {'not a file' if path.exists() else 'no such file'}")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.api.calibrate import delta_warning
+from dpmix.api.calibrate import check_countable
+from dpmix.api.cautions import heed, of_ledger, of_synthesis
 from dpmix.api.ledger import spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
@@ -19,6 +20,7 @@ from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.synthesis import SynthesisSection
+from dpmix.standard_input import is_stream
 from dpmix.store.synthetic import beside, check_synthetic_output, write_synthetic
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
@@ -39,6 +41,7 @@ def synthesize(
     force: bool = False,
     quiet: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    yes: bool = False,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
@@ -65,6 +68,9 @@ def synthesize(
     ledger : path, optional
         File to enter the release in before it is drawn, in place of ``privacy.ledger``; records from `chains`
         cost nothing, and are not entered.
+    yes : bool
+        Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
+        and a histogram whose noise, added up over its cells, exceeds the number of records.
 
     Returns
     -------
@@ -78,7 +84,8 @@ def synthesize(
     DataError
         When the data are not clean, or `output` cannot be written.
     PrivacyError
-        When the guarantee cannot be met, or the ledger's budget is exceeded.
+        When the guarantee cannot be met, a warning asks for `yes`, or the ledger's budget is exceeded.
+        Nothing is drawn or entered then.
     UsageError
         When `output` exists and `force` is not given, or is the confidential file itself; when there are
         `chains` and a `ledger`.
@@ -109,6 +116,7 @@ def synthesize(
     records = load_records(checked)
     _check_n(n, records.n)
     generator = generator_of(section, records.columns, records.n)
+    heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
     if spending is not None:
         names = [column.name for column in records.columns]
         spending.reserve(generator.describe(), names, generator.guarantee)
@@ -126,15 +134,15 @@ def synthesize(
             f"the data are simulated and their synthesis is seeded: this release is not private{entered}",
             quiet,
         )
-    for text in cautions(generator):
-        _tell(text)
     if spending is not None:
         _tell(spending.finish(target), quiet)
     return release
 
 
-def steps(spec: RunSpec) -> list[str]:
+def steps(spec: RunSpec, yes: bool = False) -> list[str]:
     """Say what `synthesize` would do, without drawing or entering anything.
+
+    What is said before a release is said on standard error.
 
     Raises
     ------
@@ -142,13 +150,16 @@ def steps(spec: RunSpec) -> list[str]:
         As `synthesize`.
     """
     spending = spending_of(spec)
-    generator = planned(spec)
+    generator = planned(spec, counting=True)
+    heed([*of_synthesis(generator), *of_ledger(spending)], spec, yes)
     found = [f"release {in_words(generator)}"]
     return found if spending is None else [*found, spending.plan(generator.guarantee)]
 
 
-def planned(spec: RunSpec) -> Generator:
+def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
     """Return the generator of a spec; data are read for their number alone, where the spec does not say it.
+
+    Standard input is read for it where that is what it is for (`counting`).
 
     Raises
     ------
@@ -157,6 +168,8 @@ def planned(spec: RunSpec) -> Generator:
     """
     section = section_of(spec)
     n = _stated_n(spec)
+    if n is None and not counting:
+        check_countable(spec, "synthesis.n")
     return generator_of(section, _columns(spec), load_records(spec).n if n is None else n)
 
 
@@ -185,7 +198,7 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
     SpecError, DataError, PrivacyError
         As `synthesize`.
     """
-    records = None if spec.data is None else load_records(spec)
+    records = None if spec.data is None or is_stream(spec.data.path) else load_records(spec)
     if records is None:
         generator = planned(spec)
     else:
@@ -203,8 +216,8 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
                 "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
-    for text in cautions(generator):
-        _tell(text, quiet)
+    for each in of_synthesis(generator):
+        _tell(each.text, quiet)
     return found
 
 
@@ -235,20 +248,6 @@ def in_words(generator: Generator) -> str:
     total = generator.guarantee
     words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
     return f"{generator.in_words()}; {words}"
-
-
-def cautions(generator: Generator) -> list[str]:
-    """Say what whoever asked for this guarantee should know (methods, sections 1 and 5)."""
-    found = []
-    if isinstance(generator, PitmanYor):
-        at_most = "" if generator.discount == 0 else "up to "
-        found.append(
-            "note: this mechanism republishes records verbatim: one that nobody shares is released with "
-            f"probability {at_most}{generator.guarantee.delta:.3g} (records/n = "
-            f"{generator.records / generator.n:.3g}), whatever epsilon is"
-        )
-    warning = delta_warning(generator.guarantee.delta, generator.n)
-    return [*found, *([] if warning is None else [warning])]
 
 
 def section_of(spec: RunSpec) -> SynthesisSection:

@@ -5,6 +5,7 @@ A new mechanism is one file here with a class like `Laplace`, and one line in ea
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -119,7 +120,10 @@ def from_spec(
             f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
         )
     _check_domain(spec, columns)
-    return _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n, groups)
+    made: Any = _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n, groups)
+    order = getattr(spec, "order", None)  # of rows, which local releases alone have
+    ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
+    return ordered
 
 
 def _of_whole(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.base import NoisyCells, noise_sd
 from dpmix.mechanisms.groups import Groups, with_groups
 from dpmix.mechanisms.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
@@ -120,6 +121,12 @@ class NoisyCounts(NoisyStatistic):
     def cells(self) -> int:
         """Number of classes, or of pairs of group and class."""
         return self.classes * (1 if self.groups is None else self.groups.count)
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The counts of the feature with most levels, which a posterior weighs: no yes is needed."""
+        cells = self.size // sum(self.levels) * max(self.levels)
+        return cells, noise_sd(self.noise, self.s), False
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the counts of codes, shape (size,); codes from 0 on, the class last before groups."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, clamp
 from dpmix.mechanisms.groups import Groups
+from dpmix.privacy.order import random_order
 from dpmix.release import Release, cell_of, equal_edges
 from dpmix.release_mechanism import trust_of
 
@@ -99,11 +100,37 @@ class OneColumn(Mechanism):
             trust=trust_of(self.kind),
             private=private,
             simulated=not private,
+            order=self._order(private),
         )
+
+    def _order(self, private: bool) -> str | None:
+        """Return what a release says of the order of its rows; None where they are no records."""
+        return None
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns of the release."""
         return (column,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOneColumn(OneColumn):
+    """A mechanism that releases each record of one column by itself.
+
+    Parameters
+    ----------
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    order: str = "shuffled"
+
+    def _order(self, private: bool) -> str | None:
+        return self.order if private else "public"
+
+    def _rows(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values in the domain in the order of their release, and how many were outside."""
+        bounded, outside = self._clamp(values)
+        return bounded[random_order(len(bounded))] if self.order == "shuffled" else bounded, outside
 
 
 def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> NDArray[np.float64]:

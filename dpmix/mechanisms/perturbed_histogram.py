@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.base import Pairs, Progress
+from dpmix.mechanisms.base import NoisyCells, Pairs, Progress, noise_sd
 from dpmix.mechanisms.groups import Groups, with_groups
 from dpmix.mechanisms.one_column import OneColumn
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
@@ -124,6 +124,13 @@ class PerturbedHistogram(OneColumn):
             rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
             return Guarantee(event.epsilon, 0.0, rho, "global")
         return compose([event], delta=self.delta, trust="global")
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Mechanism`."""
+        source = self.source
+        cells = source.size if isinstance(source, GeometricNoise) else source.block
+        return cells, noise_sd(self.noise, self.s), True
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""

@@ -15,6 +15,7 @@ from dpmix.spec.fields import (
     Pair,
     Positive,
     Section,
+    StreamPath,
     TablePath,
     Text,
     refusal,
@@ -178,8 +179,10 @@ class PartSpec(Section):
 class DataSpec(ColumnsSection):
     """The confidential data and what is public about them."""
 
-    path: TablePath | None = Field(
-        None, description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec."
+    path: StreamPath | None = Field(
+        None,
+        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for "
+        "CSV on standard input.",
     )
     simulate: (
         Literal[

@@ -25,6 +25,7 @@ from dpmix.spec.model import (
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
+from dpmix.standard_input import is_stream
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -70,8 +71,9 @@ def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
+    place = "standard input" if is_stream(data.path) else data.path
     by = "" if data.group is None else f" by {data.group}"
-    return f"{', '.join(data.columns or ('all columns',))}{by} of {data.path}"
+    return f"{', '.join(data.columns or ('all columns',))}{by} of {place}"
 
 
 def _privacy(privacy: PrivacySpec) -> str:

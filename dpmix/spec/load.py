@@ -16,6 +16,7 @@ from dpmix.spec.fields import shown
 from dpmix.spec.messages import did_you_mean, spec_error
 from dpmix.spec.run import RunSpec
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
+from dpmix.standard_input import STREAM
 
 
 def load_spec(
@@ -53,6 +54,8 @@ def load_spec(
         contents, folder = source, Path()
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
+        if str(source) == STREAM:
+            raise SpecError("-: a spec is a file, and never read from standard input; name it")
         contents, folder = read_contents(path), path.parent
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
@@ -90,7 +93,15 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
 
 
 def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
-    """Return the override of a spec that names this ledger; a relative path counts from where we are."""
+    """Return the override of a spec that names this ledger; a relative path counts from where we are.
+
+    Raises
+    ------
+    SpecError
+        For - , which is no file.
+    """
+    if str(ledger) == STREAM:
+        raise SpecError("--ledger: - is no file; name the one that releases are entered in")
     return (
         ()
         if ledger is None
@@ -153,6 +164,8 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys):
         raise SpecError(f"--set {shown(override)}: write section.key=value, such as sampler.chains=2")
+    if text.strip() == STREAM:  # to YAML a list of nothing
+        return keys, STREAM
     return keys, parse_yaml(text, f"--set {'.'.join(keys)}")
 
 

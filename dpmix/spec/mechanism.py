@@ -1,5 +1,6 @@
 """The section ``mechanism``: how records are privatized, and how much noise that takes, stated once."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, Tag, model_validator
@@ -30,6 +31,13 @@ Scale = Annotated[
     Positive | None,
     Field(description="Scale of the noise in the units of the data, stated instead of a guarantee."),
 ]
+Order = Annotated[
+    Literal["shuffled", "public"] | None,
+    Field(
+        description="Order of the released rows: shuffled (the default), by the operating system's "
+        "randomness; public, the file's own, which then must say nothing of the records."
+    ),
+]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
@@ -42,6 +50,13 @@ class MechanismSection(Section):
     domain: Domain | None = Field(
         None, description="Public bounds that records are clamped to; data.domain where left out."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rows_only(cls, value: object) -> object:
+        if isinstance(value, Mapping) and "order" in value and "order" not in cls.model_fields:
+            raise refusal("order", f"is of the rows of a local release, and {value.get('kind')} has none")
+        return value
 
     @model_validator(mode="after")
     def _stated_once(self) -> Self:
@@ -85,6 +100,7 @@ class LaplaceMechanism(MechanismSection):
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     calibration: Literal["exact", "paper"] = Field(
         "exact",
         description="Under rho: exact solves rho = eps - 1 + exp(-eps), paper takes eps = sqrt(2 rho).",
@@ -106,6 +122,7 @@ class GaussianMechanism(MechanismSection):
     delta: Delta = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     calibration: Literal["analytic", "classical"] = Field(
         "analytic",
         description="Under (epsilon, delta): analytic is exact, classical is proved for epsilon <= 1 only.",
@@ -140,6 +157,7 @@ class WaveletMechanism(MechanismSection):
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     levels: Annotated[Integer, Field(ge=0, le=12)] = Field(description="Finest level J; levels count from 0.")
     calibration: Literal["exact", "paper"] = Field(
         "exact",
@@ -165,6 +183,7 @@ class BinomialMechanism(MechanismSection):
     weight: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None, description="How far the probability moves, stated instead of epsilon."
     )
+    order: Order = None
     trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
 
     @model_validator(mode="after")

@@ -38,6 +38,8 @@ def ledger_path(path: str | os.PathLike[str]) -> Path:
     DataError
         When the path leads to no file, or to one with two names.
     """
+    if str(path) == "-":
+        raise DataError("-: is no file, so no ledger")
     final = Path(os.path.realpath(path))
     if os.path.islink(path) and not final.exists():
         raise DataError(f"{path}: is a link that leads nowhere; a ledger is not started behind one")

@@ -131,10 +131,12 @@ def scenarios(parametric: str) -> list[Scenario]:
     report = ("--report", "report.html")
     predict = ("synthesize", "labels.yaml", "--chains", "mixture_chains.h5", "-o", "records.csv", "--quiet")
     csv, h5 = (("synthesize", "labels.yaml", "-o", name, "--quiet") for name in ("s.csv", "s.h5"))
+    yes = ("privatize", "mixture.yaml", "-o", "r.h5", "-q", "--set", "mechanism.epsilon=200")
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
     return [
         Scenario("privatize", ("privatize", "mixture.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("yes", (*yes, "--set", "mechanism.order=public", "--yes"), ("r.h5",), False, (), True),
         Scenario("table", ("privatize", "posterior.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("proved", ("privatize", "proved.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("synthesize", csv, ("s.csv", "s.csv.json"), False, ("--force",), True),

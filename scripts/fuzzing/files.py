@@ -88,6 +88,10 @@ SPECS: dict[str, dict[str, Any]] = {
         "data": _LABELS,
         "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
     },
+    "ordered": {
+        "data": _DATA,
+        "mechanism": {"kind": "wavelet", "epsilon": 2.0, "levels": 2, "order": "public"},
+    },
     "synthesis": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4},

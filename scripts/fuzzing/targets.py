@@ -15,7 +15,10 @@ import dpmix.api.fit
 from fuzzing.files import FITTED, SHORT, SPECS, table_of
 from fuzzing.mutate import HOSTILE, mutate_csv, mutate_hdf5, mutate_text, mutate_value
 
-__all__ = ["TARGETS"]
+__all__ = ["STREAM", "TARGETS"]
+
+STREAM = "stdin.csv"
+"""What is on standard input, where it is there."""
 
 
 def spec_values(folder: Path, rng: random.Random) -> Sequence[str]:
@@ -46,6 +49,7 @@ def _planned(folder: Path, name: str, rng: random.Random) -> Sequence[str]:
     spec, output = str(folder / "s.yaml"), str(folder / "out.h5")
     commands: list[list[str]] = [["validate", spec], ["calibrate", spec]]
     commands.append([_verb(name), spec, "-o", output, "--dry-run"])
+    commands.append([_verb(name), spec, "-o", output, "--yes", "--dry-run"])
     if (folder / f"{name}_release.h5").exists():
         release = str(folder / f"{name}_release.h5")
         commands.append(["fit", spec, "--release", release, "-o", output, "--dry-run"])
@@ -79,6 +83,18 @@ def csv(folder: Path, rng: random.Random) -> Sequence[str]:
     if name == "smoothed" and rng.random() < 0.3:
         return ["synthesize", spec, "--compare", "--runs", "1", "--quiet"]
     return [_verb(name), spec, "-o", str(folder / "out.h5"), "--quiet"]
+
+
+def stream(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage a confidential table on standard input, or the name of the output."""
+    name = rng.choice([name for name in SPECS if table_of(name) != "-"])
+    table = (folder / table_of(name)).read_text()
+    (folder / STREAM).write_bytes(mutate_csv(table, rng).encode("utf-8", "surrogatepass"))
+    output = rng.choice(("out.h5", "out.h5", "out.nc", "out.csv", "out", "-", "out.h5.csv"))
+    options = rng.choice(([], ["--yes"], ["--dry-run"], ["--set", "mechanism.order=public"]))
+    where = output if output == "-" else str(folder / output)
+    source = ["--set", rng.choice(("data.path=-", "data.path='-'", "data.path=[-]"))]
+    return [_verb(name), str(folder / f"{name}.yaml"), "-o", where, "--quiet", *source, *options]
 
 
 def audit(folder: Path, rng: random.Random) -> Sequence[str]:
@@ -263,6 +279,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "text": spec_text,
     "set": overrides,
     "csv": csv,
+    "stream": stream,
     "audit": audit,
     "release": release,
     "synthetic": synthetic,
