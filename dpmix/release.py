@@ -9,14 +9,13 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
+from dpmix.figures import figure as figure  # also for those who take it from here
 
 
 def _now() -> str:
@@ -173,15 +172,6 @@ def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
 def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the cell of each value, of those with these edges; values outside belong to the end cells."""
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
-
-
-def figure(value: float, digits: int = 6) -> str:
-    """Write a number that must not be understated, rounded up to some significant digits."""
-    near = f"{value:.{digits}g}"
-    if not math.isfinite(value) or Fraction(near) >= Fraction(value):
-        return near
-    exact = Decimal(value)
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
 
 
 _NEIGHBOURS = {

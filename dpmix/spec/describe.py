@@ -62,17 +62,21 @@ def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
-    return f"{', '.join(data.columns or ('all columns',))} of {data.path}"
+    part = "" if data.part is None else f", a public part of {data.part.of}"
+    return f"{', '.join(data.columns or ('all columns',))} of {data.path}{part}"
 
 
 def _privacy(privacy: PrivacySpec) -> str:
     place = "no ledger named" if privacy.ledger is None else f"ledger {privacy.ledger}"
     budget = privacy.budget
+    name = "unnamed data" if privacy.dataset is None else f"data set {privacy.dataset}"
+    if privacy.accountant is not None:
+        place += f", added up by {privacy.accountant}"
     if budget is None:
-        return f"data set {privacy.dataset} in {place}"
+        return f"{name} in {place}"
     given = {key: getattr(budget, key) for key in ("epsilon", "delta", "rho")}
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
-    return f"data set {privacy.dataset} in {place}, budget {stated}"
+    return f"{name} in {place}, budget {stated}"
 
 
 def _mechanism(mechanism: MechanismSection) -> str:
