@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,14 @@ class Data:
     rng : Generator or None
         For simulated records, the generator that their noise may come from; None for real ones, which take
         their noise from the operating system.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before anything was made of it; by it the ledger knows the table again.
     """
 
     values: NDArray[np.float64]
     columns: tuple[str, ...]
     rng: np.random.Generator | None = None
+    table: Mapping[str, NDArray[np.float64] | Sequence[str]] = field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:
@@ -76,7 +79,7 @@ def load_data(spec: RunSpec) -> Data:
         return _simulated(section)
     assert section.path is not None  # the spec requires it
     values, names = load_table(section.path, section.columns, least=2)
-    return Data(values, names)
+    return Data(values, names, table=dict(zip(names, values.T, strict=True)))
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -139,7 +142,8 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
                 f"levels: whole numbers from 1 to {size}, or list data.categories"
             )
         parts.append(column - 1)
-    return Data(np.column_stack(parts), tuple(columns), None if simulated is None else simulated.rng)
+    rng = None if simulated is None else simulated.rng
+    return Data(np.column_stack(parts), tuple(columns), rng, {**numbers, **texts})
 
 
 def _load_categories(spec: RunSpec) -> Data:
@@ -155,7 +159,7 @@ def _load_categories(spec: RunSpec) -> Data:
     assert section.path is not None  # the spec requires it
     (texts,) = load_text(section.path, section.columns, least=2)
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
-    return Data(codes[:, None], section.columns)
+    return Data(codes[:, None], section.columns, table={section.columns[0]: texts})
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:

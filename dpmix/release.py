@@ -181,6 +181,18 @@ _NEIGHBOURS = {
 }
 
 
+_REPLACING = {
+    "replacement": "replacing any one record",
+    "replacement, public parts": "replacing any one record by another of its part of the table",
+    "replacement, private groups": "replacing any one record and its group",
+}
+
+
+def replacing_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record"."""
+    return _REPLACING[adjacency]
+
+
 def neighbours_in_words(adjacency: str) -> str:
     """Say a neighbouring relation, such as "the replacement of one record"."""
     return _NEIGHBOURS[adjacency]

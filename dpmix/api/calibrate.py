@@ -10,6 +10,7 @@ from typing import Any
 
 from dpmix.data import load_data
 from dpmix.errors import SpecError
+from dpmix.figures import figure
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism import (
@@ -153,12 +154,12 @@ def delta_warning(delta: float | None, n: int | None) -> str | None:
     if n is None:
         most = math.ceil(1 / delta) - 1
         return (
-            f"note: with more than {most} records, delta = {delta:g} is 1/n or more and permits publishing "
-            "somebody's record verbatim"
+            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits "
+            "publishing somebody's record verbatim"
         )
     if delta * n < 1:
         return None
     return (
-        f"warning: delta = {delta:g} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
+        f"warning: delta = {figure(delta)} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
         "publishing somebody's record verbatim"
     )

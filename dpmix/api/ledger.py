@@ -56,6 +56,24 @@ class Entering:
             other = "--new-ledger" if self.new else "--ledger"
             raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
 
+    def skipped(self, spec: RunSpec) -> str | None:
+        """Say what bypassing the ledger of a spec means; None where none is bypassed."""
+        simulated = spec.data is not None and spec.data.simulate is not None
+        if not self.bypass or spec.privacy is None or simulated:
+            return None
+        return (
+            f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger): what this release costs is "
+            "counted nowhere, and it records that"
+        )
+
+    def said_of(self, spec: RunSpec) -> str | None:
+        """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
+        skipped = self.skipped(spec)
+        if skipped is None:
+            return None
+        print(f"dpmix: warning: {skipped}", file=sys.stderr)
+        return "bypassed"
+
 
 class Spending:
     """The cost of one release, from before it is drawn until it is written.

@@ -82,7 +82,7 @@ def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two fingerprints are of the same table, as far as they tell."""
     if one["file"] is not None and one["file"] == other["file"]:
         return True
-    return one["columns"] == other["columns"] and one["rows"] == other["rows"]
+    return bool(one["columns"] == other["columns"] and one["rows"] == other["rows"])
 
 
 def file_digest(path: Path) -> bytes | None:

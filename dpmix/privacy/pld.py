@@ -9,9 +9,9 @@ before (Zhu, Dong and Wang 2022, Theorem 10). Three pairs are taken, each for wh
   several answers compose to the root of the sum of the squares, so that all such releases together are one
   pair at the sum of their rhos. (It is the pair from which each release's own delta is stated; that the noise
   lies on a grid of 2^-50 of its scale is in rho, as the noise library accounts for it.)
-- a pure epsilon: randomized response of that epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh
-  and Viswanath 2015, Theorem 3.2). For Laplace noise it says more than need be: the pair of one Laplace number
-  is smaller, but that it dominates a shift spread over several numbers is not proved here.
+- a pure epsilon: randomized response of that epsilon, which dominates every epsilon-DP mechanism (Kairouz,
+  Oh and Viswanath 2015, Theorem 3.2). For Laplace noise it says more than need be: the pair of one Laplace
+  number is smaller, but that it dominates a shift spread over several numbers is not proved here.
 - (epsilon, delta): the pair of the same theorem with mass delta on a loss of infinity.
 
 What has no such pair is refused by name: a rho that is not that of Gaussian noise alone.
@@ -97,12 +97,10 @@ def _epsilon(counts: tuple[tuple[tuple[float, float], int], ...], rho: float, de
     # losses are rounded up once a release: the finer, the more releases there are
     step = max(_FINEST, widest / _CELLS)
     total = None
-    parts = [
-        of.pld.from_privacy_parameters(
-            of.common.DifferentialPrivacyParameters(epsilon, lost), step
-        ).self_compose(count)
-        for (epsilon, lost), count in counts
-    ]
+    parts = []
+    for (epsilon, lost), count in counts:
+        one = of.pld.from_privacy_parameters(of.common.DifferentialPrivacyParameters(epsilon, lost), step)
+        parts.append(one.self_compose(count))
     if mu:
         parts.append(of.pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=step))
     for part in parts:

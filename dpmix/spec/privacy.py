@@ -60,8 +60,8 @@ class PrivacySpec(Section):
     )
     accountant: Literal["sums", "pld"] | None = Field(
         None,
-        description="How releases are added up: sums of epsilon, delta and rho, or privacy loss distributions "
-        "where they say less; what the ledger has where it is left out, and sums in a new one.",
+        description="How releases are added up: sums of epsilon, delta and rho, or privacy loss "
+        "distributions where they say less; as in the ledger where it is left out, and sums in a new one.",
     )
 
     @model_validator(mode="after")
