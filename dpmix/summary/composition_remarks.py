@@ -144,8 +144,8 @@ def _sizes(found: Composition, chains: ChainSet) -> list[str]:
     if n > LARGE and small:
         texts.append(
             f"Proceed with caution: n = {n} is large and epsilon = {figure(epsilon, 3)} is below 1, where "
-            "methods for compositions can be far off; compare data_augmentation with bootstrap, and with a release "
-            "of larger epsilon where there is one."
+            "methods for compositions can be far off; compare data_augmentation with bootstrap, and with a "
+            "release of larger epsilon where there is one."
         )
     return texts
 
