@@ -215,8 +215,8 @@ def test_a_bypassed_ledger_is_said_aloud_and_recorded(tmp_path: Path, capsys: An
     code, out, err = outcome(capsys, "privatize", spec, "-o", tmp_path / "b.h5", "--no-ledger", "--quiet")
     assert (code, out) == (0, "")
     assert err == (
-        f"dpmix: warning: enter nothing in {tmp_path / 'ledger.json'} (--no-ledger): what this release costs "
-        "is counted nowhere, and it records that\n"
+        f"dpmix: warning: --no-ledger: nothing is entered in {tmp_path / 'ledger.json'}: what this release "
+        "costs is counted nowhere, and it records that\n"
     )
     assert read_release(tmp_path / "b.h5").ledger == "bypassed"
     assert (tmp_path / "ledger.json").read_bytes() == before

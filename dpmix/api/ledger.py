@@ -62,16 +62,19 @@ class Entering:
         if not self.bypass or spec.privacy is None or simulated:
             return None
         return (
-            f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger): what this release costs is "
-            "counted nowhere, and it records that"
+            f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger), and record that in the "
+            "release"
         )
 
     def said_of(self, spec: RunSpec) -> str | None:
         """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
-        skipped = self.skipped(spec)
-        if skipped is None:
+        if self.skipped(spec) is None or spec.privacy is None:
             return None
-        print(f"dpmix: warning: {skipped}", file=sys.stderr)
+        print(
+            f"dpmix: warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what "
+            "this release costs is counted nowhere, and it records that",
+            file=sys.stderr,
+        )
         return "bypassed"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.figures import stated as exact
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import (
     BinomialMechanism,
@@ -75,7 +76,7 @@ def _privacy(privacy: PrivacySpec) -> str:
     if budget is None:
         return f"{name} in {place}"
     given = {key: getattr(budget, key) for key in ("epsilon", "delta", "rho")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     return f"{name} in {place}, budget {stated}"
 
 
@@ -84,7 +85,7 @@ def _mechanism(mechanism: MechanismSection) -> str:
         return "none, values are not protected"
     keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
 
@@ -103,7 +104,7 @@ def _synthesis(synthesis: SynthesisSection) -> str:
         "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
     )
     given = {key: getattr(synthesis, key) for key in ("epsilon", "delta")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
@@ -137,7 +138,7 @@ def _released(mechanism: MechanismSection) -> str:
 
 def _discrete(model: DiscreteModel) -> str:
     given = {"discount": model.discount, "concentration": model.concentration}
-    stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} {exact(value)}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
 
