@@ -1,4 +1,4 @@
-"""Two fits compared: against all pairs of draws and a known law, what releases guarantee together, refusals."""
+"""Two fits compared: against all pairs of draws and a known law; joint guarantees; refusals."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ pytest.importorskip("dp_accounting")
 from dpmix.errors import PrivacyError
 from dpmix.privacy import pld
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, Spent, compose
-from dpmix.privacy.budget import Budget, covers, epsilon_at
+from dpmix.privacy.budget import Budget, covers, epsilon_at, remaining
 from dpmix.privacy.gaussian import gaussian_delta
 from dpmix.privacy.ledger import Book
 from dpmix.privacy.pld import check_known, loss_epsilon
@@ -108,6 +108,10 @@ def test_a_budget_admits_more_and_parts_count_as_before() -> None:
     parts = Spent((), {name: tuple(g.of_public_part() for g in spent) for name in "ab"})
     assert covers(budget, parts, "pld") and epsilon_at(parts, 1e-6, "pld") == epsilon_at(spent, 1e-6, "pld")
     assert not covers(budget, spent * 2, "pld")
+    assert remaining(budget, spent)["epsilon"] == 0.0
+    left = remaining(budget, Spent(tuple(spent)), "pld")["epsilon"]
+    assert left > 0.005 and covers(budget, [*spent, pure(left)], "pld")
+    assert not covers(budget, [*spent, pure(left + 1e-4)], "pld")
 
 
 def test_what_it_does_not_know_is_refused_by_name() -> None:

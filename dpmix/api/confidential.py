@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpmix.data import Data
 from dpmix.errors import DataError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
 from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.store.atomic import reason
+from dpmix.synthesis.records import Records
 
 __all__ = ["marks_of", "of_part", "stated_release"]
 
@@ -39,22 +37,22 @@ def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -
     return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger)
 
 
-def marks_of(spec: RunSpec, table: Mapping[str, NDArray[np.float64] | Sequence[str]]) -> Marks | None:
+def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
     """Return the marks of a table that was read, of its rows and of its file where it is one.
 
     Parameters
     ----------
     spec : RunSpec
-    table : mapping
-        The columns that were read, as they were; empty where nothing is known of them.
+    data : Data or Records
+        As loaded: its ``table``, or where that is empty what was made of it.
 
     Raises
     ------
     DataError
         When the file cannot be read any more.
     """
-    if not table:
-        return None
+    names = [column.name for column in data.columns] if isinstance(data, Records) else data.columns
+    table = data.table or dict(zip(names, data.values.T, strict=True))
     path = None if spec.data is None else spec.data.path
     try:
         file = file_digest(path) if isinstance(path, Path) else None

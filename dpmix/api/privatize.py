@@ -108,7 +108,7 @@ def privatize(
     mechanism.check(data.values)
     guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
-        spending.reserve(mechanism.describe(), data.columns, guarantee, marks_of(checked, data.table))
+        spending.reserve(mechanism.describe(), data.columns, guarantee, marks_of(checked, data))
     bypassed = entering.said_of(checked)
     with _bar(total, progress, quiet) as report:
         if data.rng is not None:

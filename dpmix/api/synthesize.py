@@ -126,7 +126,7 @@ def synthesize(
     guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
         names = [column.name for column in records.columns]
-        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records.table))
+        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
     release = generator.release(records)
     release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)

@@ -90,7 +90,7 @@ class Account:
         """Return what one more release, of all records or of a part, may cost; None without a budget."""
         if self.budget is None:
             return None
-        return remaining(self.budget, self.spent if part is None else self.spent.line(part))
+        return remaining(self.budget, self.spent if part is None else self.spent.line(part), self.accountant)
 
     def left_in_words(self, part: str | None = None) -> str:
         """Say what remains of the budget, such as "epsilon = 0.4 remains"."""
@@ -131,6 +131,7 @@ class Account:
         epsilon = epsilon_at(self.spent, delta, self.accountant) if delta else None
         if delta is not None and epsilon is not None:
             words = f"{words}, together (epsilon = {figure(upward(epsilon))}, delta = {figure(delta)})-DP"
+            words += "" if self.accountant == "sums" else " by privacy loss distributions"
         return words + _relation_in_words(found, self.spent)
 
     def to_json(self) -> dict[str, Any]:

@@ -244,16 +244,19 @@ def covers(budget: Budget, spent: Spent | Sequence[Guarantee], accountant: str =
     return found is not None and found <= most
 
 
-def remaining(budget: Budget, spent: Spent | Sequence[Guarantee]) -> dict[str, float]:
+def remaining(
+    budget: Budget, spent: Spent | Sequence[Guarantee], accountant: str = "sums"
+) -> dict[str, float]:
     """Return what one more release may cost, each on its own: the numbers of releases that `covers` accepts.
-
-    It is what sums accept; ``pld`` may accept more.
 
     Parameters
     ----------
     budget : Budget
     spent : Spent, or sequence of Guarantee
         With parts, the release is one of the whole.
+    accountant : str
+        One of `ACCOUNTANTS`. Under ``pld`` epsilon is found to a 65,536th of the budget; delta and rho are
+        what sums accept, and more may be.
 
     Returns
     -------
@@ -262,7 +265,7 @@ def remaining(budget: Budget, spent: Spent | Sequence[Guarantee]) -> dict[str, f
         of rho or has a delta; ``delta`` of one that is (0, delta)-DP, where the budget is of epsilon.
     """
     if isinstance(spent, Spent):
-        each = [remaining(budget, line) for line in spent.lines()]
+        each = [remaining(budget, line, accountant) for line in spent.lines()]
         return {name: min(found[name] for found in each) for name in each[0]}
     if budget.rho is not None:
         rho = total(spent).rho
@@ -278,8 +281,12 @@ def remaining(budget: Budget, spent: Spent | Sequence[Guarantee]) -> dict[str, f
     if not budget.delta:
         least = epsilon_at(spent, 0.0)
         return {"epsilon": 0.0 if least is None else _down(max(most - least, Fraction(0))), "delta": 0.0}
+    pure = _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon)
+    if accountant != "sums":
+        more = lambda v: covers(budget, [*spent, Guarantee(v, 0.0, None)], accountant)  # noqa: E731
+        pure = max(pure, _largest(more, budget.epsilon, 16))
     return {
-        "epsilon": _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon),
+        "epsilon": pure,
         "delta": _largest(lambda v: holds(Guarantee(0.0, v, None)), budget.delta),
         "rho": _largest(lambda v: holds(Guarantee(None, None, v)), budget.epsilon),
     }
@@ -358,14 +365,14 @@ def _largest_pure(rho: Fraction) -> float:
     )
 
 
-def _largest(holds: Callable[[float], bool], most: float) -> float:
+def _largest(holds: Callable[[float], bool], most: float, halvings: int = 48) -> float:
     """Return the largest number up to `most` for which a monotone condition holds, to 14 digits; else 0."""
     if not holds(0.0) or most <= 0:
         return 0.0
     if holds(most):
         return most
     low, high = 0.0, most
-    for _ in range(48):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
