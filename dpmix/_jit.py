@@ -48,6 +48,7 @@ _NEVER_COMPILED = frozenset(
         "data.py",
         "errors.py",
         "exits.py",
+        "figures.py",
         "limits.py",
         "pages.py",
         "privacy",

@@ -17,10 +17,13 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli_common import (
+    Dataset,
     Debug,
     DryRun,
     Force,
     Ledger,
+    NewLedger,
+    NoLedger,
     Quiet,
     Set,
     Spec,
@@ -63,6 +66,9 @@ def privatize(
     spec: Spec,
     output: Annotated[Path, output_option("Release file to write (HDF5: .h5, .hdf5 or .nc).")],
     ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
     yes: Yes = False,
     set_: Set = None,
     force: Force = False,
@@ -72,7 +78,8 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
-    checked = checked_spec(spec, set_, ledger)
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
@@ -80,13 +87,24 @@ def privatize(
     check_files([spec, source], [output], force)
     check_suffix(output, "a release", strict=True)
     if dry_run:
+        from dpmix.api.ledger import Entering
         from dpmix.api.privatize import steps
 
-        return print_plan(checked, ("data", "mechanism"), *steps(checked, yes), f"write {output}")
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "mechanism"), *planned, f"write {output}")
     import dpmix
 
-    dpmix.privatize(checked, output, force=force, quiet=quiet, yes=yes)
+    dpmix.privatize(
+        checked, output, force=force, quiet=quiet, new_ledger=new_ledger, no_ledger=no_ledger, yes=yes
+    )
     say(f"wrote {output}", quiet)
+
+
+def _check_ledger_options(ledger: Path | None, new_ledger: bool, no_ledger: bool) -> None:
+    """Check that options do not ask for an entry and for none, before the spec is read with them."""
+    if no_ledger and (new_ledger or ledger is not None):
+        other = "--new-ledger" if new_ledger else "--ledger"
+        raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
 
 
 @app.command()
@@ -183,7 +201,8 @@ def summarize(
         bool,
         typer.Option(
             "--public-groups",
-            help="With --contrast: who is in which group is public and fixed, so that guarantees do not add.",
+            help="With --contrast: who is in which group is public and fixed, so that the joint guarantee is "
+            "the larger of the two; without, none is stated.",
         ),
     ] = False,
     set_: Set = None,
@@ -260,6 +279,9 @@ def synthesize(
         Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
     ] = None,
     ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
     yes: Yes = False,
     set_: Set = None,
     force: Force = False,
@@ -269,11 +291,14 @@ def synthesize(
     version: Version = False,
 ) -> None:
     """Release synthetic records: curator from the data, analyst with --chains from a fit."""
-    checked = checked_spec(spec, set_, ledger)
-    if ledger is not None and (compare or chains):
-        raise UsageError(
-            f"--ledger: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
-        )
+    entries = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
+    for name, asked in entries.items():
+        if asked is not None and (compare or chains):
+            raise UsageError(
+                f"{name}: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
+            )
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
     if compare and chains:
         raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
     if yes and (compare or chains):
@@ -305,10 +330,21 @@ def synthesize(
         names = ", ".join(str(path) for path in chains)
         return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
     if dry_run:
+        from dpmix.api.ledger import Entering
         from dpmix.api.synthesize import steps
 
-        return print_plan(checked, ("data", "synthesis"), *steps(checked, yes), f"write {output}")
-    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet, yes=yes)
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "synthesis"), *planned, f"write {output}")
+    dpmix.synthesize(
+        checked,
+        output,
+        chains=chains or None,
+        force=force,
+        quiet=quiet,
+        new_ledger=new_ledger,
+        no_ledger=no_ledger,
+        yes=yes,
+    )
     say(f"wrote {output}", quiet)
 
 

@@ -43,6 +43,16 @@ Ledger = Annotated[
         "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
     ),
 ]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Name of the data in the ledger, for privacy.dataset."),
+]
+NewLedger = Annotated[
+    bool, typer.Option("--new-ledger", help="Start the ledger; without this it has to be there.")
+]
+NoLedger = Annotated[
+    bool, typer.Option("--no-ledger", help="Enter nothing in the spec's ledger; the release records that.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Go on in spite of warnings that ask for it.")]
 Version = Annotated[
     bool,
@@ -55,11 +65,13 @@ def output_option(what: str) -> Any:
     return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
 
 
-def checked_spec(path: Path, overrides: Sequence[str] | None, ledger: Path | None = None) -> Any:
-    """Return the spec of a file with its overrides, and with the ledger that an option names."""
+def checked_spec(
+    path: Path, overrides: Sequence[str] | None, ledger: Path | None = None, dataset: str | None = None
+) -> Any:
+    """Return the spec of a file with its overrides, and with ledger and data set that options name."""
     from dpmix.spec.load import load_spec, naming_ledger
 
-    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger)))
+    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger, dataset)))
 
 
 def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +40,14 @@ class Data:
         their noise from the operating system.
     group : str or None
         Name of the column of groups whose sizes are private.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before anything was made of it; by it the ledger knows the table again.
     """
 
     values: NDArray[np.float64]
     columns: tuple[str, ...]
     rng: np.random.Generator | None = None
+    table: Mapping[str, NDArray[np.float64] | Sequence[str]] = field(default_factory=dict)
     group: str | None = None
 
     @property
@@ -84,7 +87,7 @@ def load_data(spec: RunSpec) -> Data:
     if section.group is not None:
         return _load_groups(section, section.path, section.group)
     values, names = load_table(section.path, section.columns, least=2)
-    return Data(values, names)
+    return Data(values, names, table=dict(zip(names, values.T, strict=True)))
 
 
 def _load_groups(section: DataSpec, path: Path, group: str) -> Data:
@@ -93,7 +96,8 @@ def _load_groups(section: DataSpec, path: Path, group: str) -> Data:
         raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
     numbers, texts = load_mixed(path, section.columns, [group], least=2)
     codes = coded(texts[group], group, section.groups)
-    return Data(np.column_stack([*numbers.values(), codes]), section.columns, group=group)
+    table = {**numbers, **texts}
+    return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -165,7 +169,7 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
         own = None if simulated is None else simulated.values[:, -1]
         parts.append(coded(texts[section.group], section.group, section.groups) if own is None else own)
     rng = None if simulated is None else simulated.rng
-    return Data(np.column_stack(parts), tuple(columns), rng, group=section.group)
+    return Data(np.column_stack(parts), tuple(columns), rng, {**numbers, **texts}, section.group)
 
 
 def _load_categories(spec: RunSpec) -> Data:
@@ -181,7 +185,7 @@ def _load_categories(spec: RunSpec) -> Data:
     assert section.path is not None  # the spec requires it
     (texts,) = load_text(section.path, section.columns, least=2)
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
-    return Data(codes[:, None], section.columns)
+    return Data(codes[:, None], section.columns, table={section.columns[0]: texts})
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:

@@ -10,14 +10,13 @@ import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
+from dpmix.figures import figure as figure  # also for those who take it from here
 
 
 def _now() -> str:
@@ -177,20 +176,23 @@ def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
 
 
-def figure(value: float, digits: int = 6) -> str:
-    """Write a number that must not be understated, rounded up to some significant digits."""
-    near = f"{value:.{digits}g}"
-    if not math.isfinite(value) or Fraction(near) >= Fraction(value):
-        return near
-    exact = Decimal(value)
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
-
-
 _NEIGHBOURS = {
     "replacement": "the replacement of one record",
     "replacement, public parts": "the replacement of one record that stays in its part of the table",
     "replacement, private groups": "the replacement of one record, its group included",
 }
+
+
+_REPLACING = {
+    "replacement": "replacing any one record",
+    "replacement, public parts": "replacing any one record by another of its part of the table",
+    "replacement, private groups": "replacing any one record and its group",
+}
+
+
+def replacing_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record"."""
+    return _REPLACING[adjacency]
 
 
 def neighbours_in_words(adjacency: str) -> str:

@@ -133,7 +133,7 @@ def test_a_mechanism_that_json_cannot_hold_writes_nothing(tmp_path: Path) -> Non
         ("private", None, "neither 0 nor 1"),
         ("simulated", None, "neither 0 nor 1"),
         ("trust", "blind", "neither local nor global"),
-        ("adjacency", "addition", "none of replacement"),
+        ("adjacency", "addition", "is none of replacement; replacement, public"),
         ("dpmix_version", None, "dpmix_version is missing"),
         ("created_at", 7, "not text"),
         ("mechanism", None, "mechanism is missing"),

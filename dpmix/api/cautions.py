@@ -76,7 +76,7 @@ def of_synthesis(generator: Generator) -> list[Caution]:
         at_most = "" if generator.discount == 0 else "up to "
         text = (
             "note: this mechanism republishes records verbatim: one that nobody shares is released with "
-            f"probability {at_most}{generator.guarantee.delta:.3g} (records/n = "
+            f"probability {at_most}{figure(generator.guarantee.delta or 0.0, 3)} (records/n = "
             f"{generator.records / generator.n:.3g}), whatever epsilon is"
         )
         found.append(Caution(text))
@@ -85,10 +85,11 @@ def of_synthesis(generator: Generator) -> list[Caution]:
 
 def of_ledger(spending: Spending | None) -> list[Caution]:
     """Return what is to be said of a ledger that has no budget for the data set."""
-    if spending is None or spending.foresee().budget is not None:
+    account = None if spending is None else spending.foresee()
+    if spending is None or account is None or account.budget is not None:
         return []
     text = (
-        f"warning: {spending.path} has no budget for {spending.dataset}: what is spent is counted, and "
+        f"warning: {spending.path} has no budget for {account.dataset}: what is spent is counted, and "
         "nothing is ever refused; set one by privacy.budget or `dpmix ledger budget`"
     )
     return [Caution(text)]
@@ -187,12 +188,12 @@ def delta_warning(delta: float | None, n: int | None) -> str | None:
     if n is None:
         most = math.ceil(1 / delta) - 1
         return (
-            f"note: with more than {most} records, delta = {delta:g} is 1/n or more and permits publishing "
+            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits publishing "
             "somebody's record verbatim"
         )
     if delta * n < 1:
         return None
     return (
-        f"warning: delta = {delta:g} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
+        f"warning: delta = {figure(delta)} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
         "publishing somebody's record verbatim"
     )

@@ -6,15 +6,18 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import NamedChains, read_chains
+from dpmix.store.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.store.contrast import write_contrast
 from dpmix.summary.account import spec_of
-from dpmix.summary.contrast import contrast_chains
-from dpmix.summary.contrast_result import Contrast
+from dpmix.summary.contrast import contrast_chains, same_release
+from dpmix.summary.contrast_result import Contrast, Joint
+from dpmix.summary.guarantee import adjacency_of, is_private, is_simulated, level_in_words
 from dpmix.summary.parametric import summarize_parametric
 
 PathLike = str | os.PathLike[str]
@@ -43,7 +46,7 @@ def contrast(
         Absolute difference up to which shares count as equal.
     public_groups : bool
         Whether who is in which group is public, and fixed when a record is replaced: the joint guarantee is
-        then the larger of the two, else their sum.
+        then the larger of the two. Else there is none, but for releases that state it themselves.
     overrides : sequence of str
         `summary.level=value` in place of what the specs inside the chains say.
     report : path, optional
@@ -100,7 +103,13 @@ def contrast(
             f"summary.level={levels[0]:g}"
         )
     found = contrast_chains(
-        pair, files, margin=margin, level=levels[0], public_groups=public_groups, warnings=warnings
+        pair,
+        files,
+        margin=margin,
+        level=levels[0],
+        public_groups=public_groups,
+        guarantee=joint(pair[0], pair[1], public_groups),
+        warnings=warnings,
     )
     if output is not None:
         write_contrast(Path(output), found.to_json(), force=force)
@@ -111,6 +120,59 @@ def contrast(
     if require_convergence and found.failures:
         raise ConvergenceError(found.failures, found)
     return found
+
+
+def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
+    """Return what the releases behind two fits guarantee together (methods, section 1).
+
+    Parameters
+    ----------
+    first, second : ChainSet
+    public_groups : bool
+        Whether who is in which group is stated to be public and fixed.
+    """
+    each = [_guarantee(chains) for chains in (first, second)]
+    if same_release(first, second):
+        return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")
+    if all(part.adjacency == Adjacency.PUBLIC_PARTS for part in each):
+        why = (
+            "Together the two releases satisfy {}, the larger of the two: they state that they are of public "
+            "parts of one table, which a record that is replaced does not leave."
+        )
+    elif public_groups:
+        each = [part.of_public_part() for part in each]
+        why = (
+            "Together the two releases satisfy {}, the larger of the two, on the statement that who is in "
+            "which group is public, and does not change when a record is replaced."
+        )
+    else:
+        return Joint(
+            None,
+            None,
+            None,
+            "No joint guarantee is stated of the two releases: a record that is replaced may leave one group "
+            "and join the other, and the sizes of the groups, which are published, tell so with certainty. "
+            "Where who is in which group is public and fixed, the joint guarantee is the larger of the two "
+            "(--public-groups); else release the groups together (data.group).",
+        )
+    return _in_words(in_parallel(each), (first, second), why)
+
+
+def _guarantee(chains: ChainSet) -> Guarantee:
+    """Return the guarantee of the release behind chains; None for what does not apply."""
+    epsilon, delta, rho = (_finite(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    return Guarantee(epsilon, delta, rho, adjacency=Adjacency(adjacency_of(chains.attrs)))
+
+
+def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> Joint:
+    level = level_in_words(found.epsilon, found.delta, found.rho) or "no stated privacy guarantee"
+    if any(is_simulated(chains.attrs) or not is_private(chains.attrs) for chains in behind):
+        level += ", had their noise been real (a release is simulated, or its noise can be reproduced)"
+    return Joint(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
+
+
+def _finite(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(value)
 
 
 def _are(count: int) -> str:

@@ -117,6 +117,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
     _check_codes(values, described, labels)
     source = chains.mechanism
     epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    adjacency = str(chains.attrs.get("adjacency", "replacement"))
     trust = str(chains.attrs.get("trust", "local"))
     mechanism = {
         "kind": "synthetic",
@@ -137,6 +138,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         rho=rho,
         n=chains.n,
         trust="global",
+        adjacency=adjacency,
         private=is_private(chains.attrs) and source.get("kind") != "none",
         simulated=is_simulated(chains.attrs),
         proved=False if is_unproved(source) else None,

@@ -13,9 +13,11 @@ import numpy as np
 
 from dpmix.api.calibrate import check_countable
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
-from dpmix.api.ledger import spending_of
+from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.ledger import Entering, spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
+from dpmix.privacy.accounting import Guarantee
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
@@ -41,6 +43,9 @@ def synthesize(
     force: bool = False,
     quiet: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    no_ledger: bool = False,
     yes: bool = False,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
@@ -68,9 +73,8 @@ def synthesize(
     ledger : path, optional
         File to enter the release in before it is drawn, in place of ``privacy.ledger``; records from `chains`
         cost nothing, and are not entered.
-    yes : bool
-        Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
-        and a histogram whose noise, added up over its cells, exceeds the number of records.
+    dataset, new_ledger, no_ledger, yes
+        As in `dpmix.privatize`.
 
     Returns
     -------
@@ -84,17 +88,21 @@ def synthesize(
     DataError
         When the data are not clean, or `output` cannot be written.
     PrivacyError
-        When the guarantee cannot be met, a warning asks for `yes`, or the ledger's budget is exceeded.
-        Nothing is drawn or entered then.
+        When the guarantee cannot be met, a warning asks for `yes`, or the ledger's budget is exceeded; when
+        there is no such ledger, or it knows the data otherwise. Nothing is drawn or entered then.
     UsageError
         When `output` exists and `force` is not given, or is the confidential file itself; when there are
         `chains` and a `ledger`.
     """
-    if chains is not None and ledger is not None:
-        raise UsageError(
-            "--ledger: records drawn from chains cost nothing, so that there is nothing to enter"
-        )
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
+    entering = Entering(new_ledger, no_ledger, yes)
+    entering.check(ledger)
+    named = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
+    for name, given in named.items():
+        if chains is not None and given is not None:
+            raise UsageError(
+                f"{name}: records drawn from chains cost nothing, so that there is nothing to enter"
+            )
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
     if chains is not None:
         from dpmix.api.predict import predict
 
@@ -109,7 +117,7 @@ def synthesize(
             and final == checked.data.path.resolve()
         ):
             raise UsageError(f"{output} is the confidential file itself; give another name")
-    spending = spending_of(checked, () if target is None else (target, beside(target)))
+    spending = spending_of(checked, () if target is None else (target, beside(target)), entering)
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
         generator_of(section, _columns(checked), n)
@@ -117,13 +125,16 @@ def synthesize(
     _check_n(n, records.n)
     generator = generator_of(section, records.columns, records.n)
     heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
+    guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
         names = [column.name for column in records.columns]
-        spending.reserve(generator.describe(), names, generator.guarantee)
+        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
+    bypassed = entering.said_of(checked)
     release = generator.release(records)
+    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
-    _tell(in_words(generator), quiet)
+    _tell(in_words(generator, guarantee), quiet)
     for column, count in zip(records.columns, records.clamped, strict=True):
         if count:
             outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
@@ -139,7 +150,7 @@ def synthesize(
     return release
 
 
-def steps(spec: RunSpec, yes: bool = False) -> list[str]:
+def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """Say what `synthesize` would do, without drawing or entering anything.
 
     What is said before a release is said on standard error.
@@ -149,11 +160,15 @@ def steps(spec: RunSpec, yes: bool = False) -> list[str]:
     SpecError, DataError, PrivacyError
         As `synthesize`.
     """
-    spending = spending_of(spec)
+    spending = spending_of(spec, entering=entering)
     generator = planned(spec, counting=True)
-    heed([*of_synthesis(generator), *of_ledger(spending)], spec, yes)
-    found = [f"release {in_words(generator)}"]
-    return found if spending is None else [*found, spending.plan(generator.guarantee)]
+    heed([*of_synthesis(generator), *of_ledger(spending)], spec, entering is not None and entering.yes)
+    guarantee = of_part(spec, generator.guarantee)
+    found = [f"release {in_words(generator, guarantee)}"]
+    if spending is not None:
+        return [*found, spending.plan(guarantee)]
+    skipped = None if entering is None else entering.skipped(spec)
+    return found if skipped is None else [*found, skipped]
 
 
 def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
@@ -243,10 +258,10 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
     return {}
 
 
-def in_words(generator: Generator) -> str:
-    """Say what is drawn and what that guarantees."""
-    total = generator.guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
+    """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
+    total = generator.guarantee if guarantee is None else guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
     return f"{generator.in_words()}; {words}"
 
 

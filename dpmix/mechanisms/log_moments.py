@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.figures import figure
 from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
 from dpmix.mechanisms.groups import Groups
@@ -198,8 +199,8 @@ class LogMoments(Mechanism):
             scales = ", ".join(f"{self.noise(part, a).scale:.4g}" for part in range(len(self.sizes)))
             return f"Laplace noise of scale {scales} {means} {a:g}"
         return (
-            f"Laplace noise (epsilon {self.epsilon1:g}) {means} one of {len(self.thresholds)} thresholds, "
-            f"chosen with geometric noise (epsilon {self.epsilon2:g})"
+            f"Laplace noise (epsilon {figure(self.epsilon1)}) {means} one of {len(self.thresholds)} "
+            f"thresholds, chosen with geometric noise (epsilon {figure(self.epsilon2)})"
         )
 
     def check(self, values: Floats) -> None:

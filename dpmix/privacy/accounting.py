@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -56,6 +56,8 @@ class Guarantee:
         The neighbouring relation, without which the numbers mean nothing.
     proved : bool
         Whether there is a proof of it, in writing or by enumeration (docs/privacy.md).
+    gaussian : bool
+        Whether it is that of Gaussian noise alone, of mu = sqrt(2 rho).
 
     Raises
     ------
@@ -68,6 +70,7 @@ class Guarantee:
     rho: float | None
     trust: str = "local"
     adjacency: Adjacency = Adjacency.REPLACEMENT
+    gaussian: bool = field(default=False, compare=False)
     proved: bool = True
 
     def __post_init__(self) -> None:
@@ -135,6 +138,65 @@ def weakest(relations: Iterable[Adjacency]) -> Adjacency:
     return Adjacency.REPLACEMENT
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What was released of one table, and of public parts of it.
+
+    Parameters
+    ----------
+    whole : tuple of Guarantee
+        Of releases of all records, in order.
+    parts : mapping of str to tuple of Guarantee
+        Of releases of each part, in order; no record is in two parts.
+    """
+
+    whole: tuple[Guarantee, ...] = ()
+    parts: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that the parts' guarantees are for public parts, and the whole's are not.
+
+        Raises
+        ------
+        PrivacyError
+            When they compose to nothing.
+        """
+        for name, spent in self.parts.items():
+            for each in spent:
+                if each.adjacency != Adjacency.PUBLIC_PARTS:
+                    raise PrivacyError(
+                        f"a guarantee for {each.adjacency} is none for {name}, a part of a table, together "
+                        "with its other parts: a record may change part, and the parts' sizes are published"
+                    )
+        if any(each.adjacency == Adjacency.PUBLIC_PARTS for each in self.whole):
+            raise PrivacyError("a guarantee for public parts is none for a whole table: name its part")
+
+    def adding(self, more: Guarantee, part: str | None = None) -> Spent:
+        """Return it after one more release, of the whole or of a part.
+
+        Raises
+        ------
+        PrivacyError
+            When its guarantee does not compose with the others.
+        """
+        if part is None:
+            return replace(self, whole=(*self.whole, more))
+        return replace(self, parts={**self.parts, part: (*self.parts.get(part, ()), more)})
+
+    def lines(self) -> tuple[tuple[Guarantee, ...], ...]:
+        """Return what a record may be in: the releases of the whole with those of one part, for each part."""
+        return tuple((*self.whole, *part) for part in self.parts.values()) or (self.whole,)
+
+    def line(self, part: str | None) -> tuple[Guarantee, ...]:
+        """Return the releases that a record of one part is in; without one, those of the whole."""
+        return self.whole if part is None else (*self.whole, *self.parts.get(part, ()))
+
+    @property
+    def releases(self) -> int:
+        """Number of all releases."""
+        return len(self.whole) + sum(map(len, self.parts.values()))
+
+
 def sum_up(values: Iterable[float]) -> float:
     """Return the exact sum of floats, rounded up."""
     exact = sum((Fraction(v) for v in values), Fraction(0))
@@ -175,8 +237,8 @@ def compose(
     if len(pure) == len(events):
         return Guarantee(sum_up(pure), 0.0, rho, trust)
     if pure or delta is None:
-        return Guarantee(None, None, rho, trust)
-    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust)
+        return Guarantee(None, None, rho, trust, gaussian=not pure)
+    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust, gaussian=True)
 
 
 def _up(value: float) -> float:

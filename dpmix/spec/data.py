@@ -175,6 +175,18 @@ class PartSpec(Section):
         description="Whether who is in which part is public, and does not change when a record is replaced.",
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.public:
+            raise refusal(
+                "public",
+                "is not true; where a replaced record may change part, guarantees of the parts imply nothing "
+                "together (their sizes are published), so release all groups together by data.group, or "
+                "state public: true where who is in which part is public and fixed",
+                privacy=True,
+            )
+        return self
+
 
 class DataSpec(ColumnsSection):
     """The confidential data and what is public about them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.figures import stated as exact
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import (
     BinomialMechanism,
@@ -73,17 +74,21 @@ def _data(data: DataSpec) -> str:
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
     place = "standard input" if is_stream(data.path) else data.path
     by = "" if data.group is None else f" by {data.group}"
-    return f"{', '.join(data.columns or ('all columns',))}{by} of {place}"
+    part = "" if data.part is None else f", a public part of {data.part.of}"
+    return f"{', '.join(data.columns or ('all columns',))}{by} of {place}{part}"
 
 
 def _privacy(privacy: PrivacySpec) -> str:
     place = "no ledger named" if privacy.ledger is None else f"ledger {privacy.ledger}"
     budget = privacy.budget
+    name = "unnamed data" if privacy.dataset is None else f"data set {privacy.dataset}"
+    if privacy.accountant is not None:
+        place += f", added up by {privacy.accountant}"
     if budget is None:
-        return f"data set {privacy.dataset} in {place}"
+        return f"{name} in {place}"
     given = {key: getattr(budget, key) for key in ("epsilon", "delta", "rho")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
-    return f"data set {privacy.dataset} in {place}, budget {stated}"
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
+    return f"{name} in {place}, budget {stated}"
 
 
 def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
@@ -91,7 +96,7 @@ def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
         return "none, values are not protected"
     keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{_released(mechanism, grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
@@ -110,7 +115,7 @@ def _synthesis(synthesis: SynthesisSection) -> str:
         "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
     )
     given = {key: getattr(synthesis, key) for key in ("epsilon", "delta")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
@@ -149,7 +154,7 @@ def _released(mechanism: MechanismSection, grouped: bool) -> str:
 
 def _discrete(model: DiscreteModel) -> str:
     given = {"discount": model.discount, "concentration": model.concentration}
-    stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} {exact(value)}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
 

@@ -92,8 +92,12 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
     return spec
 
 
-def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
-    """Return the override of a spec that names this ledger; a relative path counts from where we are.
+def naming_ledger(
+    ledger: str | os.PathLike[str] | None = None, dataset: str | None = None
+) -> tuple[str, ...]:
+    """Return the overrides of a spec that name this ledger and data set.
+
+    A relative path counts from where we are.
 
     Raises
     ------
@@ -102,10 +106,10 @@ def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
     """
     if str(ledger) == STREAM:
         raise SpecError("--ledger: - is no file; name the one that releases are entered in")
-    return (
-        ()
-        if ledger is None
-        else (f"privacy.ledger={json.dumps(os.path.abspath(ledger), ensure_ascii=False)}",)
+    path = None if ledger is None else os.path.abspath(ledger)
+    given = {"privacy.ledger": path, "privacy.dataset": dataset}
+    return tuple(
+        f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items() if value is not None
     )
 
 

@@ -52,6 +52,8 @@ def write_contrast(path: str | Path, content: Mapping[str, Any], *, force: bool 
     for name in ("epsilon", "delta", "rho"):
         attrs[name] = np.nan if guarantee[name] is None else guarantee[name]
     attrs |= {"guarantee": guarantee["words"], "public_groups": int(guarantee["public_groups"])}
+    if guarantee["adjacency"] is not None:
+        attrs["adjacency"] = guarantee["adjacency"]
     tree = {"contrast": Node(attrs, variables)}
     if content["warnings"]:
         texts = Variable(("warning",), np.asarray(content["warnings"]))

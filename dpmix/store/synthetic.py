@@ -92,6 +92,7 @@ def account(release: Release) -> dict[str, Any]:
         "n": release.n,
         "private": release.private,
         "simulated": release.simulated,
+        **({} if release.ledger is None else {"ledger": release.ledger}),
         "mechanism": release.mechanism,
         "created_at": release.created_at,
         "dpmix_version": release.dpmix_version,

@@ -10,6 +10,7 @@ import math
 import numpy as np
 from scipy.special import digamma
 
+from dpmix.figures import figure
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Remark
@@ -137,14 +138,14 @@ def _sizes(found: Composition, chains: ChainSet) -> list[str]:
     if found.sampler in APPROXIMATE and (n <= LARGE or small):
         texts.append(
             f"{found.sampler} is an approximation that is recommended for large n and epsilon of 1 or more, "
-            f"and here n = {n} and epsilon = {epsilon:.3g}: use sampler.kind: data_augmentation, or see that "
-            "other methods agree."
+            f"and here n = {n} and epsilon = {figure(epsilon, 3)}: use sampler.kind: data_augmentation, or "
+            "see that other methods agree."
         )
     if n > LARGE and small:
         texts.append(
-            f"Proceed with caution: n = {n} is large and epsilon = {epsilon:.3g} is below 1, where methods "
-            "for compositions can be far off; compare data_augmentation with bootstrap, and with a release "
-            "of larger epsilon where there is one."
+            f"Proceed with caution: n = {n} is large and epsilon = {figure(epsilon, 3)} is below 1, where "
+            "methods for compositions can be far off; compare data_augmentation with bootstrap, and with a "
+            "release of larger epsilon where there is one."
         )
     return texts
 

@@ -68,12 +68,23 @@ class Difference:
 
 @dataclass(frozen=True)
 class Joint:
-    """What the two releases guarantee together: the sum, or the larger where groups are public."""
+    """What the two releases guarantee together: the larger of the two where groups are public, else nothing.
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float or None
+        None where nothing is guaranteed.
+    words : str
+        The same in a sentence.
+    adjacency : str or None
+        The neighbouring relation; None where nothing is guaranteed.
+    """
 
     epsilon: float | None
     delta: float | None
     rho: float | None
     words: str
+    adjacency: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,9 @@ class Contrast:
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as lists, dicts and numbers that strict JSON can hold."""
-        guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "words")}
+        guarantee = {
+            name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "adjacency", "words")
+        }
         return {
             "contrast": self.title,
             "margin": self.margin,

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpmix.release import unproved_in_words
+from dpmix.figures import figure
+from dpmix.release import replacing_in_words, unproved_in_words
 
 _NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise"}
 _HISTOGRAM_NOISE = {
@@ -26,12 +27,29 @@ def is_simulated(attrs: Mapping[str, Any]) -> bool:
     return bool(int(attrs.get("simulated", 0)))
 
 
+def adjacency_of(attrs: Mapping[str, Any]) -> str:
+    """Return the neighbouring relation of the release behind the chains."""
+    return str(attrs.get("adjacency", "replacement"))
+
+
 def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
     """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     if epsilon is not None:
-        return f"epsilon = {epsilon:.4g}" + (f" and delta = {delta:.3g}" if delta else "")
-    return "" if rho is None else f"rho = {rho:.4g}"
+        return f"epsilon = {figure(epsilon, 4)}" + (f" and delta = {figure(delta, 3)}" if delta else "")
+    return "" if rho is None else f"rho = {figure(rho, 4)}"
+
+
+def level_in_words(epsilon: float | None, delta: float | None, rho: float | None) -> str:
+    """Return "5-differential privacy" and the like, rounded up, or "" where there is no guarantee."""
+    parts = []
+    if epsilon is not None and delta:
+        parts.append(f"({figure(epsilon, 4)}, {figure(delta, 3)})-differential privacy")
+    elif epsilon is not None:
+        parts.append(f"{figure(epsilon, 4)}-differential privacy")
+    if rho is not None:
+        parts.append(f"{figure(rho, 4)}-zero-concentrated differential privacy")
+    return " and ".join(parts)
 
 
 def is_unproved(mechanism: Mapping[str, Any]) -> bool:
@@ -45,7 +63,8 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
     Parameters
     ----------
     attrs : mapping
-        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`.
+        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`; `adjacency`, the
+        replacement of one record where it is missing, as in chains of earlier versions.
     mechanism : mapping
         The release's mechanism: `kind`, and its parameters.
     n : int
@@ -60,22 +79,16 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
             "describes; nothing is known here of what they guarantee."
         )
     done = _done(kind, mechanism, n)
-    parts = []
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
-    if epsilon is not None and delta:
-        parts.append(f"({epsilon:.4g}, {delta:.3g})-differential privacy")
-    elif epsilon is not None:
-        parts.append(f"{epsilon:.4g}-differential privacy")
-    if rho is not None:
-        parts.append(f"{rho:.4g}-zero-concentrated differential privacy")
-    if not parts:
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
         return f"{done} The release states no privacy guarantee."
-    level = " and ".join(parts)
     if is_simulated(attrs) or not is_private(attrs):
         why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
         return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
     return (
-        f"{done} The release satisfies {level} with respect to replacing any one record. "
+        f"{done} The release satisfies {level} with respect to "
+        f"{replacing_in_words(adjacency_of(attrs))}. "
         "Everything computed from it, this summary included, keeps that guarantee."
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpmix.figures import figure
 from dpmix.models.multinomial import Multinomial
 from dpmix.models.multinomial_law import Known
 from dpmix.posteriors.law import folded
@@ -75,7 +76,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
         curve=_curve(known, rng),
         mechanism=mechanism,
         attrs=attrs,
-        guarantee=guarantee_in_words(words, mechanism, n),
+        guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
         warnings=tuple(_warnings(release, words)),
         made=f"dpmix {release.dpmix_version}, {release.created_at}",
     )
@@ -217,8 +218,8 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
         found.append("The release is marked as not private: its noise can be reproduced.")
     if release.delta is not None and release.delta >= 1.0 / release.n:
         found.append(
-            f"delta = {release.delta:.3g} is 1/n or more: that much permits publishing somebody's record "
-            "verbatim."
+            f"delta = {figure(release.delta, 3)} is 1/n or more: that much permits publishing somebody's "
+            "record verbatim."
         )
     if is_unproved(release.mechanism) and release.mechanism.get("certificate") is None:
         words = unproved_in_words(release.mechanism)

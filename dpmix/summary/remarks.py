@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpmix.figures import figure
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
@@ -49,8 +50,8 @@ def convergence_remarks(
         texts.append(
             f"R-hat is above {RHAT} for {_listed(high)}: the chains do not agree yet; run more iterations."
         )
-    for name, figure in (("Bulk", lambda s: s.ess_bulk), ("Tail", lambda s: s.ess_tail)):
-        low = _where(parameters, figure, lambda value: value < ESS, ".0f")
+    for name, ess in (("Bulk", lambda s: s.ess_bulk), ("Tail", lambda s: s.ess_tail)):
+        low = _where(parameters, ess, lambda value: value < ESS, ".0f")
         if low:
             texts.append(
                 f"{name} ESS is below {ESS:.0f} for {_listed(low)}: run more iterations for reliable figures."
@@ -106,7 +107,8 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
     delta, n = float(chains.attrs.get("delta", 0.0)), chains.n
     if n and delta >= 1.0 / n:
         texts.append(
-            f"delta = {delta:.3g} is 1/n or more: that much permits publishing somebody's record verbatim."
+            f"delta = {figure(delta, 3)} is 1/n or more: that much permits publishing somebody's record "
+            "verbatim."
         )
     ratio = _ratio(chains.attrs)
     if ratio > MATTERS:

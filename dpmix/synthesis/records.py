@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class Records:
         How many numbers of each column were outside the bounds; the curator's to see.
     rng : Generator or None
         For simulated records, the generator that synthesis draws from; None for real ones.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before it was clamped and coded; by it the ledger knows the table again.
     """
 
     columns: tuple[Column, ...]
@@ -44,6 +47,7 @@ class Records:
     labels: tuple[tuple[str, ...] | None, ...]
     clamped: tuple[int, ...]
     rng: np.random.Generator | None = None
+    table: Mapping[str, Floats | Sequence[str]] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -120,7 +124,8 @@ def load_records(spec: RunSpec) -> Records:
         parts.append(codes)
         labels.append(known)
         outside.append(0)
-    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside))
+    table: dict[str, Floats | Sequence[str]] = {**numbers, **texts}
+    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table)
 
 
 def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:

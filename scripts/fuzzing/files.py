@@ -96,6 +96,21 @@ SPECS: dict[str, dict[str, Any]] = {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4},
     },
+    "parted": {
+        "data": {
+            "path": "part.csv",
+            "column": "x",
+            "domain": [0, 6],
+            "part": {"of": "everybody", "public": True},
+        },
+        "mechanism": {"kind": "laplace", "epsilon": 1.0},
+        "privacy": {
+            "ledger": "ledger.json",
+            "dataset": "some",
+            "budget": {"epsilon": 9.0, "delta": 1e-6},
+            "accountant": "sums",
+        },
+    },
     "smoothed": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0, 6], [0, 6]]},
         "synthesis": {"kind": "smoothed_histogram", "epsilon": 1.0, "bins": [2, 3], "records": 4},
@@ -118,6 +133,7 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     rng = random.Random(1)
     rows = [(rng.uniform(0, 6), rng.uniform(0, 6)) for _ in range(12)]
     (folder / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
+    (folder / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:7]))
     (folder / "labels.csv").write_text("g\n" + "".join(rng.choice("pq") + "\n" for _ in range(12)))
     codes = [",".join(str(rng.randint(1, 2)) for _ in range(3)) for _ in range(12)]
     (folder / "counts.csv").write_text("u,v,y\n" + "\n".join(codes) + "\n")
@@ -135,7 +151,8 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     dpmix.synthesize(folder / "synthesis.yaml", folder / "synthetic.csv", quiet=True)
     ledgered = SPECS["mixture"] | {"privacy": {"ledger": "ledger.json", "dataset": "fuzz"}}
     (folder / "ledgered.yaml").write_text(yaml.safe_dump(ledgered, sort_keys=False))
-    dpmix.privatize(folder / "ledgered.yaml", folder / "ledgered.h5", quiet=True)
+    dpmix.privatize(folder / "ledgered.yaml", folder / "ledgered.h5", quiet=True, new_ledger=True)
+    dpmix.privatize(folder / "parted.yaml", folder / "parted.h5", quiet=True)
 
 
 def _fit(folder: Path, spec: str, name: str) -> None:

@@ -48,7 +48,7 @@ def _damaged_text(folder: Path, rng: random.Random) -> str:
 def _planned(folder: Path, name: str, rng: random.Random) -> Sequence[str]:
     spec, output = str(folder / "s.yaml"), str(folder / "out.h5")
     commands: list[list[str]] = [["validate", spec], ["calibrate", spec]]
-    commands.append([_verb(name), spec, "-o", output, "--dry-run"])
+    commands.append([_verb(name), spec, "-o", output, "--dry-run", *_entering(rng)])
     commands.append([_verb(name), spec, "-o", output, "--yes", "--dry-run"])
     if (folder / f"{name}_release.h5").exists():
         release = str(folder / f"{name}_release.h5")
@@ -233,7 +233,20 @@ def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
         path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
     if rng.random() < 0.5:
         return ["ledger", "show", str(path)]
-    return ["privatize", str(folder / "ledgered.yaml"), "-o", str(folder / "out.h5"), "--quiet"]
+    spec = str(folder / rng.choice(("ledgered.yaml", "parted.yaml")))
+    return ["privatize", spec, "-o", str(folder / "out.h5"), "--quiet", *_entering(rng)]
+
+
+def _entering(rng: random.Random) -> list[str]:
+    """Return options that say how a release is entered, or none."""
+    flags: list[list[str]] = [
+        ["--new-ledger"],
+        ["--no-ledger"],
+        ["--yes"],
+        ["--dataset", rng.choice(("fuzz", "some", "everybody", "new", "", " x"))],
+        ["--ledger", "ledger.json.gone"],
+    ]
+    return [word for flag in flags if rng.random() < 0.15 for word in flag]
 
 
 def _chained(text: str, rng: random.Random) -> str:
@@ -268,6 +281,7 @@ def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
             ["synthesize", first, "--chains", second, "-o", str(folder / "out.csv"), "--quiet"],
             ["ledger", "show", first],
             ["ledger", "budget", first, "--rho", "1"],
+            ["ledger", "budget", first, "--rho", "1", "--new-ledger"],
             ["calibrate", first],
             ["audit", first, "--runs", "200", "--quiet"],
         )

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmix.errors import PrivacyError
+from dpmix.figures import figure
 from dpmix.mechanisms.posterior.cache import calibrated
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.draws import sampler
@@ -168,9 +169,8 @@ class HellingerPosterior(PosteriorRelease):
         if self.calibration == "theorem":
             how = "by a theorem; " + unproved_in_words({"prior": self.prior})
         if found is not None:
-            how += (
-                f", actually epsilon {found.epsilon:.6g} at that delta and delta {found.delta:.3g} at epsilon"
-            )
+            actual = f"epsilon {figure(found.epsilon)} at that delta and delta {figure(found.delta, 3)}"
+            how += f", actually {actual} at epsilon"
         return (
             f"exponential mechanism on the Hellinger distance between posteriors of {', '.join(columns)} in "
             f"{len(self.prior)} categories, gamma {self.gamma:.6g} and exponent scale "
