@@ -96,7 +96,7 @@ def _load_groups(section: DataSpec, path: Path, group: str) -> Data:
         raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
     numbers, texts = load_mixed(path, section.columns, [group], least=2)
     codes = coded(texts[group], group, section.groups)
-    table = {**numbers, **texts}
+    table: dict[str, NDArray[np.float64] | Sequence[str]] = {**numbers, **texts}
     return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
 
 

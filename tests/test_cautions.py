@@ -12,6 +12,7 @@ import pytest
 
 import dpmix
 from dpmix.api.cautions import MOST_EPSILON, of_mechanism
+from dpmix.api.ledger import Entering
 from dpmix.api.privatize import steps
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms import from_spec
@@ -70,8 +71,8 @@ def test_a_yes_is_asked_for_before_anything_is_drawn_or_entered(
     spec = spec_of(data, mechanism)
     ledger = tmp_path / "ledger.json"
     for call in (
-        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger),
-        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, quiet=True),
+        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, new_ledger=True),
+        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, new_ledger=True, quiet=True),
         lambda: steps(load_spec(spec)),  # a dry run
     ):
         with monkeypatch.context() as patch:
@@ -81,8 +82,9 @@ def test_a_yes_is_asked_for_before_anything_is_drawn_or_entered(
         assert caught.value.exit_code == 4
         assert "warning: " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [data.parent]
-    assert steps(load_spec(spec), yes=True)
-    made = dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, yes=True, quiet=True)
+    assert steps(load_spec(spec), Entering(yes=True))
+    entering = {"ledger": ledger, "new_ledger": True, "yes": True}
+    made = dpmix.privatize(spec, tmp_path / "r.h5", **entering, quiet=True)
     assert made.n == N
     assert "warning: " in capsys.readouterr().err
     assert len(read_ledger(ledger).entries) == 2
@@ -133,14 +135,14 @@ def test_a_ledger_without_a_budget_is_said(
     spec = spec_of(data, {"kind": "laplace", "epsilon": 1.0})
     ledger = tmp_path / "l.json"
     said = f"{ledger} has no budget for data: what is spent is counted, and nothing is ever refused"
-    dpmix.privatize(spec, ledger=ledger, quiet=True)
+    dpmix.privatize(spec, ledger=ledger, dataset="data", new_ledger=True, quiet=True)
     assert said in capsys.readouterr().err
-    steps(load_spec(spec | {"privacy": {"ledger": str(ledger)}}))
+    steps(load_spec(spec | {"privacy": {"ledger": str(ledger), "dataset": "data"}}))
     assert said in capsys.readouterr().err
-    budgeted = spec | {"privacy": {"ledger": str(ledger), "budget": {"epsilon": 5.0}}}
+    budgeted = spec | {"privacy": {"ledger": str(ledger), "dataset": "data", "budget": {"epsilon": 5.0}}}
     for _ in range(2):
         dpmix.privatize(budgeted, quiet=True)
-        dpmix.privatize(spec, ledger=ledger, quiet=True)  # the ledger has the budget now
+        dpmix.privatize(spec, ledger=ledger, dataset="data", quiet=True)  # the ledger has the budget now
         assert capsys.readouterr().err == ""
 
 
@@ -167,7 +169,7 @@ SYNTHESIS: dict[str, tuple[dict[str, Any], str, bool]] = {
     ),
     "verbatim": (
         {"kind": "pitman_yor", "concentration": 1.0, "records": 20},
-        "republishes records verbatim: one that nobody shares is released with probability 0.0909",
+        "republishes records verbatim: one that nobody shares is released with probability 0.091",
         False,
     ),
     "delta": (

@@ -166,7 +166,7 @@ def test_noise_has_the_law_that_is_stated() -> None:
 
 def test_thresholds_are_chosen_on_the_whole_table(tmp_path: Path) -> None:
     own = {"threshold": None, "thresholds": [0.2, 0.02], "epsilon": None, "epsilon1": 1.0, "epsilon2": 1e4}
-    made = dpmix.privatize(spec(tmp_path, "log_moments", **own), quiet=True)
+    made = dpmix.privatize(spec(tmp_path, "log_moments", **own), quiet=True, yes=True)
     smallest = np.array([min(r["care"], r["food"], r["rest"]) for r in rows()])
     first, both = int((smallest >= 0.2).sum()), int((smallest >= 0.02).sum())
     assert made.mechanism["scores"] == [first, both - first]
@@ -267,7 +267,8 @@ def test_groups_may_be_numbers_and_must_be_a_column_of_a_csv_file(tmp_path: Path
     (tmp_path / "t.csv").write_text("x,g\n0.1,1\n0.2,0\n0.9,1.0\n")
     data = {"path": str(tmp_path / "t.csv"), "column": "x", "domain": [[0, 1]], "group": "g"}
     mechanism = {"kind": "perturbed_histogram", "bins": 1, "epsilon": 1e6}
-    made = dpmix.privatize({"data": data | {"categories": {"g": [0, 1]}}, "mechanism": mechanism}, quiet=True)
+    named = {"data": data | {"categories": {"g": [0, 1]}}, "mechanism": mechanism}
+    made = dpmix.privatize(named, quiet=True, yes=True)
     np.testing.assert_allclose(made.values[:, 0], [1, 2], atol=0.01)
     assert made.groups == {"g": ("0", "1")}
     np.save(tmp_path / "t.npy", np.ones((3, 1)))
@@ -395,7 +396,7 @@ def test_words_and_figures_know_groups(kind: str, tmp_path: Path) -> None:
 
 def test_the_ledger_names_the_column_of_groups(tmp_path: Path) -> None:
     given = spec(tmp_path, "noisy_counts") | {"privacy": {"ledger": str(tmp_path / "l.json"), "dataset": "p"}}
-    dpmix.privatize(given, tmp_path / "r.h5", quiet=True)
+    dpmix.privatize(given, tmp_path / "r.h5", quiet=True, new_ledger=True)
     assert '"groups":{"sex":["female","male"]}' in (tmp_path / "l.json").read_text().replace(" ", "")
 
 

@@ -91,6 +91,7 @@ def test_a_release_is_counted_before_it_is_drawn_and_finished_after(
         "calibration": "exact",
         "requested": {"epsilon": 0.4},
         "columns": ["y"],
+        "proved": True,
     }
     assert [spend["guarantee"][k] for k in ("epsilon", "delta", "rho")] == [release.epsilon, 0.0, release.rho]
     assert (done["type"], done["spend"], done["dataset"]) == ("release", 2, "heights")

@@ -188,8 +188,8 @@ def delta_warning(delta: float | None, n: int | None) -> str | None:
     if n is None:
         most = math.ceil(1 / delta) - 1
         return (
-            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits publishing "
-            "somebody's record verbatim"
+            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits "
+            "publishing somebody's record verbatim"
         )
     if delta * n < 1:
         return None

@@ -37,7 +37,7 @@ class Entering:
     bypass : bool
         Enter nothing, which the release records.
     yes : bool
-        Enter another table under a known name, as a new edition of the data set.
+        Go on in spite of warnings that ask for it; enter another table under a known name, as a new edition.
     """
 
     new: bool = False
