@@ -18,6 +18,7 @@ of its mode.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -92,14 +93,8 @@ class EachOccurs:
         return self._given_sum(rng)
 
     def _by_labels(self, rng: Generator) -> Ints:
-        most = self.shapes[self.forced]
-        others = float(self.shapes[~self.forced].sum())
-        left = self.n - self.count
-        rate = _label_rate(most, others, left)
-        # (A)_N r^-I grows with I while A + N > r A
-        low, high = float(self.count), float(most.sum())
-        mode = min(max(math.ceil(left / math.expm1(rate) - others), low), high)
-        top = _log_rising(mode + others, left) - rate * mode
+        most, others, left = self.shapes[self.forced], self._others, self.n - self.count
+        rate, top = self._label_law
         while True:
             labels = _labels(rng, most, rate)
             total = float(labels.sum())
@@ -110,10 +105,26 @@ class EachOccurs:
         shapes[self.forced] = labels
         return dirichlet_multinomial(rng, shapes, left) + self.forced
 
+    @cached_property
+    def _others(self) -> float:
+        return float(self.shapes[~self.forced].sum())
+
+    @cached_property
+    def _label_law(self) -> tuple[float, float]:
+        """log r, and the largest of log((A)_N r^-I), which grows with I while A + N > r A."""
+        most, others, left = self.shapes[self.forced], self._others, self.n - self.count
+        rate = _label_rate(most, others, left)
+        low, high = float(self.count), float(most.sum())
+        mode = min(max(math.ceil(left / math.expm1(rate) - others), low), high)
+        return rate, _log_rising(mode + others, left) - rate * mode
+
+    @cached_property
+    def _t(self) -> float:
+        return _tilt(self.shapes, self.forced, self.n)
+
     def _given_sum(self, rng: Generator) -> Ints:
-        t = _tilt(self.shapes, self.forced, self.n)
         found = np.empty(len(self.shapes), dtype=np.int64)
-        _fill_given_sum(rng, self.shapes, self.forced, self.n, t, found)
+        _fill_given_sum(rng, self.shapes, self.forced, self.n, self._t, found)
         return found
 
 
