@@ -49,6 +49,7 @@ _NEVER_COMPILED = frozenset(
         "errors.py",
         "exits.py",
         "limits.py",
+        "missing.py",
         "pages.py",
         "privacy",
         "progress.py",

@@ -27,7 +27,7 @@ ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
 MOST = 1_000_000
 """Cells at most: each of them takes noise."""
 NEW_LABEL = "new_category_"
-"""How the labels begin that a synthesis makes up for new values of a column of free labels; a number follows."""
+"""How labels begin that synthesis makes up for new values of a column of free labels; a number follows."""
 
 
 @dataclass(frozen=True)

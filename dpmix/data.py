@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
+from dpmix.missing import Missing
 from dpmix.release import Release
 from dpmix.release_mechanism import trust_of
 from dpmix.release_values import value_problem, value_warning
@@ -75,8 +76,18 @@ def load_data(spec: RunSpec) -> Data:
     if section.simulate is not None:
         return _simulated(section)
     assert section.path is not None  # the spec requires it
-    values, names = load_table(section.path, section.columns, least=2)
+    missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
+    values, names = load_table(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
     return Data(values, names)
+
+
+def missing_of(section: DataSpec, *, whole: bool = False) -> Missing:
+    """Return what stands for missing values in the columns of ``data``.
+
+    With `whole`, a record with any missing value is replaced as a whole.
+    """
+    return Missing(section.missing, section.listed, whole)
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -125,7 +136,9 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
         numbers = dict(zip(columns, simulated.values.T, strict=True))
     else:
         assert section.path is not None  # the spec requires it
-        numbers, texts = load_mixed(section.path, numeric, textual, least=2)
+        missing = missing_of(section)
+        numbers, texts = load_mixed(section.path, numeric, textual, least=2, missing=missing)
+        missing.tell()
     parts = []
     for name, names, size in zip(columns, listed, sizes, strict=True):
         if names is not None:
@@ -153,7 +166,9 @@ def _load_categories(spec: RunSpec) -> Data:
     if names is None:
         raise SpecError("data.categories: missing; list the public categories of the column")
     assert section.path is not None  # the spec requires it
-    (texts,) = load_text(section.path, section.columns, least=2)
+    missing = missing_of(section)
+    (texts,) = load_text(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
     return Data(codes[:, None], section.columns)
 

@@ -63,7 +63,7 @@ def assert_means(summary: Summary, expected: dict[str, float], error: float = 0.
 
 
 def own_mean(prior: float, seen: float, n: int = 12, theta: float = 2.0) -> float:
-    """Mean of P(A) at discount 0, for P of the confidential records: of P0(A) and the released records in A."""
+    """Mean of P(A) of the confidential records at discount 0, from P0(A) and the released records in A."""
     mu = (theta * prior + seen) / (theta + len(VALUES))
     return (theta * prior + n * mu) / (theta + n)
 
@@ -99,7 +99,7 @@ def test_numbers_of_a_pitman_yor_process(discount: float, tmp_path: Path) -> Non
 def test_free_labels_and_columns_of_several_kinds(tmp_path: Path) -> None:
     sizes = np.bincount(CODES.astype(int))
     summary = fitted(tmp_path, pitman_yor([LABEL], 0.5))
-    # labels that are released as they are occur among the 12 records: all numbers of them with each at least 1
+    # labels that are released as they are occur among the 12 records: all numbers with each at least 1
     shapes = [*(sizes - 0.5), 2.0 + 0.5 * 3]
     weights, numbers = [], []
     for c in compositions(12, 4):
@@ -224,9 +224,7 @@ def test_latent_records_have_the_same_posterior(tmp_path: Path) -> None:
         assert_means(summary, {f"probability[{name}]": float(mean[j])}, float(error[j]))
     assert summary.acceptance.bound == pytest.approx(np.exp(-1.0))
     assert summary.acceptance.mean is not None and np.exp(-1.0) < summary.acceptance.mean < 1.0
-    said = (
-        "^sampler.latent: metropolis moves latent records, and those behind this release are drawn independently"
-    )
+    said = "^sampler.latent: metropolis moves latent records, and those behind this release are drawn indep"
     with pytest.raises(SpecError, match=said):
         fitted(tmp_path, pitman_yor([NUMBER]), sampler=sampler)
 
@@ -309,7 +307,7 @@ REFUSED: dict[str, tuple[Release, dict[str, Any], str]] = {
         pitman_yor([NUMBER]), {"base": {"kind": "beta", "a": 2.0, "b": 1.0}}, "model.base: another, but the"
     ),
     "atoms": (
-        pitman_yor([COLOUR], 0.25), {}, "model.kind: discrete has no known posterior for records drawn with disc"
+        pitman_yor([COLOUR], 0.25), {}, "model.kind: discrete has no known posterior for records drawn with d"
     ),
     "vector for numbers": (pitman_yor([NUMBER]), {"base": [0.5, 0.5]}, "model.base: probabilities are for"),
     "discount of counts": (counts(), {"discount": 0.1}, "model.discount: 0.1; given counts in cells only a"),

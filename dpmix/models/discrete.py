@@ -1,9 +1,10 @@
 """The discrete model: a Dirichlet or Pitman-Yor process given synthetic records, or a histogram's counts.
 
 Each draw is one P of the posterior (`dpmix.models.discrete_law`), of which functionals are kept, and one
-record drawn from it. Given records that continue the urn of the confidential ones draws are independent; else
-they follow a Markov chain over latent counts: of pairs of cells at once (`latent: exact`), or record by record
-(`latent: metropolis`), each proposal being accepted with probability e^-eps at least where the release is eps-DP.
+record drawn from it. Given records that continue the urn of the confidential ones draws are independent;
+else they follow a Markov chain over latent counts: of pairs of cells at once (`latent: exact`), or record by
+record (`latent: metropolis`), each proposal being accepted with probability e^-eps at least where the release
+is eps-DP.
 """
 
 from __future__ import annotations

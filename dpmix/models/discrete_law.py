@@ -3,8 +3,8 @@
 P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P: that P is the one reported.
 
 - Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, continue the sequence of the
-  confidential ones: these are drawn given the released ones, and then P given them (`dpmix.models.discrete_urn`,
-  methods section 5). Draws are independent.
+  confidential ones: these are drawn given the released ones, and then P given them
+  (`dpmix.models.discrete_urn`, methods section 5). Draws are independent.
 - Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
   `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) continue the sequence likewise; else c is
   latent, see `dpmix.models.cell_counts` and `dpmix.models.latent_counts`. Within a cell the model knows no
@@ -127,19 +127,20 @@ def _given_sample(
     free = any(column.free for column in public.columns)
     if d > 0.0 and (finite or merged) and not free:
         raise SpecError(
-            f"model.kind: discrete has no known posterior for records drawn with discount {d:g} whose new values "
-            "are categories or points of a grid, where several may be one; synthesize with discount 0, or "
-            "without synthesis.snap"
+            f"model.kind: discrete has no known posterior for records drawn with discount {d:g} whose new "
+            "values are categories or points of a grid, where several may be one; synthesize with discount "
+            "0, or without synthesis.snap"
         )
     points, sizes = np.unique(values, axis=0, return_counts=True)
-    seen, prior = sizes.astype(np.float64), np.zeros(len(points))
+    seen: Floats = sizes.astype(np.float64)
+    prior: Floats = np.zeros(len(points))
     tolerance = default_tolerance(alpha, float(len(release.values)))
     support = math.prod(len(base.points) for base in bases) if finite else 0
     alike = free and len(bases) == 1
     closed = finite and not alike and d == 0.0 and support <= _MOST_ATOMS
     if closed:
-        own, shares = _product(bases)
-        points, seen, prior = _merged(points, seen, own, alpha * shares)
+        places, shares = _product(bases)
+        points, seen, prior = _merged(points, seen, places, alpha * shares)
     urn = Urn(release.n, seen, prior, alpha, d, distinct, closed, old, alike)
     if alike:  # all labels that were not released are one atom
         points = np.concatenate([points, bases[0].points[:, None]])

@@ -1,18 +1,18 @@
 """Dirichlet-multinomial numbers, also given that each of some categories occurs: exact, independent draws.
 
-Numbers c of n records have probabilities proportional to prod_j (a_j)_{c_j} / c_j!, the coefficients of
-(1 - t)^-a_j. Of a category that must occur, c_j >= 1, the generating function is (1 - t)^-a - 1.
+Numbers c of n records have probabilities proportional to prod_j (a_j)_{c_j} / c_j!, the coefficients of (1
+- t)^-a_j. Of a category that must occur, c_j >= 1, the generating function is (1 - t)^-a - 1.
 
-**a whole (d = 0).** With u = 1/(1 - t), u^a - 1 = t (u + u^2 + .. + u^a): c_j - 1 is a number under a label i_j in
-1..a_j in place of a_j, and the labels are uniform but for the coefficient of t^N in u^A, (A)_N / N!, where
-A = sum i_j + all other weights and N = n - k. Labels are drawn with probabilities in proportion to r^{i_j}, and
-taken with probability (A)_N r^-I over its largest value; r is such that mean and mode agree. Then c is a
-Dirichlet-multinomial number of N records under the labels, plus 1.
+**a whole (d = 0).** With u = 1/(1 - t), u^a - 1 = t (u + u^2 + .. + u^a): c_j - 1 is a number under a label
+i_j in 1..a_j in place of a_j, and the labels are uniform but for the coefficient of t^N in u^A, (A)_N / N!,
+where A = I + all other weights, I = sum i_j, and N = n - k. Labels are drawn with probabilities in
+proportion to r^{i_j}, and taken with probability (A)_N r^-I over its largest value; r is such that mean and
+mode agree. Then c is a Dirichlet-multinomial number of N records under the labels, plus 1.
 
-**Else (d > 0).** Plain rejection where it succeeds often. Else independent negative binomial numbers of the same
-a_j with a t at which their sum has mean n, conditioned on c_j >= 1 where it must be and on that sum: all but the
-one of the largest a are drawn, that one is what they leave of n, and this is taken with its probability over that
-of its mode.
+**Else (d > 0).** Plain rejection where it succeeds often. Else independent negative binomial numbers of the
+same a_j with a t at which their sum has mean n, conditioned on c_j >= 1 where it must be and on that sum:
+all but the one of the largest a are drawn, that one is what they leave of n, and this is taken with its
+probability over that of its mode.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class EachOccurs:
 
     @cached_property
     def _label_law(self) -> tuple[float, float]:
-        """log r, and the largest of log((A)_N r^-I), which grows with I while A + N > r A."""
+        """Return log r, and the largest log((A)_N r^-I), which grows with I while A + N > r A."""
         most, others, left = self.shapes[self.forced], self._others, self.n - self.count
         rate = _label_rate(most, others, left)
         low, high = float(self.count), float(most.sum())
@@ -188,7 +188,7 @@ def _log_mass(a, t, c):
 
 @njit
 def _positive(rng, a, t, most):
-    """Draw a negative binomial number given that it is positive; some number above `most` where it is above."""
+    """Draw a negative binomial number given that it is positive; any above `most` where it is above."""
     none = math.exp(a * math.log1p(-t))
     if none < 0.5:
         while True:

@@ -23,7 +23,16 @@ from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
 from dpmix.spec.run import RunSpec
 
-__all__ = ["OTHER", "Public", "bases_of", "confidential", "functional_columns", "grids_of", "public_of", "vector_of"]
+__all__ = [
+    "OTHER",
+    "Public",
+    "bases_of",
+    "confidential",
+    "functional_columns",
+    "grids_of",
+    "public_of",
+    "vector_of",
+]
 
 OTHER = "(any other)"
 """Name of all labels together that were not released as confidential ones, of a column of free labels."""
@@ -41,8 +50,8 @@ class Public:
     ----------
     columns : tuple of Column
     names : tuple
-        For each column the labels that codes stand for, in their order; None for numbers. Of free labels those
-        of confidential records, and `OTHER`.
+        For each column the labels that codes stand for, in their order; None for numbers. Of free labels
+        those of confidential records, and `OTHER`.
     cells : Cells or None
         Cells that the records were counted in; None where there were none.
     """

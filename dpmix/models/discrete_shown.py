@@ -1,9 +1,9 @@
 """Which of the released synthetic records show that they are new ones, or old ones.
 
-Free labels: what was made up is called `new_category_1`, ... (A confidential label of that form is taken for a new
-one.) Numbers moved to a public grid: where some released values lie off it, the confidential records are not on it,
-and under a base measure without atoms those on it are new. Where all released values are on the grid the
-confidential ones are taken to be on it, and nothing is shown.
+Free labels: what was made up is called `new_category_1`, ... (A confidential label of that form is taken
+for a new one.) Numbers moved to a public grid: where some released values lie off it, the confidential
+records are not on it, and under a base measure without atoms those on it are new. Where all released values
+are on the grid the confidential ones are taken to be on it, and nothing is shown.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _check_rare(on: int, records: int, n: int, concentration: float) -> None:
 
     if on and concentration > 0.0 and betabinom.sf(on - 1, records, concentration, n) < _RARE:
         raise DataError(
-            f"{on} of {records} released records are on the grid synthesis.snap and the others are not, more than "
-            "new ones can be: which of them are confidential values is not known; release records without "
-            "synthesis.snap, or with a grid that all confidential records are on"
+            f"{on} of {records} released records are on the grid synthesis.snap and the others are not, more "
+            "than new ones can be: which of them are confidential values is not known; release records "
+            "without synthesis.snap, or with a grid that all confidential records are on"
         )

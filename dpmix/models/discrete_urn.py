@@ -1,20 +1,21 @@
 """The confidential records given synthetic ones that continue their urn: exact, independent draws.
 
-P ~ PY(d, theta, P0), the confidential x_1..x_n are independent draws of P, and the released z_1..z_m continue
-the urn of x. Then (x, z) is one exchangeable sequence, x | z is the urn continued from z for n more draws, and P
-depends on z through x alone (methods, section 5). With k distinct values of z, the j-th of them m_j times in z::
+P ~ PY(d, theta, P0), the confidential x_1..x_n are independent draws of P, and the released z_1..z_m
+continue the urn of x. Then (x, z) is one exchangeable sequence, x | z is the urn continued from z for n
+more draws, and P depends on z through x alone (methods, section 5). With k distinct values of z, the j-th
+m_j times in z::
 
     (c_1..c_k, c_new) ~ Dirichlet-multinomial(n; m_1 - d, .., m_k - d, theta + k d),
 
 c_new is split into values of their own by the partition of PY(d, theta + k d), whose places are independent
-draws of P0; and with n_j the numbers of the k' distinct values of **x** (those with c_j = 0 are none of them)::
+draws of P0; and with n_j the numbers of the k' distinct values of **x** (those with c_j = 0 are none)::
 
     P | x = sum_j W_j delta_{x_j} + W_0 PY(d, theta + k' d, P0),
     (W_1.., W_0) ~ Dirichlet(n_1 - d, .., theta + k' d).
 
-At d = 0 this holds for a discrete P0 too, where c_j has the weight theta P0(z_j) + m_j, and for values merged by
-a fixed map. Where a release shows which values are new (`dpmix.models.discrete_public`), those get no records of
-x, and the law of the others is conditioned on c_j >= 1: `dpmix.models.discrete_old`.
+At d = 0 this holds for a discrete P0 too, where c_j has the weight theta P0(z_j) + m_j, and for values
+merged by a fixed map. Where a release shows which values are new (`dpmix.models.discrete_shown`), those get
+no records of x, and the law of the others is conditioned on c_j >= 1: `dpmix.models.discrete_old`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -80,7 +80,7 @@ class Urn:
 
     @property
     def known_likelihood(self) -> bool:
-        """Whether the released records have probabilities given x, and none is a value that P0 cannot have."""
+        """Whether released records have probabilities given x, and none is a value that P0 cannot have."""
         return self.closed and not self.old and bool((self.prior[self.seen > 0.0] > 0.0).all())
 
     @cached_property

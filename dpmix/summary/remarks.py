@@ -108,8 +108,8 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
         )
     if str(chains.attrs.get("variance_ratio", "1")) != "1":  # of other releases it was 1
         texts.append(
-            "These chains were run by an earlier version, whose posterior given synthetic records was that of a "
-            "measure which these share with the confidential ones, and too narrow: fit again."
+            "These chains were run by an earlier version, whose posterior given synthetic records was that "
+            "of a measure which these share with the confidential ones, and too narrow: fit again."
         )
     if len(chains.versions) > 1:
         texts.append(f"The chains were run by different versions of dpmix: {_listed(list(chains.versions))}.")
