@@ -116,10 +116,12 @@ class Urn:
         )
 
     def log_likelihood(self, drawn: Ints) -> float:
-        """Return log p(z | x) up to a constant, where it is known: sum_j log of (theta P0_j + c_j)_(m_j)."""
+        """Return log p(z | x) where it is known: of prod_j (theta P0_j + c_j)_(m_j) / (theta + n)_m."""
         there = np.flatnonzero(self.seen)
-        shapes = self.prior[there] + drawn[there]
-        return float(sum(map(math.lgamma, shapes + self.seen[there])) - sum(map(math.lgamma, shapes)))
+        shapes, times = self.prior[there] + drawn[there], self.seen[there]
+        total = float(self.prior.sum()) + self.n
+        found = sum(map(math.lgamma, shapes + times)) - sum(map(math.lgamma, shapes))
+        return float(found - math.lgamma(total + times.sum()) + math.lgamma(total))
 
 
 @njit
