@@ -180,7 +180,9 @@ def test_a_composition_is_replaced_as_a_whole(tmp_path: Path, capsys: pytest.Cap
     found = load_data(load_spec({"data": data, "mechanism": moments}))
     assert found.values.tolist() == [[0.2, 0.3, 0.5], [0.25, 0.25, 0.5], [0.1, 0.1, 0.8]]
     assert capsys.readouterr().err == "dpmix: 1 incomplete record is taken as data.missing says\n"
-    for wrong in ({"a": 0.2}, {"a": 0.5, "b": 0.5, "c": 0.5}):
+    groups = {"group": "sex", "categories": {"sex": ["F", "M"]}, "missing": {"sex": "category"}}
+    load_spec({"data": data | groups, "mechanism": moments})  # of the group alone
+    for wrong in ({"a": 0.2}, {"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 1.5, "b": -0.5, "c": 0.0}):
         with pytest.raises(SpecError, match="^data.missing: for log_moments must give a whole composition"):
             load_spec({"data": data | {"missing": wrong}, "mechanism": moments})
 

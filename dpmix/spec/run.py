@@ -126,7 +126,8 @@ class RunSpec(Section):
             self._check_number(name, value, bounds)
         if mechanism is not None and mechanism.kind == "log_moments":
             own = [data.missing.get(name) for name in columns]
-            if None in own or abs(sum(map(float, own)) - 1.0) > 1e-6:  # type: ignore[arg-type]  # numbers
+            shares = [float(value) for value in own if isinstance(value, int | float)]
+            if shares and (len(shares) < len(own) or abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0):
                 raise refusal(
                     "data.missing",
                     "for log_moments must give a whole composition, one share for every column and 1 in all: "
