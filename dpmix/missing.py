@@ -97,4 +97,4 @@ class Missing:
                 value = self.stand[name]
                 shown = f"the category {LABEL}" if value == CATEGORY else f"{value}"
                 text = f"{count} missing value{'s' * (count > 1)} of {name} taken as {shown}"
-            print(f"dpmix: {text}", file=sys.stderr)
+            print(f"dpmix: note: {text}", file=sys.stderr)

@@ -60,7 +60,7 @@ def test_a_public_number_stands_for_missing_ones(
     path = write(tmp_path, suffix, marks)
     data = load_data(load_spec(people(path, {"income": 700})))
     assert data.values[:, 0].tolist() == [1200.0, 700.0, 300.0, 700.0, 5000.0]
-    assert capsys.readouterr().err == "dpmix: 2 missing values of income taken as 700\n"
+    assert capsys.readouterr().err == "dpmix: note: 2 missing values of income taken as 700\n"
     with pytest.raises(DataError) as caught:
         load_data(load_spec(people(path)))
     said = str(caught.value)
@@ -101,7 +101,7 @@ def test_missing_labels_are_a_category_of_their_own(
     assert spec.data is not None and spec.data.categories_of(0) == ("F", "M", "missing")
     assert load_spec(spec.to_dict()) == spec  # once added, it is not added again
     assert load_data(spec).values[:, 0].tolist() == [0, 1, 2, 2, 0]
-    assert capsys.readouterr().err == "dpmix: 2 missing values of sex taken as the category missing\n"
+    assert capsys.readouterr().err == "dpmix: note: 2 missing values of sex taken as the category missing\n"
     with pytest.raises(SpecError, match=r"^mechanism.prior: has 2 entries, but data.categories lists 3"):
         load_spec(given | {"mechanism": POSTERIOR | {"prior": [1, 1]}})
     one = {"data": given["data"] | {"categories": ["F", "M"]}}
@@ -179,7 +179,7 @@ def test_a_composition_is_replaced_as_a_whole(tmp_path: Path, capsys: pytest.Cap
     data = {"path": str(path), "columns": ["a", "b", "c"], "missing": {"a": 0.25, "b": 0.25, "c": 0.5}}
     found = load_data(load_spec({"data": data, "mechanism": moments}))
     assert found.values.tolist() == [[0.2, 0.3, 0.5], [0.25, 0.25, 0.5], [0.1, 0.1, 0.8]]
-    assert capsys.readouterr().err == "dpmix: 1 incomplete record is taken as data.missing says\n"
+    assert capsys.readouterr().err == "dpmix: note: 1 incomplete record is taken as data.missing says\n"
     groups = {"group": "sex", "categories": {"sex": ["F", "M"]}, "missing": {"sex": "category"}}
     load_spec({"data": data | groups, "mechanism": moments})  # of the group alone
     for wrong in ({"a": 0.2}, {"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 1.5, "b": -0.5, "c": 0.0}):
@@ -249,7 +249,7 @@ def test_what_is_released_does_not_tell_of_missing_values(
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(people(Path("people.csv"), {"income": 700})))
     assert exits.run(cli.app, ["privatize", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "r.h5")]) == 0
     said = capsys.readouterr()
-    assert "dpmix: 2 missing values of income taken as 700" in said.err and "missing" not in said.out
+    assert "dpmix: note: 2 missing values of income taken as 700" in said.err and "missing" not in said.out
     assert read_release(tmp_path / "r.h5").n == 5
     assert b"missing" not in (tmp_path / "r.h5").read_bytes()
     given = [
