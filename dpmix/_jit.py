@@ -50,6 +50,7 @@ _NEVER_COMPILED = frozenset(
         "exits.py",
         "figures.py",
         "limits.py",
+        "missing.py",
         "pages.py",
         "privacy",
         "progress.py",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
 from dpmix.mechanisms.groups import Groups, groups_of
+from dpmix.missing import Missing
 from dpmix.release import Release
 from dpmix.release_mechanism import trust_of
 from dpmix.release_values import value_problem, value_warning
@@ -84,20 +85,31 @@ def load_data(spec: RunSpec) -> Data:
     if section.simulate is not None:
         return _simulated(section)
     assert section.path is not None  # the spec requires it
+    missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
     if section.group is not None:
-        return _load_groups(section, section.path, section.group)
-    values, names = load_table(section.path, section.columns, least=2)
+        return _load_groups(section, section.path, section.group, missing)
+    values, names = load_table(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
     return Data(values, names, table=dict(zip(names, values.T, strict=True)))
 
 
-def _load_groups(section: DataSpec, path: Path, group: str) -> Data:
+def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) -> Data:
     """Return numeric columns, and the codes of groups beside them."""
     if section.columns is None:
         raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
-    numbers, texts = load_mixed(path, section.columns, [group], least=2)
+    numbers, texts = load_mixed(path, section.columns, [group], least=2, missing=missing)
+    missing.tell()
     codes = coded(texts[group], group, section.groups)
     table: dict[str, NDArray[np.float64] | Sequence[str]] = {**numbers, **texts}
     return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
+
+
+def missing_of(section: DataSpec, *, whole: bool = False) -> Missing:
+    """Return what stands for missing values in the columns of ``data``.
+
+    With `whole`, a record with any missing value is replaced as a whole.
+    """
+    return Missing(section.missing, section.listed, whole)
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -151,7 +163,11 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
         numbers = dict(zip(columns, simulated.values.T, strict=False))  # groups may stand last
     else:
         assert section.path is not None  # the spec requires it
-        numbers, texts = load_mixed(section.path, numeric, [*textual, *listed_group], least=2)
+        missing = missing_of(section)
+        numbers, texts = load_mixed(
+            section.path, numeric, [*textual, *listed_group], least=2, missing=missing
+        )
+        missing.tell()
     parts = []
     for name, names, size in zip(columns, listed, sizes, strict=True):
         if names is not None:
@@ -183,7 +199,9 @@ def _load_categories(spec: RunSpec) -> Data:
     if names is None:
         raise SpecError("data.categories: missing; list the public categories of the column")
     assert section.path is not None  # the spec requires it
-    (texts,) = load_text(section.path, section.columns, least=2)
+    missing = missing_of(section)
+    (texts,) = load_text(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
     return Data(codes[:, None], section.columns, table={section.columns[0]: texts})
 

@@ -198,7 +198,7 @@ def test_large_data_report_their_progress() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("y\n1\nnan\n", "no finite number"),
+        ("y\n1\nnan\n", "is missing; say in data.missing"),
         ("y\n1\nhello\n", "not a number"),
         ("y,x\n,1\n,2\n", "is empty"),
         ("y\n5\n", "1 record"),

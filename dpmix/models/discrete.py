@@ -1,9 +1,10 @@
 """The discrete model: a Dirichlet or Pitman-Yor process given synthetic records, or a histogram's counts.
 
 Each draw is one P of the posterior (`dpmix.models.discrete_law`), of which functionals are kept, and one
-record drawn from it. Where the posterior has a closed form draws are independent; else they follow a Markov
-chain over latent counts: of pairs of cells at once (`latent: exact`), or record by record (`latent:
-metropolis`), each proposal being accepted with probability e^-eps at least where the release is eps-DP.
+record drawn from it. Given records that continue the urn of the confidential ones draws are independent;
+else they follow a Markov chain over latent counts: of pairs of cells at once (`latent: exact`), or record by
+record (`latent: metropolis`), each proposal being accepted with probability e^-eps at least where the release
+is eps-DP.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def build(spec: RunSpec, release: Release) -> Discrete:
     by_record = spec.sampler.latent == "metropolis"
     if by_record and law.likelihood is None:
         raise SpecError(
-            "sampler.latent: metropolis is for latent records, and the posterior given these has a closed "
-            "form; use latent: exact"
+            "sampler.latent: metropolis moves latent records, and those behind this release are drawn "
+            "independently; use latent: exact"
         )
     return Discrete(release, public, columns, law, by_record)
 
@@ -77,7 +78,6 @@ class Discrete(ParametricModel):
         self.plan = plan(columns)
         self.parameters, self.coords, self.places = _parameters(public, columns)
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
-        self.attrs = {"variance_ratio": f"{law.variance_ratio:.6g}"}
         self.has_log_likelihood = law.exact_likelihood
         self.by_record = by_record
         if by_record and release.epsilon is not None and not release.delta:
@@ -89,9 +89,10 @@ class Discrete(ParametricModel):
 
 
 class DiscreteChain(ParametricChain):
-    """Independent draws of P by its closed form."""
+    """Independent draws: of the confidential records by the urn, and of P given them."""
 
     model: Discrete
+    _likelihood = 0.0
 
     def __init__(self, model: Discrete, rng: Generator, state: dict[str, NDArray[Any]] | None = None) -> None:
         super().__init__(model, rng, state or {})
@@ -104,7 +105,7 @@ class DiscreteChain(ParametricChain):
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model
-        likelihood = draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
+        draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
         for name, (start, stop) in model.places.items():
             values = out[name]
             if start < 0:
@@ -112,15 +113,20 @@ class DiscreteChain(ParametricChain):
             else:
                 values[row] = self._row[start:stop] if values.ndim > 1 else self._row[start]
         if "log_likelihood" in out:
-            out["log_likelihood"][row] = self.log_likelihood(likelihood)
+            out["log_likelihood"][row] = self.log_likelihood()
 
     def law(self) -> Any:
-        """Return the law of P given the state."""
-        return self.model.law.measure
+        """Return the law of P given records drawn here, or given the state."""
+        law, urn = self.model.law, self.model.law.urn
+        assert urn is not None  # else counts are latent
+        drawn = urn.draw(self.rng)
+        if law.exact_likelihood:
+            self._likelihood = urn.log_likelihood(drawn)
+        return law.given(drawn[:-1]) if urn.closed else urn.measure(self.rng, drawn, law.measure)
 
-    def log_likelihood(self, sampled: float) -> float:
-        """Return the log likelihood of the release; `sampled` is that of the fixed atoms as a sample."""
-        return sampled
+    def log_likelihood(self) -> float:
+        """Return the log likelihood of the release given the records, up to a constant."""
+        return self._likelihood
 
 
 class CountsChain(DiscreteChain):
@@ -149,7 +155,7 @@ class CountsChain(DiscreteChain):
         """Return the law of P given the latent counts."""
         return self.model.law.given(self._latent.counts)
 
-    def log_likelihood(self, sampled: float) -> float:
+    def log_likelihood(self) -> float:
         """Return the log likelihood of the release given the latent counts, up to a constant."""
         return float(_log_likelihood(self.model.law.likelihood, self._latent))
 

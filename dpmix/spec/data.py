@@ -22,6 +22,13 @@ from dpmix.spec.fields import (
     wrong,
 )
 
+MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
+"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
+CATEGORY = "category"
+"""What ``data.missing`` says where missing values are a category of their own."""
+LABEL = "missing"
+"""Name of that category."""
+
 Names = Annotated[tuple[Text, ...], Listed, Field(min_length=1)]
 
 
@@ -229,9 +236,47 @@ class DataSpec(ColumnsSection):
         description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
         "simulated record is of any group with equal probability.",
     )
+    missing: dict[Text, Category] | None = Field(
+        None,
+        description="What stands for missing values (empty cells, NA, NaN, nan, null), by column: a public "
+        "value within its bounds or categories, or category for a category of their own, called missing.",
+    )
     part: PartSpec | None = Field(
         None, description="That the data are one part of a table, other parts of which are released, too."
     )
+
+    @property
+    def listed(self) -> dict[str, tuple[str | int | float, ...]]:
+        """Public categories by name of column."""
+        if isinstance(self.categories, Mapping):
+            return dict(self.categories)
+        return {} if self.categories is None else {(self.columns or ("",))[0]: self.categories}
+
+    @model_validator(mode="after")
+    def _settle_missing(self) -> Self:
+        """Add the category of missing values, and check that columns are there and categories no marks."""
+        if self.missing is not None and self.simulate is not None:
+            raise refusal("missing", "is for data.path only: simulated records are complete")
+        listed = self.listed
+        for name, value in (self.missing or {}).items():
+            if name not in (self.columns or ()) and name != self.group:
+                known = ", ".join([*(self.columns or ()), *filter(None, [self.group])]) or "none"
+                raise refusal(f"missing.{name}", f"no such column; the columns are {known}")
+            texts = [str(category) for category in listed.get(name, ())]
+            marks = [text for text in texts if text in MARKS]
+            if marks:
+                why = f"{marks[0]} reads as a missing value, which data.missing is for; call it otherwise"
+                raise refusal(f"categories.{name}", why)
+            if value != CATEGORY or not texts or texts[-1] == LABEL:
+                continue
+            if LABEL in texts:
+                why = f"names {LABEL}, which data.missing adds as the last category; leave it out"
+                raise refusal(f"categories.{name}", why)
+            if isinstance(self.categories, Mapping):
+                self.settle(categories={**self.categories, name: (*listed[name], LABEL)})
+            else:
+                self.settle(categories=(*listed[name], LABEL))
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> Self:

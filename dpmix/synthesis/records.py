@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.cells import Column
-from dpmix.data import coded
+from dpmix.data import coded, missing_of
 from dpmix.errors import SpecError
 from dpmix.simulate import generators, simulate_records
 from dpmix.spec import RunSpec
@@ -109,7 +109,9 @@ def load_records(spec: RunSpec) -> Records:
     assert section.path is not None  # the spec requires it
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
-    numbers, texts = load_mixed(section.path, numeric, textual, least=2)
+    missing = missing_of(section)
+    numbers, texts = load_mixed(section.path, numeric, textual, least=2, missing=missing)
+    missing.tell()
     parts: list[Floats] = []
     labels: list[tuple[str, ...] | None] = []
     outside: list[int] = []

@@ -19,8 +19,8 @@ from dpmix.store.release import read_release
 
 __all__ = ["Scenario", "prepare", "scenarios", "unsound"]
 
-_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
-_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]}
+_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]], "missing": {"x": 3.0}}
+_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"], "missing": {"g": "category"}}
 _SHORT = {"iterations": 120, "burn_in": 20, "thin": 1, "chains": 2, "seed": 1}
 _LEDGER = {"ledger": "ledger.json", "dataset": "people", "budget": {"epsilon": 1000.0, "delta": 0.9}}
 _OTHERS = _LEDGER | {"dataset": "labels"}
@@ -37,7 +37,7 @@ _POSTERIOR = {
     "method": "hellinger",
     "epsilon": 1.0,
     "delta": 0.01,
-    "prior": [1, 1],
+    "prior": [1, 1, 1],
 }
 _MIXTURE = {
     "kind": "mixture",
@@ -192,7 +192,7 @@ def prepare(base: Path, parametric: str) -> None:
     rows = [(0.3 * i % 6, 0.7 * i % 6) for i in range(1, 25)]
     (base / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
     (base / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:9]))
-    (base / "labels.csv").write_text("g\n" + "p\nq\np\n" * 4)
+    (base / "labels.csv").write_text("g\n" + "p\nq\nNA\n" * 4)
     for name, spec in SPECS.items():
         (base / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     (base / "sweep.yaml").write_text(yaml.safe_dump(_SWEEP))

@@ -15,8 +15,8 @@ __all__ = ["FITTED", "SHORT", "SPECS", "fresh", "prepare", "table_of"]
 
 _NIG = {"kind": "mixture", "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0}
 SHORT = {"iterations": 6, "burn_in": 2, "chains": 1, "seed": 1}
-_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
-_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]}
+_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]], "missing": {"x": 3.0}}
+_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"], "missing": {"g": "category"}}
 SPECS: dict[str, dict[str, Any]] = {
     "mixture": {
         "data": _DATA,
@@ -38,7 +38,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "sampler": SHORT,
     },
     "counts": {
-        "data": {"path": "counts.csv", "columns": ["u", "v", "y"]},
+        "data": {"path": "counts.csv", "columns": ["u", "v", "y"], "missing": {"u": 1, "y": 2}},
         "mechanism": {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 2], "classes": 2},
         "model": {"kind": "naive_bayes"},
         "sampler": SHORT,
@@ -65,7 +65,7 @@ SPECS: dict[str, dict[str, Any]] = {
             "method": "hellinger",
             "epsilon": 1.0,
             "delta": 0.01,
-            "prior": [1, 1],
+            "prior": [1, 1, 1],
             "calibration": "certified",
         },
         "model": {"kind": "multinomial"},
@@ -78,7 +78,7 @@ SPECS: dict[str, dict[str, Any]] = {
             "method": "hellinger",
             "epsilon": 1.0,
             "delta": 0.01,
-            "prior": [1, 1],
+            "prior": [1, 1, 1],
             "calibration": "proved",
         },
         "model": {"kind": "multinomial"},
@@ -86,7 +86,7 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "open": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
+        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1, 1]},
     },
     "ordered": {
         "data": _DATA,
@@ -134,7 +134,9 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     rows = [(rng.uniform(0, 6), rng.uniform(0, 6)) for _ in range(12)]
     (folder / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
     (folder / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:7]))
-    (folder / "labels.csv").write_text("g\n" + "".join(rng.choice("pq") + "\n" for _ in range(12)))
+    (folder / "labels.csv").write_text(
+        "g\n" + "".join(rng.choice(("p", "q", "NA")) + "\n" for _ in range(12))
+    )
     codes = [",".join(str(rng.randint(1, 2)) for _ in range(3)) for _ in range(12)]
     (folder / "counts.csv").write_text("u,v,y\n" + "\n".join(codes) + "\n")
     (folder / "shares.csv").write_text("a,b,c\n" + "0.2,0.3,0.5\n0.1,0.1,0.8\n" * 6)
