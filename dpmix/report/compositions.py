@@ -30,11 +30,11 @@ def lead(summary: Summary) -> str:
     )
 
 
-def shares_caption(summary: Summary) -> str:
-    """Say what the picture of the expected shares shows."""
+def shares_caption(summary: Summary, about: str) -> str:
+    """Say what the picture of the expected shares, " in GROUP" where there are groups, shows."""
     return (
-        f"Expected shares E[x], alpha over its sum: {summary.source} mean, and the interval that holds "
-        f"{100 * summary.level:g}% of the {summary.source} of each by itself, from "
+        f"Expected shares E[x]{about}, alpha over its sum: {summary.source} mean, and the interval that "
+        f"holds {100 * summary.level:g}% of the {summary.source} of each by itself, from "
         f"{summary.band_draws:,} draws of alpha."
     )
 

@@ -73,12 +73,27 @@ class Distribution:
         Where the distribution function is evaluated, or the categories that `mean` are the probabilities of.
     mean, lower, upper : float64 arrays (points,)
         Posterior mean, and the ends of the band.
+    column, group : str
+        The column and the group of records that it is of; empty where there is only one.
     """
 
     at: Floats | tuple[str, ...]
     mean: Floats
     lower: Floats
     upper: Floats
+    column: str = ""
+    group: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its key among others: group and column, as between the brackets of scalars."""
+        return ",".join(part for part in (self.group, self.column) if part)
+
+    @property
+    def about(self) -> str:
+        """What it is of, to go on with: empty, or " of COLUMN in GROUP"."""
+        of_column = f" of {self.column}" if self.column else ""
+        return f"{of_column} in {self.group}" if self.group else of_column
 
     @property
     def is_numeric(self) -> bool:
@@ -108,8 +123,8 @@ class Summary:
     n_clusters : ClusterCounts or None
         Posterior of the number of clusters, of a mixture.
     distributions : mapping of str to Distribution
-        The random distribution of a record, by column, of a model that has one; under "" where there is only
-        one column.
+        The random distribution of a record, by group and column ("GROUP,COLUMN"), of a model that has one;
+        under "" where there is only one of both.
     composition : Composition or None
         What is reported of compositions alone.
     clustering : Clustering or None
@@ -190,8 +205,8 @@ class Summary:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
 
         With several columns `density` and `distribution` hold one object a column, by name, and `joint` what
-        concerns them all. What a model does not have is None, and `distribution` is there only for those that
-        have one.
+        concerns them all; with several groups so does `distribution`. What a model does not have is None, and
+        `distribution` is there only for those that have one.
         """
         return dict(_plain(self.contents()))
 

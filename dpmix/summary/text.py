@@ -59,7 +59,7 @@ def _clusters(summary: Summary) -> list[str]:
 def _distribution(summary: Summary) -> list[str]:
     """Name the most probable categories of each column that has them; of numbers the table says enough."""
     lines = []
-    for name, found in summary.distributions.items():
+    for found in summary.distributions.values():
         if not found.is_numeric:
             first = np.argsort(-found.mean, kind="stable")[:_CATEGORIES]
             listed = ", ".join(
@@ -68,9 +68,8 @@ def _distribution(summary: Summary) -> list[str]:
             )
             more = len(found.at) - len(first)
             rest = f", and {more} more" if more else ""
-            about = f" of {name}" if name else ""
-            what = f"Categories{about}" if summary.composition is None else "Expected shares E[x]"
-            text = f"{what}, with {100 * summary.level:g}% {_intervals(summary)}: {listed}{rest}"
+            what = "Categories" if summary.composition is None else "Expected shares E[x]"
+            text = f"{what}{found.about}, with {100 * summary.level:g}% {_intervals(summary)}: {listed}{rest}"
             lines += _wrapped(text, indent="  ")
     return lines
 
