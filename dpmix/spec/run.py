@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal
+from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import ModelSpec
 from dpmix.spec.parametric import default_sampler
@@ -52,7 +53,9 @@ class RunSpec(Section):
         self._check_categories()
         if self.sampler.kind is None:
             self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
-        problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
+        problem = group_problem(self) or combination_problem(
+            None if self.mechanism is None else self.mechanism.kind, self
+        )
         if problem is not None:
             raise refusal(*problem)
         return self
@@ -70,7 +73,7 @@ class RunSpec(Section):
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
         if mechanism.domain is None and mechanism.kind in _BOUNDED:
             stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
-            if (data is not None and data.categories is None) or (self._is_elsewhere() and not stated):
+            if (data is not None and not data.labelled) or (self._is_elsewhere() and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",
@@ -102,6 +105,11 @@ class RunSpec(Section):
     def _is_elsewhere(self) -> bool:
         """Whether the release is named here, without a file that describes it."""
         return self.release is not None and self.release.path is not None
+
+    @property
+    def groups(self) -> tuple[str, tuple[str, ...]] | None:
+        """Name of the column of groups whose sizes are private, and the groups; None where there is none."""
+        return groups_in(self)
 
     @property
     def source_dir(self) -> Path:
