@@ -84,8 +84,8 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
     prior = settings_of(spec).prior
     if not isinstance(prior, GammaPrior):
         raise SpecError(
-            f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not split; "
-            "use a gamma {shape, rate}"
+            f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not "
+            "split; use a gamma {shape, rate}"
         )
     d = int(release.mechanism["components"])
     sums = grouped_sums(release, d)
@@ -480,7 +480,7 @@ def run_grouped_sweeps(
     shapes = Shapes(alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
         set_shapes(_shapes_of(shapes, group))
-    budget = max(grouped.FEWEST, starts[-1] // grouped.SHARE) if groups > 1 else 0
+    budget = grouped.offers_of_sweep(starts[-1], groups)
     for row in range(draws):
         for _ in range(thin):
             if age[0] % REFRESH == 0:
