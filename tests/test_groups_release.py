@@ -337,7 +337,7 @@ def test_groups_and_the_neighbouring_relation_go_together(tmp_path: Path) -> Non
     made = dpmix.privatize(spec(tmp_path, "noisy_counts"), tmp_path / "r.h5", quiet=True)
     with h5py.File(tmp_path / "r.h5", "r+") as file:
         file["release"].attrs["adjacency"] = "replacement"
-    with pytest.raises(DataError, match="adjacency is not replacement, private groups"):
+    with pytest.raises(DataError, match="adjacency is replacement alone, but the mechanism has groups"):
         read_release(tmp_path / "r.h5")
     assert mechanism_problem({"kind": "laplace", "scale": [1.0], "groups": made.mechanism["groups"]})
     assert value_problem(made.mechanism, made.values[:-1]) is not None
@@ -437,3 +437,11 @@ def test_an_audit_finds_sizes_that_are_not_paid_for(fault: str, monkeypatch: pyt
     with pytest.raises(AssertionError, match="disproved"):
         found = dpmix.audit(given, runs=1200, quiet=True)
         assert found.consistent, "disproved"
+
+
+def test_the_table_that_ships_has_both_groups() -> None:
+    folder = Path(__file__).parent.parent / "configs" / "data"
+    lines = (folder / "days.csv").read_text().splitlines()
+    for sex in ("female", "male"):
+        own = sorted(line.split(",", 1)[1] for line in lines[1:] if line.startswith(f"{sex},"))
+        assert own == sorted((folder / f"days_{sex}.csv").read_text().splitlines()[1:])

@@ -165,12 +165,11 @@ def _mechanism_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
     if groups is None:
         yield from _record_pairs(mechanism, d, n)
         return
-    far, low, high = _reach(mechanism, d)
+    far, low, high = _reach(mechanism, d)  # who changes values alone is told apart less
     base = np.tile(np.append(low, 0.0), (n, 1))
     yield moved(f"a record changes its {groups.name}", base, np.append(far, 0.0), np.append(far, 1.0))
     words = f"a record changes its {groups.name} and all values"
     yield moved(words, base, np.append(low, 0.0), np.append(high, 1.0))
-    yield moved("a record changes its values", base, np.append(low, 0.0), np.append(high, 0.0))
 
 
 def _reach(mechanism: Mechanism, d: int) -> tuple[Floats, Floats, Floats]:
@@ -187,9 +186,8 @@ def _reach(mechanism: Mechanism, d: int) -> tuple[Floats, Floats, Floats]:
         far[:s], spread[d // 2 :] = 1.0 / s, 1.0 / (d - d // 2)
         return far, np.eye(d)[0], spread
     low, high = np.array(mechanism.domain, dtype=np.float64).T
-    if isinstance(mechanism, GroupedMoments):
-        return high, low, high
-    return low, low - BEYOND * (high - low), high + BEYOND * (high - low)
+    beyond = BEYOND * (high - low)
+    return high if isinstance(mechanism, GroupedMoments) else low, low - beyond, high + beyond
 
 
 def _record_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
