@@ -57,14 +57,14 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
-    composition: Composition | None = None
+    found_compositions: dict[str, Composition] = {}
     densities: dict[str, Density] = {}
     distance: float | None = None
     if chains.attrs.get("model") == compositions.KIND:
-        composition, densities, distance = compositions.composition_of(chains, options)
+        found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
-    if composition is not None:
-        remarks += composition_remarks(composition, chains)
+    if found_compositions:
+        remarks += composition_remarks(list(found_compositions.values()), chains)
     return Summary(
         parameters=parameters,
         densities=densities,
@@ -84,7 +84,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         provenance=provenance_of(chains),
         distributions=distributions,
-        composition=composition,
+        compositions=found_compositions,
     )
 
 

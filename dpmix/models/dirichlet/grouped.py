@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from dpmix._jit import njit
 from dpmix.errors import SpecError
 from dpmix.gamma import digamma, trigamma
-from dpmix.log_widths import exact_width
 from dpmix.models import grouped
 from dpmix.models.augmentation import REFRESH, default_offers
 from dpmix.models.base import Parameter, ParametricChain
@@ -151,7 +150,8 @@ class GroupedCompositions(Composition):
             prior,
         )
         self.plan = Plan(offers, joint, sums.most)
-        self.acceptance_bound = math.exp(-exact_width(threshold, len(sums.centre)) / sums.scale)
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedCompositionsChain:
         """Return a chain at a start drawn about the release."""
