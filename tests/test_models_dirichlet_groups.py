@@ -75,6 +75,19 @@ def compare(model: Any, weight: np.ndarray, wanted: list[dict[str, float]]) -> N
     np.testing.assert_array_equal(draws["group_size"].sum(axis=1), len(weight) - 1.0)
 
 
+@pytest.mark.parametrize("fault", [{"size_rate": 0.0}, {"centre": 0.0}])
+def test_faults_are_found(fault: dict[str, float]) -> None:
+    """Without the term of sizes, or with sums that are taken not to be centred, quadrature disagrees."""
+    count, size, size_scale, sums, scale, threshold = RELEASES["sizes are clear"]
+    release = stated_groups([size, *np.ravel(sums)], count, 2, threshold, [size_scale, scale])
+    centre = release.mechanism["centre"]
+    exact = two_groups(log_prior, (size, size_scale), np.array(sums), scale, centre, count, threshold)
+    model = model_of(release)
+    model.law = model.law._replace(**fault)
+    with pytest.raises(AssertionError):
+        compare(model, *exact)
+
+
 def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
     sums, scale, threshold = np.array([[0.5, -0.7], [-0.3, 1.2]]), 0.7, 0.02
     release = stated_groups([1.0, *np.ravel(sums)], 3, 2, threshold, [1e-3, scale])

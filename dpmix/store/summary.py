@@ -29,9 +29,10 @@ def write_summary(
     scalars; `ellipsoid`: a group each for `alpha`, `mean` and `record`, with `centre`, `covariance`, `radius`
     and `level`; with several groups of records, each has its own), `/n_clusters` (`probability` over
     `support`), `/clustering` where allocations were saved (`estimate` over `obs`, scalars, a group
-    `credible_ball`; `other` likewise for the other loss; `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/warnings` (`text` over
-    `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN, and
-    a group of which the model has nothing is left out.
+    `credible_ball`; `other` likewise for the other loss; `coclustering` over `obs` and `obs2` on request),
+    `/acceptance` (scalars), `/warnings` (`text` over `warning`). `seconds` and the given attributes are
+    attributes of the root. What does not exist is NaN, and a group of which the model has nothing is left
+    out.
 
     Parameters
     ----------
