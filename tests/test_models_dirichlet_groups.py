@@ -11,9 +11,14 @@ from scipy import stats
 
 from dpmix.errors import DataError, SpecError
 from dpmix.models.dirichlet import build
-from dpmix.models.dirichlet.grouped import GroupedCompositions, GroupedCompositionsChain
+from dpmix.models.dirichlet.grouped import (
+    GroupedCompositions,
+    GroupedCompositionsChain,
+    _transfer_jointly,
+)
+from dpmix.models.dirichlet.law import Shapes, set_shapes
 from dpmix.models.dirichlet.priors import gamma_prior
-from dpmix.models.grouped import draw_sizes, grouped_sums
+from dpmix.models.grouped import draw_sizes, grouped_sums, next_batch
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from tests.parametric import interpreted, same_in_chunks
@@ -101,7 +106,20 @@ def test_with_sizes_that_are_known_groups_are_releases_of_their_own() -> None:
             assert abs(mean - wanted[name]) < LIMIT * error + 0.002, (group, name)
 
 
-def joint_p_values(plan: str, restarts: int) -> dict[str, float]:
+def move_alone(chain: GroupedCompositionsChain, count: int) -> None:
+    """Move records together with the parameters of both groups, and do nothing else."""
+    groups, d = chain.alpha.shape
+    law, plan = chain.model.law, chain.model.plan
+    shapes = Shapes(chain.alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
+    for group in range(groups):
+        set_shapes(Shapes(*(part[group] for part in shapes)))
+    state = (shapes, chain.records, chain.starts, chain.sums, chain.learnt.small, chain.slopes)
+    for _ in range(count):
+        pair = next_batch(chain.rng, groups, plan.most)
+        _transfer_jointly(law, chain.rng, *state, chain._spare, chain._offers, *pair)
+
+
+def joint_p_values(plan: str, restarts: int, *, alone: bool = False) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, d, groups, n, threshold = np.random.default_rng(21), 3, 3, 9, 0.1
     shape = np.array([0.7, 2.0, 6.0])  # parts of both kinds of maps
@@ -111,6 +129,7 @@ def joint_p_values(plan: str, restarts: int) -> dict[str, float]:
     model.law = model.law._replace(prior=model.prior._replace(shape=shape))
     chain = model.make_chain(rng)
     assert isinstance(chain, GroupedCompositionsChain)
+    chain.slopes.spread[:] = [1.0, 0.6, -0.5, 0.3]  # steep ones, with which moves are nothing but right
     alphas, sizes, first = np.empty((restarts, groups, d)), np.empty((restarts, groups)), []
 
     def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +151,10 @@ def joint_p_values(plan: str, restarts: int) -> dict[str, float]:
             model.law.sums[:] = sums - model.law.centre * own_sizes[:, None]
             model.law.sums[:] += rng.laplace(0.0, scales[1], sums.shape)
             model.law.sizes[:] = own_sizes[:-1] + rng.laplace(0.0, scales[0], groups - 1)
-            chain.sweep(2)
+            if alone:
+                move_alone(chain, 12)
+            else:
+                chain.sweep(2)
         alphas[row], sizes[row] = chain.alpha, np.diff(chain.starts)
         group = int(np.searchsorted(chain.starts, row % n, side="right")) - 1
         share, mine = math.exp(chain.records[0, row % n]), chain.alpha[group]
@@ -151,9 +173,11 @@ def joint_p_values(plan: str, restarts: int) -> dict[str, float]:
     return values
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_joint_law_is_invariant(plan: str) -> None:
-    values = joint_p_values(plan, 500)
+@pytest.mark.parametrize(
+    ("plan", "alone"), [("plain", False), ("joint", False), ("soma, joint", False), ("joint", True)]
+)
+def test_joint_law_is_invariant(plan: str, alone: bool) -> None:
+    values = joint_p_values(plan, 2000 if alone else 500, alone=alone)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 

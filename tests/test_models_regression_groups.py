@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmix.models.grouped import next_batch
 from dpmix.models.linear_regression import build
-from dpmix.models.regression_grouped import GroupedRegression, GroupedRegressionChain
+from dpmix.models.regression_grouped import GroupedRegression, GroupedRegressionChain, _transfer_jointly
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from tests.oracles import databases
@@ -80,7 +81,18 @@ def test_posterior_is_that_of_weighed_databases(prior: str) -> None:
             assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), (sampler, name)
 
 
-def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) -> dict[str, float]:
+def move_alone(chain: GroupedRegressionChain, count: int) -> None:
+    """Move records together with the parameters of both groups, and do nothing else."""
+    law, groups = chain.model.groups, len(chain.values)
+    state = (chain.values, chain.learnt, chain.slopes, chain.records, chain.starts, chain.rests, chain.levels)
+    for _ in range(count):
+        pair = next_batch(chain.rng, groups, chain.model.sums.most)
+        _transfer_jointly(law, chain.rng, *state, chain._scratch[3], *pair)
+
+
+def joint_p_values(
+    line: Line, joint: bool, offers: int, n: int, restarts: int, *, alone: bool = False
+) -> dict[str, float]:
     """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
     rng, groups = np.random.default_rng(11), 3
     starts = [line.draw(rng, restarts, n) for _ in range(groups)]
@@ -88,6 +100,8 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
     model = make(line, np.zeros(groups - 1 + 9 * groups), n, joint, offers)
     chain = model.make_chain(rng)
     assert isinstance(chain, GroupedRegressionChain)
+    # steep ones, with which moves are nothing but right
+    chain.slopes.spread[:, 0], chain.slopes.spread[:, 1:] = 1.0, 0.4
     p = line.p
     found: list[list[dict[str, Any]]] = [[] for _ in range(groups)]
     sizes, noises = np.empty((restarts, groups)), []
@@ -110,8 +124,18 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
                 sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
                 model.groups.sums[g] = sums + rng.laplace(0.0, SCALES[1], 9)
             chain.age[0] = 0  # take sums from scratch
-            chain.sweep(2)
-        drawn = {name: column[0] for name, column in chain.run(1).items()}
+            if alone:
+                for g in range(groups):
+                    own = chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
+                    sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
+                    chain.rests[g] = model.groups.sums[g] - sums
+                    chain.levels[g, 0] = np.abs(chain.rests[g]).sum()
+                move_alone(chain, 12)
+            else:
+                chain.sweep(2)
+        out = {q.name: np.zeros((1, *model.shape(q))) for q in model.parameters}
+        chain.record(0, out)
+        drawn = {name: column[0] for name, column in out.items()}
         sizes[i] = drawn["group_size"]
         for g in range(groups):
             found[g].append({name: values[g] for name, values in theta(drawn).items()})
@@ -132,10 +156,12 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
     return values_of
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_joint_law_is_invariant(sampler: str) -> None:
+@pytest.mark.parametrize(
+    ("sampler", "alone"), [("plain", False), ("joint", False), ("soma, joint", False), ("joint", True)]
+)
+def test_joint_law_is_invariant(sampler: str, alone: bool) -> None:
     joint, offers = SAMPLERS[sampler]
-    values = joint_p_values(FREE, joint, 3 * offers, 8, 500)
+    values = joint_p_values(FREE, joint, 3 * offers, 8, 2000 if alone else 500, alone=alone)
     worst = min(values, key=lambda name: values[name])
     assert values[worst] > LEVEL, worst
 
