@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 import dpmix
 from dpmix.figures import figure as figure  # also for those who take it from here
 
+GROUP = "group"
+"""Dimension of the groups of one release, the first own dimension of the parameters that have it."""
+
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -143,19 +143,19 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
 def _distribution(summary: Summary) -> str:
     parts = []
     for name, found in summary.distributions.items():
-        about = f" of {name}" if name else ""
         what = "distribution function" if found.is_numeric else "probabilities of the categories"
         caption = (
-            f"Posterior mean of the {what}{about} of a record. The band holds {100 * summary.level:g}% of "
-            f"the posterior at each {'point' if found.is_numeric else 'category'} by itself, from "
-            f"{summary.band_draws:,} draws of the random distribution."
+            f"Posterior mean of the {what}{found.about} of a record. The band holds "
+            f"{100 * summary.level:g}% of the posterior at each "
+            f"{'point' if found.is_numeric else 'category'} by itself, from {summary.band_draws:,} draws of "
+            "the random distribution."
         )
         if summary.composition is not None:
-            caption = compositions.shares_caption(summary)
+            caption = compositions.shares_caption(summary, found.about)
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
-        parts.append(captioned(drawn, f"Posterior of the {what}{about}", caption))
+        parts.append(captioned(drawn, f"Posterior of the {what}{found.about}", caption))
     title = "Distribution of a record" if summary.composition is None else "Expected shares"
     return f"<h2>{title}</h2>\n" + "\n".join(parts) if parts else ""
 

@@ -44,27 +44,27 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     distributions: dict[str, Distribution] = {}
     for parameter in chains.parameters:
         if parameter.role in ("curve", "shares"):
-            distributions[parameter.column] = _distribution(chains, parameter, options.level)
+            for group in range(len(parameter.groups)) if parameter.groups else (None,):
+                found = _distribution(chains, parameter, options.level, group)
+                distributions[found.name] = found
+                if parameter.role == "shares":
+                    series |= _shares(chains, parameter, found.mean, group)
         if parameter.role == "scalar":
             values = chains.read(parameter)
             flat = values.reshape(*values.shape[:2], -1)
             series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
-        elif parameter.role == "shares":
-            labels, mean = parameter.labels(), distributions[parameter.column].mean
-            for entry in _largest(mean):
-                series[labels[entry]] = chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
-    composition: Composition | None = None
+    found_compositions: dict[str, Composition] = {}
     densities: dict[str, Density] = {}
     distance: float | None = None
     if chains.attrs.get("model") == compositions.KIND:
-        composition, densities, distance = compositions.composition_of(chains, options)
+        found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
-    if composition is not None:
-        remarks += composition_remarks(composition, chains)
+    if found_compositions:
+        remarks += composition_remarks(list(found_compositions.values()), chains)
     return Summary(
         parameters=parameters,
         densities=densities,
@@ -84,7 +84,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         provenance=provenance_of(chains),
         distributions=distributions,
-        composition=composition,
+        compositions=found_compositions,
     )
 
 
@@ -95,18 +95,28 @@ def _largest(mean: Floats) -> list[int]:
     return sorted(np.argsort(-mean, kind="stable")[:TOP_SHARES].tolist())
 
 
-def _distribution(chains: NamedChains, parameter: Stored, level: float) -> Distribution:
-    """Return mean and equal-tailed pointwise band, over all draws."""
-    place = parameter.coords[parameter.dims[0]]
+def _shares(chains: NamedChains, parameter: Stored, mean: Floats, group: int | None) -> dict[str, Floats]:
+    """Return the draws of the probabilities that are scalars, of one group where there are several."""
+    labels = parameter.labels()[(group or 0) * mean.size :]
+    return {
+        labels[entry]: chains.read(parameter, slice(entry, entry + 1), group=group)[:, :, 0]
+        for entry in _largest(mean)
+    }
+
+
+def _distribution(chains: NamedChains, parameter: Stored, level: float, group: int | None) -> Distribution:
+    """Return mean and equal-tailed pointwise band, over all draws, of one group where there are several."""
+    place = parameter.coords[parameter.dims[-1]]
     tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
     size = max(1, _AT_ONCE // (chains.ids.size * chains.draws))
     means, ends = [], []
     for start in range(0, place.size, size):
-        draws = chains.read(parameter, slice(start, start + size))
+        draws = chains.read(parameter, slice(start, start + size), group=group)
         flat = draws.reshape(-1, draws.shape[-1])
         means.append(flat.mean(axis=0))
         ends.append(np.quantile(flat, tails, axis=0))
     lower, upper = np.concatenate(ends, axis=1)
     numeric = parameter.role == "curve"
     at = np.asarray(place, dtype=np.float64) if numeric else tuple(str(name) for name in place)
-    return Distribution(at, np.concatenate(means), lower, upper)
+    name = "" if group is None else parameter.groups[group]
+    return Distribution(at, np.concatenate(means), lower, upper, parameter.column, name)
