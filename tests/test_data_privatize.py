@@ -170,6 +170,7 @@ def test_calibrate(mechanism: dict[str, Any], expected: dict[str, float], capsys
     found = dpmix.calibrate({"mechanism": {**mechanism, "domain": [1.0, 6.0]}})
     assert json.loads(json.dumps(found)) == found
     assert found.pop("kind") == mechanism["kind"]
+    assert found.pop("proved") is True
     assert found == pytest.approx({**expected, "sensitivity": 5.0}, rel=1e-5)
 
 
