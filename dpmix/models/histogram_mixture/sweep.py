@@ -17,14 +17,17 @@ import math
 import numpy as np
 
 from dpmix._jit import njit
-from dpmix.kernels.base import fill_masses, propose
+from dpmix.kernels.base import draw_prior, fill_masses, propose
 from dpmix.mixing import draw_concentration
 from dpmix.models.histogram_mixture.state import draw_random_measure
 from dpmix.models.latent_counts import sweep_counts
 
 __all__ = ["ladder_power", "sweep_groups"]
 
-HEAVY = 1.0  # records expected at an atom whose parameters are moved
+HEAVY = 0.5  # records expected at an atom whose parameters are moved
+LIGHT = 0.01  # records, if all were of one group, expected at an atom whose weight is: above `TAIL`
+FEW = 30.0  # records at an atom up to which its parameters are also offered draws of the base measure
+WEIGHT_ROUNDS = 2
 STEPS = 3  # moves of each in a sweep
 RUNGS = 24  # powers of the likelihood that a chain starts through
 SMALL = 1000.0  # records that the first of them stands for
@@ -63,13 +66,24 @@ def _log_ratio(counts, power, mixed, proposed):
 
 @njit
 def _move_parameters(kernel, rng, theta, edges, spread, counts, power, heavy, weights, masses, mixed, room, moves):
-    """Move the parameters of the heavy atoms one by one, allocations integrated out."""
+    """Move the parameters of the heavy atoms one by one, allocations integrated out.
+
+    By random walks scaled to so many records; those of atoms of few records also by draws of the base measure,
+    which are not counted in `moves`.
+    """
     proposal, fresh, proposed = room
     size = power * np.sum(counts)
-    for step in range(STEPS):
+    for step in range(STEPS + 1):
         for h in heavy:
-            ratio = propose(kernel, rng, theta, h, size * weights[h], spread, proposal)
-            moves[1] += 1.0
+            anywhere = step == STEPS
+            if anywhere:
+                if size * weights[h] > FEW:
+                    continue
+                draw_prior(kernel, rng, proposal, h)
+                ratio = 0.0
+            else:
+                ratio = propose(kernel, rng, theta, h, size * weights[h], spread, proposal)
+                moves[1] += 1.0
             if not ratio > -math.inf:
                 continue
             fill_masses(kernel, proposal, h, edges, fresh)
@@ -80,28 +94,37 @@ def _move_parameters(kernel, rng, theta, edges, spread, counts, power, heavy, we
                 theta[:, h] = proposal[:, h]
                 masses[h] = fresh
                 mixed[:] = proposed
-                moves[0] += 1.0
+                if not anywhere:
+                    moves[0] += 1.0
 
 
 @njit
-def _move_weights(rng, discount, counts, power, heavy, weights, masses, mixed, proposed):
-    """Move mass between pairs of heavy atoms, allocations integrated out.
+def _move_weights(rng, discount, least, counts, power, atoms, weights, masses, mixed, proposed):
+    """Move mass between pairs of atoms of a weight of `least` or more, allocations integrated out.
 
     Given their sum, two jumps of the process have a density proportional to (w v)^(-1 - d): on the logit of
-    one's share (w v)^(-d). A move that would leave one light is refused, so that the way back is as likely.
+    one's share (w v)^(-d). It moves by a normal step of any size, or anywhere; a move that would leave one
+    below `least` is refused, so that the way back is as likely.
     """
     size = power * np.sum(counts)
-    if len(heavy) < 2:
+    listed = np.flatnonzero(weights[:atoms] >= least)
+    if len(listed) < 2:
         return
-    for i in range(len(heavy)):
-        a = heavy[i]
-        b = heavy[(i + 1 + int(rng.random() * (len(heavy) - 1))) % len(heavy)]
+    for i in range(WEIGHT_ROUNDS * len(listed)):
+        place = i % len(listed)
+        a = listed[place]
+        b = listed[(place + 1 + int(rng.random() * (len(listed) - 1))) % len(listed)]
         both = weights[a] + weights[b]
-        spread = math.exp(-rng.random() * (0.5 * math.log(1.0 + size * both)))
-        logit = math.log(weights[a] / weights[b]) + 2.0 * spread * rng.standard_normal()
+        if not both > 2.0 * least:
+            continue
+        if rng.random() < 0.5:
+            spread = 2.0 * math.exp(-0.5 * rng.random() * math.log(1.0 + size * both))
+            logit = math.log(weights[a] / weights[b]) + spread * rng.standard_normal()
+        else:
+            logit = (2.0 * rng.random() - 1.0) * math.log(both / least - 1.0)
         share = 1.0 / (1.0 + math.exp(-logit))
-        first, second = both * share, both * (1.0 - share)
-        if min(first, second) * size < HEAVY:
+        first, second = both * share, both / (1.0 + math.exp(logit))
+        if min(first, second) < least:
             continue
         ratio = -discount * math.log(first * second / (weights[a] * weights[b]))
         gain = first - weights[a]
@@ -198,7 +221,8 @@ def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, s
                 moves,
             )
             _move_weights(
-                rng, mixing.discount, counts, power, heavy, weights[g], masses[g], mixed[g], scratch[2]
+                rng, mixing.discount, LIGHT / total, counts, power, atoms[g], weights[g], masses[g], mixed[g],
+                scratch[2],
             )
             for j in range(bins):
                 prior.logs[g * bins + j] = math.log(max(mixed[g, j], LEAST))
