@@ -51,7 +51,8 @@ class DiscreteGroups(ParametricModel):
         parameters, coords, self.places = described
         self.law, self.records, self.plan = law, release.n, plan(columns)
         self.groups = group_names(release)
-        own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in parameters)
+        kept = [parameter for parameter in parameters if parameter.role != "draw"]
+        own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
         self.parameters = (*own, *group_parameters())
         self.coords = {GROUP: np.array(self.groups), **coords}
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
@@ -82,16 +83,14 @@ class GroupsChain(ParametricChain):
         sweep_counts(self._prior, self.model.law.likelihood, self.rng, self._latent, count)
 
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
-        """Draw P of each group, and write its functionals and one record from it."""
+        """Draw P of each group, and write its functionals."""
         model, law = self.model, self.model.law
         table = self._latent.counts.reshape(len(model.groups), -1)
         for g, counts in enumerate(table):
             draw(self.rng, law.given(counts), law.base, model.plan, law.fixed, self._row, self._record)
             for name, (start, stop) in model.places.items():
-                values = out[name]
-                if start < 0:
-                    values[row, g] = self._record[stop]
-                else:
+                if start >= 0:  # not the drawn record
+                    values = out[name]
                     values[row, g] = self._row[start:stop] if values.ndim > 2 else self._row[start]
         sizes = table.sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes

@@ -51,8 +51,10 @@ class RunSpec(Section):
         self._settle_domain()
         self._check_categories()
         if self.sampler.kind is None:
-            self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
-        problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
+            kind = None if self.model is None else self.model.kind
+            self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+        mechanism = None if self.mechanism is None else self.mechanism.kind
+        problem = combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:
             raise refusal(*problem)
         return self
@@ -102,6 +104,15 @@ class RunSpec(Section):
     def _is_elsewhere(self) -> bool:
         """Whether the release is named here, without a file that describes it."""
         return self.release is not None and self.release.path is not None
+
+    @property
+    def grouped(self) -> bool | None:
+        """Whether the release is of groups, None where the spec does not say: its file does."""
+        sections = [section for section in (self.data, self.release) if section is not None]
+        if any(section.group is not None for section in sections):
+            return True
+        said = self.data is not None or self._is_elsewhere()
+        return False if said else None
 
     @property
     def source_dir(self) -> Path:
