@@ -19,6 +19,7 @@ import numpy as np
 from dpmix._jit import njit
 from dpmix.kernels.base import draw_prior, fill_masses, propose
 from dpmix.mixing import draw_concentration
+from dpmix.models.histogram_mixture.along import move_along, move_sizes
 from dpmix.models.histogram_mixture.state import draw_random_measure
 from dpmix.models.latent_counts import sweep_counts
 
@@ -200,6 +201,8 @@ def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, s
     weights, masses = np.zeros((groups, room)), np.zeros((groups, room, bins))
     atoms, mixed = np.zeros(groups, dtype=np.int64), np.zeros((groups, bins))
     scratch = (np.zeros_like(state.theta[0]), np.zeros(bins), np.zeros(bins))
+    along = (scratch[0], scratch[1], scratch[2], np.zeros(bins), np.zeros(bins, dtype=np.int64))
+    taken = np.zeros((2, bins), dtype=np.int64)
     numbers, shares = np.zeros(room, dtype=np.int64), np.zeros(room)
     total = np.sum(state.counts)
     for _ in range(count):
@@ -224,6 +227,15 @@ def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, s
                 rng, mixing.discount, LIGHT / total, counts, power, atoms[g], weights[g], masses[g], mixed[g],
                 scratch[2],
             )
+            if power == 1.0:
+                heavy = np.flatnonzero(weights[g, : atoms[g]] * np.sum(counts) >= HEAVY)
+                move_along(
+                    kernel, mixing.discount, LIGHT / total, likelihood, rng, theta, edges, spread, latent.noisy,
+                    g * bins, counts, heavy, atoms[g], weights[g], masses[g], mixed[g], along,
+                )
+        if power == 1.0:
+            move_sizes(rng, likelihood, latent.noisy, state.counts, mixed, taken)
+        for g in range(groups):
             for j in range(bins):
                 prior.logs[g * bins + j] = math.log(max(mixed[g, j], LEAST))
         sweep_counts(prior, likelihood, rng, latent, COUNT_ROUNDS)
