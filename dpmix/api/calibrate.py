@@ -11,6 +11,7 @@ from typing import Any
 from dpmix.data import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
+from dpmix.mechanisms.groups import groups_of
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism import (
     ClampedMomentsMechanism,
@@ -113,7 +114,8 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
         n = spec.data.n or len(load_data(spec).values)
     names, categories = public_of(spec)
-    return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
+    known = names if len(names) == columns else ()
+    return from_spec(spec.mechanism, columns, n, known, categories, groups_of(spec.groups))
 
 
 def columns_of(section: MechanismSection) -> int:

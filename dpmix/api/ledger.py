@@ -20,7 +20,7 @@ from dpmix.store.ledger import changing, ledger_path, lock_of, read_ledger
 
 __all__ = ["Spending", "set_budget", "show", "spending_of", "to_text"]
 
-_SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested")
+_SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
 
 
@@ -232,7 +232,7 @@ def _entry_in_words(entry: Mapping[str, Any]) -> str:
         return f"budget of {Budget(**entry['budget']).in_words()}"
     mechanism, guarantee = entry["mechanism"], Guarantee(**entry["guarantee"])
     kind = mechanism.get("generator") or mechanism.get("kind")
-    columns = ", ".join(mechanism.get("columns", ()))
+    columns = " by ".join([", ".join(mechanism.get("columns", ())), *mechanism.get("groups", ())])
     output = entry["output"]
     where = "not finished, counts all the same" if not entry["finished"] else "kept in memory"
     if output is not None:

@@ -160,7 +160,7 @@ def in_words(mechanism: Mechanism, columns: Sequence[str]) -> str:
         Names of its columns.
     """
     total = mechanism.guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
     return f"{mechanism.in_words(columns)}; {words}"
 
 

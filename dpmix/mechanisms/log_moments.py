@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
+from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments_settings import epsilons_of, meant, sizes_of, stated, thresholds_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -71,10 +72,15 @@ class LogMoments(Mechanism):
     calibration: str = "exact"
     requested: dict[str, float] = field(default_factory=dict)
     domain: Pairs = ()
+    groups: Groups | None = None
 
     @classmethod
-    def from_spec(cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int) -> LogMoments:
+    def from_spec(
+        cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
+    ) -> LogMoments:
         """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+        Groups are for `dpmix.mechanisms.log_moments_groups.GroupedLogMoments`.
 
         Raises
         ------
@@ -106,6 +112,7 @@ class LogMoments(Mechanism):
                 for k in ("epsilon", "epsilon1", "epsilon2")
                 if getattr(spec, k) is not None
             },
+            groups=groups,
         )
 
     @property

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, clamp
-from dpmix.release import Release, equal_edges
+from dpmix.mechanisms.groups import Groups
+from dpmix.release import Release, cell_of, equal_edges
 from dpmix.release_mechanism import trust_of
 
 
@@ -28,12 +29,15 @@ class OneColumn(Mechanism):
         How noise or weight were found.
     requested : dict
         What was asked for, such as ``{"epsilon": 5.0}``.
+    groups : Groups, optional
+        Groups whose sizes are private; values have their codes as last column then. For histograms alone.
     """
 
     kind: ClassVar[str]
     domain: Pairs
     calibration: str
     requested: dict[str, float] = field(default_factory=dict)
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         """Check that there is one pair of finite bounds."""
@@ -49,12 +53,25 @@ class OneColumn(Mechanism):
             "domain": [list(pair) for pair in self.domain],
             "calibration": self.calibration,
             "requested": dict(self.requested),
+            **({} if self.groups is None else {"groups": self.groups.describe()}),
         } | own
 
     def _clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         """Return the values in the domain, shape (n,), and how many were outside."""
         bounded, outside = clamp(self.kind, self.domain, values)
         return np.ascontiguousarray(bounded[:, 0]), outside
+
+    def _cells(self, values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+        """Return the cell of each record, a bin or group * bins + bin, and how many values were outside."""
+        groups: NDArray[np.int64] | int = 0
+        if self.groups is not None:
+            values, groups = self.groups.parted(values)
+        bounded, outside = self._clamp(values)
+        return groups * bins + cell_of(bounded, checked_edges(self.kind, self.domain[0], bins)), outside
+
+    def _count(self, bins: int) -> int:
+        """Return how many cells there are: bins, in each group where there are groups."""
+        return bins * (1 if self.groups is None else self.groups.count)
 
     def _release(
         self,
@@ -71,6 +88,7 @@ class OneColumn(Mechanism):
         return Release(
             values=values,
             columns=tuple(columns) if values.shape[1] == 1 else self.names(columns[0]),
+            labels=() if values.shape[1] == 1 or self.groups is None else (None, self.groups.names),
             mechanism=mechanism,
             epsilon=total.epsilon,
             delta=total.delta,

@@ -19,7 +19,8 @@ from dpmix.models.base import ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
 from dpmix.models.discrete_law import Law
 from dpmix.models.functionals import Column, draw, plan
-from dpmix.models.group_counts import draw_shares, group_parameters, group_prior
+from dpmix.models.group_counts import draw_shares, group_prior
+from dpmix.models.grouped import parameters_of_groups
 from dpmix.models.histogram_release import group_names
 from dpmix.models.latent_counts import Latent, start_counts, sweep_counts
 from dpmix.release import GROUP, Release
@@ -53,7 +54,7 @@ class DiscreteGroups(ParametricModel):
         self.groups = group_names(release)
         kept = [parameter for parameter in parameters if parameter.role != "draw"]
         own = tuple(replace(parameter, dims=(GROUP, *parameter.dims)) for parameter in kept)
-        self.parameters = (*own, *group_parameters())
+        self.parameters = (*own, *parameters_of_groups())
         self.coords = {GROUP: np.array(self.groups), **coords}
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
 

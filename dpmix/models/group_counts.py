@@ -22,11 +22,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix._jit import njit
-from dpmix.models.base import Parameter
 from dpmix.models.latent_counts import EXACT, log_across, log_records, move_across, take_sizes
-from dpmix.release import GROUP
 
-__all__ = ["GroupMasses", "GroupPrior", "draw_shares", "group_masses", "group_parameters", "group_prior"]
+__all__ = ["GroupMasses", "GroupPrior", "draw_shares", "group_masses", "group_prior"]
 
 
 class GroupPrior(NamedTuple):
@@ -126,11 +124,6 @@ def _take_sizes(prior, counts):
 for _prior in (GroupPrior, GroupMasses):
     move_across.register(_move_across, _prior)
     take_sizes.register(_take_sizes, _prior)
-
-
-def group_parameters() -> tuple[Parameter, Parameter]:
-    """Return what each draw says of the groups themselves: their shares pi and their latent sizes."""
-    return Parameter("group_share", (GROUP,)), Parameter("group_size", (GROUP,))
 
 
 def draw_shares(rng: Generator, sizes: NDArray[np.int64]) -> NDArray[np.float64]:

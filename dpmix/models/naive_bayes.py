@@ -30,7 +30,7 @@ from dpmix.models.class_counts import (
 )
 from dpmix.models.class_moves import make_tables, start_counts, sweep_class_counts
 from dpmix.models.class_sweep import make_class_room, run_class_sweeps, run_count_sweeps
-from dpmix.models.group_counts import group_parameters
+from dpmix.models.grouped import parameters_of_groups
 from dpmix.models.histogram_release import group_names
 from dpmix.release import GROUP, Release
 from dpmix.spec.model import NaiveBayesModel
@@ -139,7 +139,7 @@ def _parameters(
         coords[f"level_{k + 1}"] = places(names[k], count)
         dims = (*own, "class", f"level_{k + 1}")
         found.append(Parameter(f"p_feature_{k + 1}", dims, column=names[k]))
-    return (*found, *(group_parameters() if groups else ())), coords
+    return (*found, *(parameters_of_groups() if groups else ())), coords
 
 
 class CountsChain(ParametricChain):

@@ -24,6 +24,9 @@ from dpmix.spec.fields import (
 Names = Annotated[tuple[Text, ...], Listed, Field(min_length=1)]
 
 
+Alpha = Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)]
+
+
 def _category(value: object) -> object:
     if isinstance(value, str):
         return value
@@ -85,6 +88,12 @@ class ColumnsSection(Section):
         return tuple(str(name) for name in names or ())
 
     @property
+    def labelled(self) -> bool:
+        """Whether a column of values, other than `group`, has public categories."""
+        known = self.categories
+        return bool(set(known) - {self.group}) if isinstance(known, Mapping) else known is not None
+
+    @property
     def pairs(self) -> tuple[tuple[float, float], ...] | None:
         """Public bounds of each column, None where a column has none."""
         return self.domain if isinstance(self.domain, tuple) else None
@@ -142,7 +151,8 @@ class ColumnsSection(Section):
             key = f"categories.{name}".rstrip(".")
             if len({str(category) for category in names}) < len(names):
                 raise refusal(key, "names a category twice")
-            if isinstance(self.domain, tuple) or name in (self.domain or ()):
+            bounded = isinstance(self.domain, tuple) and name != self.group
+            if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
@@ -193,8 +203,16 @@ class DataSpec(ColumnsSection):
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
         None, description="Seed of the simulated data; real data never take one."
     )
-    alpha: Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)] | None = Field(
-        None, description="Parameters of the simulated compositions, of simulate: dirichlet."
+    alpha: (
+        Annotated[
+            Annotated[Alpha, Tag("alpha")] | Annotated[dict[Text, Alpha], Tag("by_group")],
+            by_column("alpha", "by_group"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
+        "simulated record is of any group with equal probability.",
     )
     part: PartSpec | None = Field(
         None, description="That the data are one part of a table, other parts of which are released, too."
@@ -221,9 +239,22 @@ class DataSpec(ColumnsSection):
         elif self.simulate in SIMULATED_COLUMNS:
             self._settle_simulated(self.simulate, SIMULATED_COLUMNS[self.simulate])
         elif self.alpha is not None:
-            names = tuple(f"x{number + 1}" for number in range(len(self.alpha)))
+            names = tuple(f"x{number + 1}" for number in range(self._parts(self.alpha)))
             self._settle_simulated(self.simulate, names)
         return self
+
+    def _parts(self, alpha: tuple[float, ...] | dict[str, tuple[float, ...]]) -> int:
+        """Return the number of parts of simulated compositions."""
+        if isinstance(alpha, tuple):
+            return len(alpha)
+        if self.group is None:
+            raise refusal("alpha", "is by group, and data.group is missing; name the groups' column")
+        if set(alpha) != set(self.groups):
+            raise refusal("alpha", f"must have the groups {', '.join(self.groups)}, each once")
+        lengths = {len(own) for own in alpha.values()}
+        if len(lengths) > 1:
+            raise refusal("alpha", "has groups of different numbers of parts; give all as many")
+        return lengths.pop()
 
     def _settle_simulated(self, name: str, own: tuple[str, ...]) -> None:
         if self.columns is None:

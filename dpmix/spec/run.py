@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal
+from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import ModelSpec
 from dpmix.spec.parametric import default_sampler
@@ -54,7 +55,7 @@ class RunSpec(Section):
             kind = None if self.model is None else self.model.kind
             self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
         mechanism = None if self.mechanism is None else self.mechanism.kind
-        problem = combination_problem(mechanism, self, grouped=self.grouped)
+        problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:
             raise refusal(*problem)
         return self
@@ -72,7 +73,7 @@ class RunSpec(Section):
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
         if mechanism.domain is None and mechanism.kind in _BOUNDED:
             stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
-            if (data is not None and data.categories is None) or (self._is_elsewhere() and not stated):
+            if (data is not None and not data.labelled) or (self._is_elsewhere() and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",
@@ -106,13 +107,16 @@ class RunSpec(Section):
         return self.release is not None and self.release.path is not None
 
     @property
+    def groups(self) -> tuple[str, tuple[str, ...]] | None:
+        """Name of the column of groups whose sizes are private, and the groups; None where there is none."""
+        return groups_in(self)
+
+    @property
     def grouped(self) -> bool | None:
-        """Whether the release is of groups, None where the spec does not say: its file does."""
-        sections = [section for section in (self.data, self.release) if section is not None]
-        if any(section.group is not None for section in sections):
+        """Whether the release is of groups; None where the spec does not say, for its file does."""
+        if self.groups is not None:
             return True
-        said = self.data is not None or self._is_elsewhere()
-        return False if said else None
+        return False if self.data is not None or self._is_elsewhere() else None
 
     @property
     def source_dir(self) -> Path:

@@ -97,6 +97,7 @@ def load_records(spec: RunSpec) -> Records:
         if section.domain is None:
             raise SpecError("data.domain: missing; give the public bounds (none are read off the data)")
         draws, noise = generators(section.seed)
+        assert not isinstance(section.alpha, dict)  # that is by group, and refused
         values = simulate_records(section.simulate, section.n, draws, section.alpha)
         bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
         return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)

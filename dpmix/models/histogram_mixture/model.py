@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dpmix.mixing import PitmanYor
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
-from dpmix.models.group_counts import draw_shares, group_masses, group_parameters
+from dpmix.models.group_counts import draw_shares, group_masses
+from dpmix.models.grouped import parameters_of_groups
 from dpmix.models.histogram_mixture.functionals import FIRST, MEAN_AT, QUANTILES, SD_AT, write_functionals
 from dpmix.models.histogram_mixture.state import draw_random_measure, make_groups
 from dpmix.models.histogram_mixture.sweep import sweep_groups
@@ -78,7 +79,7 @@ class HistogramMixture(ParametricModel):
             Parameter("record_mean", (GROUP,), title="mean"),
             Parameter("record_sd", (GROUP,), title="sd"),
             Parameter("record_quantile", (GROUP, "quantile"), title="quantile"),
-            *group_parameters(),
+            *parameters_of_groups(),
             Parameter("n_clusters", (GROUP,)),
             *random,
             Parameter("cdf", (GROUP, "grid"), "curve"),
