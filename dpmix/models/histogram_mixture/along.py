@@ -173,10 +173,13 @@ def _take_out(rng, number, counts, out):
 
 @njit
 def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
-    """Move records from group to group, put into bins by the masses (G, m) of the one they come to."""
+    """Move records from group to group, put into bins by the masses (G, m) of the one they come to.
+
+    From which group to which is drawn for each move: the way back is a move of the other direction.
+    """
     groups, bins = mixed.shape
-    for i in range(SIZE_MOVES * groups if groups > 1 else 0):
-        g = i % groups
+    for _ in range(SIZE_MOVES * groups if groups > 1 else 0):
+        g = int(rng.random() * groups)
         h = (g + 1 + int(rng.random() * (groups - 1))) % groups
         here = counts[g * bins : (g + 1) * bins]
         there = counts[h * bins : (h + 1) * bins]

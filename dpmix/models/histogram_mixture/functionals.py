@@ -16,7 +16,7 @@ __all__ = ["QUANTILES", "fill_density", "moments", "write_functionals"]
 
 QUANTILES = (0.25, 0.5, 0.75)
 MEAN_AT, SD_AT, FIRST = 0, 1, 2  # places in a row of results
-_HALVINGS = 60
+_HALVINGS = 100
 _EXACT = 1e-12
 
 
@@ -91,21 +91,36 @@ def _cdf(kernel, theta, weights, atoms, y, edge, both):
 
 @njit
 def _quantile(kernel, theta, weights, atoms, q, low, high, edge, both):
-    """Return y with mass q below it, by bisection from a bracket that is widened where it does not hold y."""
+    """Return y with mass q below it, from a bracket that is widened where it does not hold y.
+
+    By false position, the end that stays weighed down (the Illinois rule), and halvings where that is slow.
+    """
     least, most = support(kernel)
     while low > least and _cdf(kernel, theta, weights, atoms, low, edge, both) > q:
         low = max(low - 2.0 * (high - low), least)
     while high < most and _cdf(kernel, theta, weights, atoms, high, edge, both) < q:
         high = min(high + 2.0 * (high - low), most)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if _cdf(kernel, theta, weights, atoms, middle, edge, both) < q:
-            low = middle
+    under = _cdf(kernel, theta, weights, atoms, low, edge, both) - q
+    over = _cdf(kernel, theta, weights, atoms, high, edge, both) - q
+    middle = 0.5 * (low + high)
+    side = 0
+    for step in range(_HALVINGS):
+        if step % 3 < 2 and under < 0.0 < over:
+            middle = low - under * (high - low) / (over - under)
         else:
-            high = middle
-        if high - low <= _EXACT * (1.0 + abs(middle)):
+            middle = 0.5 * (low + high)
+        found = _cdf(kernel, theta, weights, atoms, middle, edge, both) - q
+        if abs(found) <= _EXACT or high - low <= _EXACT * (1.0 + abs(middle)):
             break
-    return 0.5 * (low + high)
+        if found < 0.0:
+            low, under = middle, found
+            over *= 0.5 if side == -1 else 1.0
+            side = -1
+        else:
+            high, over = middle, found
+            under *= 0.5 if side == 1 else 1.0
+            side = 1
+    return middle
 
 
 @njit
