@@ -218,6 +218,7 @@ def _prepare(
     source, about = find_release(checked, release, quiet)
     grouped = bool(source.groups)
     checked = with_sampler(checked, grouped=grouped)
+    assert checked.model is not None  # as before
     check_combination(source.kind, checked, grouped=grouped)
     if checked.model.kind == "mixture" and grouped:
         task = group_mixture_task(checked, source, about, ids)

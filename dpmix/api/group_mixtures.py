@@ -40,8 +40,8 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
     if sticks is None:
         key = "discount" if model.discount else "concentration"
         raise SpecError(
-            f"model.{key}: so large that {MOST_STICKS} components leave more than {TAIL:g} of the {release.n} "
-            f"records of the groups out; give a smaller {key}"
+            f"model.{key}: so large that {MOST_STICKS} components leave more than {TAIL:g} of the "
+            f"{release.n} records of the groups out; give a smaller {key}"
         )
     kernel = kernel_of(spec, release, model, np.empty(0), np.nan)
     return task_of(

@@ -52,8 +52,8 @@ def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
         return Discrete(release, public, columns, law, by_record)
     if by_record:
         raise SpecError(
-            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every record; "
-            "use latent: exact"
+            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
+            "record; use latent: exact"
         )
     return DiscreteGroups(release, columns, law, _parameters(public, columns))
 

@@ -1,4 +1,4 @@
-"""The discrete model of several groups, given the histogram of them all: one P for each, a priori independent.
+"""The discrete model of several groups given the histogram of them all: one P each, a priori independent.
 
 The group sizes are as private as all else: the numbers of records in the cells of all groups are latent
 (`dpmix.models.group_counts`), and given these the groups are as `dpmix.models.discrete` has them.
@@ -64,7 +64,7 @@ class DiscreteGroups(ParametricModel):
 
 
 class GroupsChain(ParametricChain):
-    """A Markov chain over the numbers of records in the cells of all groups, and draws of each P given these."""
+    """A Markov chain over the numbers of records in all cells, and draws of each group's P given these."""
 
     model: DiscreteGroups
 

@@ -8,8 +8,8 @@ else is known of the groups, so that the counts c_gj of cell g m + j have the pr
     p(c) proportional to prod_g n_g! Gamma(alpha) / Gamma(alpha + n_g)
                          prod_j Gamma(alpha p_j + c_gj) / (Gamma(alpha p_j) c_gj!)
 
-with those of each group integrated out (`GroupPrior`). They are moved by `dpmix.models.latent_counts`: between
-any two cells, of one group or of two.
+with those of each group integrated out (`GroupPrior`). They are moved by `dpmix.models.latent_counts`:
+between any two cells, of one group or of two.
 """
 
 from __future__ import annotations

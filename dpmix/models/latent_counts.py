@@ -1,9 +1,9 @@
 """Two samplers of the numbers c_j of n records in J cells, given a release that depends on these alone.
 
-With the cell probabilities integrated out, c has a Dirichlet-multinomial prior,
-``p(c) = n! Gamma(alpha) / Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the
-release a likelihood ``exp(sum_j l_j(c_j))`` (`dpmix.models.cell_counts`). Where the cells are those of several
-groups of unknown sizes, the prior is another, see `dpmix.models.group_counts`.
+With the cell probabilities integrated out, c has a Dirichlet-multinomial prior, ``p(c) = n! Gamma(alpha) /
+Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the release a likelihood
+``exp(sum_j l_j(c_j))`` (`dpmix.models.cell_counts`). Where the cells are those of several groups of unknown
+sizes, the prior is another, see `dpmix.models.group_counts`.
 
 `sweep_records` holds the cell of each record and offers each a cell from its predictive distribution given
 the others, ``(alpha p_j + c_j) / (alpha + n - 1)``, by taking another record's cell or one from the base

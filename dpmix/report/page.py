@@ -240,10 +240,10 @@ def _meaning(summary: Summary) -> str:
         )
     if any(density.group for density in summary.densities.values()):
         return (
-            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and <b>quantile</b> are "
-            "those of a record of the group under its random density, <b>group_share</b> is the probability "
-            "that a record is of the group, <b>group_size</b> the confidential number of those that are, which "
-            "the release tells with noise. "
+            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and <b>quantile</b> "
+            "are those of a record of the group under its random density, <b>group_share</b> is the "
+            "probability that a record is of the group, <b>group_size</b> the confidential number of those "
+            "that are, which the release tells with noise. "
         )
     if summary.distributions:
         return (

@@ -28,9 +28,7 @@ _GENERAL = "use neal8, private_slice or blocked_gibbs"
 Problem = tuple[str, str]
 
 
-def combination_problem(
-    mechanism: str | None, spec: Any, *, grouped: bool | None = None
-) -> Problem | None:
+def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | None = None) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
     Parameters

@@ -28,8 +28,8 @@ class SamplerSpec(Section):
 
     kind: SamplerKind | None = Field(
         None,
-        description="The algorithm; where left out, neal8 for mixtures, data_augmentation for those of groups, "
-        "and a model's own for others.",
+        description="The algorithm; where left out, neal8 for mixtures, data_augmentation for those of "
+        "groups, and a model's own for others.",
     )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."

@@ -1,9 +1,9 @@
 """Exact posteriors given the histogram of several groups whose sizes are private, by enumeration.
 
 Every table of counts of N records over G groups and m bins has the prior: n_g uniform over all that sum to N
-(shares Dirichlet(1, .., 1), integrated out), and the counts of a group given its size those of its own model,
-Dirichlet-multinomial or a mixture, the groups independent. Written from the definitions, without the code under
-test.
+(shares Dirichlet(1, .., 1), integrated out), and the counts of a group given its size those of its own
+model, Dirichlet-multinomial or a mixture, the groups independent. Written from the definitions, without the
+code under test.
 """
 
 from __future__ import annotations
@@ -31,13 +31,19 @@ class Tables:
 
     def mean(self, function: Callable[[tuple[int, ...]], Any]) -> Array:
         """Posterior mean of a function of one group's counts, for each group."""
-        known = {tuple(c): np.asarray(function(tuple(c))) for c in self.counts.reshape(-1, self.counts.shape[2])}
+        known = {
+            tuple(c): np.asarray(function(tuple(c))) for c in self.counts.reshape(-1, self.counts.shape[2])
+        }
         values = np.array([[known[tuple(c)] for c in table] for table in self.counts])
         return np.asarray(np.tensordot(self.probability, values, 1))
 
 
 def enumerate_tables(
-    n: int, groups: int, bins: int, log_group: Callable[[tuple[int, ...]], float], log_release: Callable[[Any], float]
+    n: int,
+    groups: int,
+    bins: int,
+    log_group: Callable[[tuple[int, ...]], float],
+    log_release: Callable[[Any], float],
 ) -> Tables:
     """Weigh all tables: `log_group` is the log probability of a group's counts given its size."""
     counts = cell_counts.vectors(n, groups * bins).reshape(-1, groups, bins)
@@ -105,12 +111,20 @@ def mixture(
         size = sum(c)
         clusters = np.zeros(n + 1)
         if size == 0:
-            nodes, log_w = alpha_rule(*alpha) if isinstance(alpha, tuple) else (np.array([alpha]), np.zeros(1))
+            nodes, log_w = (
+                alpha_rule(*alpha) if isinstance(alpha, tuple) else (np.array([alpha]), np.zeros(1))
+            )
             weight = np.exp(log_w)
             clusters[0] = 1.0
             mean = table.f1[0]
             shrink = float(weight @ ((1 - d) / (nodes + 1)))
-            known[c] = (0.0, clusters, mean, mean**2 + shrink * (table.f2[0] - mean**2), float(weight @ nodes))
+            known[c] = (
+                0.0,
+                clusters,
+                mean,
+                mean**2 + shrink * (table.f2[0] - mean**2),
+                float(weight @ nodes),
+            )
             return known[c]
         bins = np.repeat(np.arange(m), c)
         rows = []

@@ -1,17 +1,17 @@
 """Moves of the mixing measure, and of group sizes, that take the counts along.
 
-Given the counts the measure is as certain as if they were the data, however little the release says of them: where
-noise is strong, moves of one given the other go nowhere. Here a record follows its measure: from masses p to p'
-a record in bin j stays with probability min(1, p'_j / p_j), and goes else to a bin l with probability
-proportional to (p'_l - p_l)^+. For independent records of law p this joint law of both places has p' for the
-other marginal, and is its own reverse with p and p' exchanged, so that
+Given the counts the measure is as certain as if they were the data, however little the release says of them:
+where noise is strong, moves of one given the other go nowhere. Here a record follows its measure: from
+masses p to p' a record in bin j stays with probability min(1, p'_j / p_j), and goes else to a bin l with
+probability proportional to (p'_l - p_l)^+. For independent records of law p this joint law of both places
+has p' for the other marginal, and is its own reverse with p and p' exchanged, so that
 
     Mult(c; p) K(c -> c') = Mult(c'; p') K'(c' -> c):
 
-what is left of the acceptance ratio is the measure's own prior and proposal, and the release's likelihood of c' over
-that of c. Likewise b records picked at random from a group, and put into another by its own masses, leave
-the law of the counts given the sizes, and the sizes are uniform a priori. As many binomial draws as there are
-bins, whatever the number of records.
+what is left of the acceptance ratio is the measure's own prior and proposal, and the release's likelihood of
+c' over that of c. Likewise b records picked at random from a group, and put into another by its own masses,
+leave the law of the counts given the sizes, and the sizes are uniform a priori. As many binomial draws as
+there are bins, whatever the number of records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _share_out(rng, number, shares, total, out, sign):
 
 @njit
 def _couple(rng, before, after, counts, proposed, excess):
-    """Draw counts of records that follow their law from masses `before` to `after`; False where they cannot."""
+    """Draw counts of records that follow masses from `before` to `after`; False where they cannot."""
     moved, total = 0, 0.0
     for j in range(len(counts)):
         proposed[j] = counts[j]
@@ -69,7 +69,7 @@ def _couple(rng, before, after, counts, proposed, excess):
 
 @njit
 def _log_release(likelihood, noisy, first, counts, proposed):
-    """Return the log likelihood ratio of proposed counts (m,) to those there are, of the bins from `first` on."""
+    """Return the log likelihood ratio of proposed counts (m,) to those there are, from bin `first` on."""
     total = 0.0
     for j in range(len(counts)):
         if counts[j] != proposed[j]:
@@ -80,8 +80,23 @@ def _log_release(likelihood, noisy, first, counts, proposed):
 
 @njit
 def move_along(
-    kernel, discount, least, likelihood, rng, theta, edges, spread, noisy, first, counts, heavy, atoms, weights,
-    masses, mixed, scratch,
+    kernel,
+    discount,
+    least,
+    likelihood,
+    rng,
+    theta,
+    edges,
+    spread,
+    noisy,
+    first,
+    counts,
+    heavy,
+    atoms,
+    weights,
+    masses,
+    mixed,
+    scratch,
 ):
     """Move parameters of heavy atoms, and mass between pairs of weights of `least` or more, counts along.
 

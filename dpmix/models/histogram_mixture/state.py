@@ -1,9 +1,10 @@
 """What a chain of `dpmix.models.histogram_mixture` holds, and draws of the mixing measure given it.
 
 Of each group a partition of its records into clusters with parameters, without saying which record is where,
-and the number of records in each bin. Given these P has a known law (Pitman 1996; methods, section 4):
-the clusters' weights and the mass left over are Dirichlet, and the mass left over is spread by a process of its
-own. It is broken into sticks until less than `TAIL` of a record is expected beyond, which then lie on one atom.
+and the number of records in each bin. Given these P has a known law (Pitman 1996; methods, section 4): the
+clusters' weights and the mass left over are Dirichlet, and the mass left over is spread by a process of its
+own. It is broken into sticks until less than `TAIL` of a record is expected beyond, which then lie on one
+atom.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Groups(NamedTuple):
 
 
 def sticks_for(mixing: PitmanYor, n: int) -> int | None:
-    """Return how many sticks leave less than `TAIL` of n records expected; None where `MOST_STICKS` do not."""
+    """Return how many sticks leave less than `TAIL` of n records expected; None above `MOST_STICKS`."""
     low, high = 1, MOST_STICKS
     if truncation_error(mixing, high, n) > TAIL:
         return None

@@ -1,13 +1,13 @@
 """The sweep over counts, clusters and parameters of all groups.
 
-In turn, of each group: the concentration given the clusters, P given the clusters, the parameters and weights
-of its atoms with the allocation of records integrated out, ``prod_j (sum_h w_h F_j(theta_h))^c_j`` (methods,
-section 12); of all groups together the counts, between any two bins; and then the allocation given P and the
-counts, of which only the numbers of records at the atoms are kept. Given these a draw of P forgets how atoms were
-numbered, so that nothing depends on an order of sticks.
+In turn, of each group: the concentration given the clusters, P given the clusters, the parameters and
+weights of its atoms with the allocation of records integrated out, ``prod_j (sum_h w_h F_j(theta_h))^c_j``
+(methods, section 12); of all groups together the counts, between any two bins; and then the allocation given
+P and the counts, of which only the numbers of records at the atoms are kept. Given these a draw of P forgets
+how atoms were numbered, so that nothing depends on an order of sticks.
 
-Which atoms are moved depends on weights alone: allocations are integrated out, and a choice made by them would
-bring them back.
+Which atoms are moved depends on weights alone: allocations are integrated out, and a choice made by them
+would bring them back.
 """
 
 from __future__ import annotations
@@ -66,11 +66,13 @@ def _log_ratio(counts, power, mixed, proposed):
 
 
 @njit
-def _move_parameters(kernel, rng, theta, edges, spread, counts, power, heavy, weights, masses, mixed, room, moves):
+def _move_parameters(
+    kernel, rng, theta, edges, spread, counts, power, heavy, weights, masses, mixed, room, moves
+):
     """Move the parameters of the heavy atoms one by one, allocations integrated out.
 
-    By random walks scaled to so many records; those of atoms of few records also by draws of the base measure,
-    which are not counted in `moves`.
+    By random walks scaled to so many records; those of atoms of few records also by draws of the base
+    measure, which are not counted in `moves`.
     """
     proposal, fresh, proposed = room
     size = power * np.sum(counts)
@@ -160,10 +162,7 @@ def _allocate(rng, counts, power, atoms, weights, masses, state, g, numbers, sha
         h = 0
         while left > 0 and h < atoms:
             share = shares[h] / total if total > 0.0 else 1.0
-            if share >= 1.0:
-                taken = left
-            else:
-                taken = rng.binomial(left, share) if share > 0.0 else 0
+            taken = left if share >= 1.0 else rng.binomial(left, share) if share > 0.0 else 0
             numbers[h] += taken
             left -= taken
             total -= shares[h]
@@ -220,18 +219,52 @@ def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, s
             _mix(weights[g], masses[g], atoms[g], mixed[g])
             heavy = np.flatnonzero(weights[g, : atoms[g]] * (power * np.sum(counts)) >= HEAVY)
             _move_parameters(
-                kernel, rng, theta, edges, spread, counts, power, heavy, weights[g], masses[g], mixed[g], scratch,
+                kernel,
+                rng,
+                theta,
+                edges,
+                spread,
+                counts,
+                power,
+                heavy,
+                weights[g],
+                masses[g],
+                mixed[g],
+                scratch,
                 moves,
             )
             _move_weights(
-                rng, mixing.discount, LIGHT / total, counts, power, atoms[g], weights[g], masses[g], mixed[g],
+                rng,
+                mixing.discount,
+                LIGHT / total,
+                counts,
+                power,
+                atoms[g],
+                weights[g],
+                masses[g],
+                mixed[g],
                 scratch[2],
             )
             if power == 1.0:
                 heavy = np.flatnonzero(weights[g, : atoms[g]] * np.sum(counts) >= HEAVY)
                 move_along(
-                    kernel, mixing.discount, LIGHT / total, likelihood, rng, theta, edges, spread, latent.noisy,
-                    g * bins, counts, heavy, atoms[g], weights[g], masses[g], mixed[g], along,
+                    kernel,
+                    mixing.discount,
+                    LIGHT / total,
+                    likelihood,
+                    rng,
+                    theta,
+                    edges,
+                    spread,
+                    latent.noisy,
+                    g * bins,
+                    counts,
+                    heavy,
+                    atoms[g],
+                    weights[g],
+                    masses[g],
+                    mixed[g],
+                    along,
                 )
         if power == 1.0:
             move_sizes(rng, likelihood, latent.noisy, state.counts, mixed, taken)
