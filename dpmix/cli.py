@@ -162,7 +162,8 @@ def summarize(
     contrast: Annotated[
         bool,
         typer.Option(
-            "--contrast", help="Compare the shares of two fits, of groups A and B, instead of merging chains."
+            "--contrast",
+            help="Compare two groups of the one release behind a chains file, or two fits, A and B.",
         ),
     ] = False,
     margin: Annotated[
@@ -172,6 +173,14 @@ def summarize(
             metavar="M",
             help="With --contrast: difference up to which shares count as equal; 0.01 where left out.",
             show_default=False,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="A,B",
+            help="With --contrast of one chains file: the two groups, where the release has more.",
         ),
     ] = None,
     public_groups: Annotated[
@@ -189,12 +198,13 @@ def summarize(
     version: Version = False,
 ) -> None:
     """Merge chains, and report density, clusters and diagnostics; or compare two fits."""
-    for name, given in (("--margin", margin is not None), ("--public-groups", public_groups)):
+    for name, given in (
+        ("--margin", margin is not None),
+        ("--public-groups", public_groups),
+        ("--groups", groups is not None),
+    ):
         if given and not contrast:
             raise UsageError(f"{name}: goes with --contrast")
-    if contrast and len(chains) != 2:
-        given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
-        raise UsageError(f"--contrast compares two chains files, and {given_files}")
     outputs = [path for path in (output, report) if path is not None]
     check_files(chains, outputs, force)
     if dry_run:
@@ -213,7 +223,8 @@ def summarize(
     summary: Any
     try:
         if contrast:
-            options |= {"margin": 0.01 if margin is None else margin, "public_groups": public_groups}
+            options |= {"margin": margin, "public_groups": public_groups}
+            options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
             summary = dpmix.contrast(chains, output, **options)
         else:
             summary = dpmix.summarize(chains, output, **options)

@@ -92,7 +92,7 @@ def _load_groups(section: DataSpec, path: Path, group: str) -> Data:
         raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
     numbers, texts = load_mixed(path, section.columns, [group], least=2)
     codes = coded(texts[group], group, section.groups)
-    return Data(np.column_stack([*numbers.values(), codes]), section.columns, None, group)
+    return Data(np.column_stack([*numbers.values(), codes]), section.columns, group=group)
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -109,7 +109,7 @@ def _simulated(section: DataSpec) -> Data:
         values = simulate_groups(section.simulate, section.n, draws, section.groups, section.alpha)
     if len(columns) != values.shape[1] - (section.group is not None):
         raise SpecError(f"data.columns: {section.simulate} has one column")
-    return Data(values, columns, noise, section.group)
+    return Data(values, columns, noise, group=section.group)
 
 
 def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
@@ -164,7 +164,7 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
         own = None if simulated is None else simulated.values[:, -1]
         parts.append(coded(texts[section.group], section.group, section.groups) if own is None else own)
     rng = None if simulated is None else simulated.rng
-    return Data(np.column_stack(parts), tuple(columns), rng, section.group)
+    return Data(np.column_stack(parts), tuple(columns), rng, group=section.group)
 
 
 def _load_categories(spec: RunSpec) -> Data:

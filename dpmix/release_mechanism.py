@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from dpmix.spec.grouping import GROUPED
+
 ADDITIVE = ("laplace", "gaussian")
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", "posterior", *STATISTICS)
-GROUPED = ("log_moments", "clamped_moments", "noisy_counts", "perturbed_histogram", "smoothed_histogram")
 GENERATORS = (
     "pitman_yor",
     "dirichlet_multinomial",

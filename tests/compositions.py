@@ -97,6 +97,7 @@ def stated_groups(
         "threshold": threshold,
         "parts": [n],
         "scale": list(scales),
+        "noise": "laplace",
         "kappa": scales[1] / scales[0],
         "centre": 0.5 * float(np.log(threshold)),
         "groups": {"sex": [*"ABCDE"[:groups]]},

@@ -358,7 +358,7 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "Density of a record in female" in page
     assert "over their sum" in page
-    with pytest.raises(DataError, match="of groups .female, male., of which no records"):
+    with pytest.raises(DataError, match="of groups by sex, of which no records"):
         predict(out, records=5)
 
 

@@ -131,7 +131,7 @@ def test_a_mechanism_that_json_cannot_hold_writes_nothing(tmp_path: Path) -> Non
         ("private", None, "neither 0 nor 1"),
         ("simulated", None, "neither 0 nor 1"),
         ("trust", "blind", "neither local nor global"),
-        ("adjacency", "addition", "not replacement"),
+        ("adjacency", "addition", "none of replacement"),
         ("dpmix_version", None, "dpmix_version is missing"),
         ("created_at", 7, "not text"),
         ("mechanism", None, "mechanism is missing"),

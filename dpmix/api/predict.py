@@ -109,6 +109,12 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
 
 def _release(chains: Chains | NamedChains, records: int) -> Release:
     """Draw the records, and say what they inherit."""
+    if chains.mechanism.get("groups"):
+        (group,) = chains.mechanism["groups"]
+        raise DataError(
+            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
+            "drawn; take each group's parameters from the chains file"
+        )
     if isinstance(chains, NamedChains):
         values, names = parametric_records(chains, records)
     else:

@@ -144,6 +144,11 @@ class GroupedLogMoments(LogMoments):
         shares, codes = self.known.parted(values)
         return checked(shares, self.columns), codes
 
+    def scales(self, threshold: float) -> Floats:
+        """Return the scale of the noise of each released number at a threshold, shape (size,)."""
+        sums = self.known.count * len(self.columns)
+        return np.repeat(self._scales(threshold), (self.known.count - 1, sums))
+
     def _scales(self, threshold: float) -> list[float]:
         """Return the noise of sizes, and of sums."""
         scale = self.noise(0, threshold).scale

@@ -122,7 +122,7 @@ class NoisyCounts(NoisyStatistic):
         return self.classes * (1 if self.groups is None else self.groups.count)
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
-        """Return the counts of codes, shape (size,); codes from 0 on, the class after features, groups last."""
+        """Return the counts of codes, shape (size,); codes from 0 on, the class last before groups."""
         group: NDArray[np.int64] | int = 0
         if self.groups is not None:
             values, group = self.groups.parted(values)

@@ -6,19 +6,19 @@ group, noisy sums of f(x) - c (methods, section 16). The state holds all records
 side from `starts[g]` to `starts[g + 1]`. Given the sizes, groups are independent, and each is swept as if it
 had been released alone, of n_g records, with sums of f. Between sweeps records move from group to group.
 
-With pi integrated out, labelled records have the prior probability (G - 1)! prod_g n_g! / (N + G - 1)!. A move
-takes k of the n_a records of one group, each set of k equally likely, and puts k into another, drawn anew
-given the parameters there; the move back chooses these k among n_b + k. So prior and proposals are
+With pi integrated out, labelled records have the prior probability (G - 1)! prod_g n_g! / (N + G - 1)!. A
+move takes k of the n_a records of one group, each set of k equally likely, and puts k into another, drawn
+anew given the parameters there; the move back chooses these k among n_b + k. So prior and proposals are
 
     (n_a - k)! (n_b + k)! / (n_a! n_b!)   and   C(n_a, k) / C(n_b + k, k),
 
 whose product is 1 for every k: what remains is the ratio of the densities of the release. k is 1, 2, 4, ..
 up to about the noise on the sizes. The shares pi are drawn given the sizes where a state is saved.
 
-Where noise is large, a size is tied to the parameters of its group: sums say n_g E f, and not E f. So records
-also move together with the parameters of both groups, whose coordinates are shifted by a slope times the
-change of log(n_g + 1), learnt in burn-in alone (`Slopes`): a shift by what sizes alone tell has Jacobian 1, and
-that back undoes it. All other records of the two groups follow as in the models' own joint moves.
+Where noise is large, a size is tied to the parameters of its group: sums say n_g E f, and not E f. So
+records also move together with the parameters of both groups, whose coordinates are shifted by a slope times
+the change of log(n_g + 1), learnt in burn-in alone (`Slopes`): a shift by what sizes alone tell has Jacobian
+1, and that back undoes it. All other records of the two groups follow as in the models' own joint moves.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = [
     "learn_slopes",
     "make_slopes",
     "next_batch",
+    "offers_of_sweep",
     "open_gap",
     "parameters_of_groups",
     "save_sizes",
@@ -134,7 +135,7 @@ def draw_sizes(rng: Generator | None, release: GroupedSums) -> Ints:
     wanted = np.maximum(np.append(noisy, release.n - noisy.sum()), 0.0)
     ends = np.rint(np.cumsum(wanted) * (release.n / max(wanted.sum(), 1e-300))).astype(np.int64)
     ends[-1] = release.n
-    return np.diff(ends, prepend=0)
+    return np.asarray(np.diff(ends, prepend=0), dtype=np.int64)
 
 
 class Slopes(NamedTuple):
@@ -209,6 +210,12 @@ def next_batch(rng, groups, most):
     source = min(int(rng.random() * groups), groups - 1)
     target = min(int(rng.random() * (groups - 1)), groups - 2)
     return source, target + (1 if target >= source else 0), count
+
+
+@njit
+def offers_of_sweep(n, groups):
+    """Return how many records a sweep offers to other groups."""
+    return max(n // SHARE, min(n, FEWEST)) if groups > 1 else 0
 
 
 @njit

@@ -241,6 +241,8 @@ class DataSpec(ColumnsSection):
         elif self.alpha is not None:
             names = tuple(f"x{number + 1}" for number in range(self._parts(self.alpha)))
             self._settle_simulated(self.simulate, names)
+        if self.simulate is not None and self.group in (self.columns or ("value",)):
+            raise refusal("group", f"{self.group} is a simulated column; give the groups another name")
         return self
 
     def _parts(self, alpha: tuple[float, ...] | dict[str, tuple[float, ...]]) -> int:

@@ -36,7 +36,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
         columns = ", ".join(spec.release.columns or ("all columns",))
         lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
     if spec.mechanism is not None:
-        lines["mechanism"] = _mechanism(spec.mechanism)
+        lines["mechanism"] = _mechanism(spec.mechanism, spec.groups is not None) + _by_groups(spec)
     if spec.synthesis is not None:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
@@ -58,11 +58,20 @@ def describe(spec: RunSpec) -> dict[str, str]:
     return lines
 
 
+def _by_groups(spec: RunSpec) -> str:
+    """Say which groups are released together, if any."""
+    if spec.groups is None:
+        return ""
+    name, names = spec.groups
+    return f", of {len(names)} groups by {name} ({', '.join(names)}) whose sizes are private"
+
+
 def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
-    return f"{', '.join(data.columns or ('all columns',))} of {data.path}"
+    by = "" if data.group is None else f" by {data.group}"
+    return f"{', '.join(data.columns or ('all columns',))}{by} of {data.path}"
 
 
 def _privacy(privacy: PrivacySpec) -> str:
@@ -75,14 +84,14 @@ def _privacy(privacy: PrivacySpec) -> str:
     return f"data set {privacy.dataset} in {place}, budget {stated}"
 
 
-def _mechanism(mechanism: MechanismSection) -> str:
+def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     if mechanism.kind == "none":
         return "none, values are not protected"
     keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
     stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
-    return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
+    return f"{_released(mechanism, grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
 def _parametric(model: Any) -> str:
@@ -103,7 +112,7 @@ def _synthesis(synthesis: SynthesisSection) -> str:
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
-def _released(mechanism: MechanismSection) -> str:
+def _released(mechanism: MechanismSection, grouped: bool) -> str:
     """Say what a mechanism releases, such as "laplace noise"."""
     if isinstance(mechanism, WaveletMechanism):
         return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
@@ -121,6 +130,8 @@ def _released(mechanism: MechanismSection) -> str:
             if mechanism.thresholds is None
             else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
         )
+        if grouped:
+            return f"laplace noise on sums of logarithms and on sizes of groups, censored at {at},"
         parts = " of two parts" if mechanism.split is not None else ""
         return f"laplace noise on the mean logarithms{parts}, censored at {at},"
     if isinstance(mechanism, PosteriorMechanism):

@@ -9,6 +9,9 @@ __all__ = ["GROUPED", "group_problem", "groups_in"]
 GROUPED = ("log_moments", "clamped_moments", "noisy_counts", "perturbed_histogram", "smoothed_histogram")
 """Kinds of mechanism that release groups together, with noise on their sizes."""
 
+EXACT = ("data_augmentation", "soma")
+"""Samplers of compositions of groups."""
+
 _MOST = 1_000_000
 """Numbers of cells, of all groups, as of bins of one."""
 
@@ -57,9 +60,30 @@ def group_problem(spec: Any) -> tuple[str, str] | None:
         )
     if spec.synthesis is not None:
         return f"{key}.group", "is not for synthesis; leave that section, or the groups, out"
+    problem = _model_problem(spec)
+    if problem is not None:
+        return problem
     if getattr(mechanism, "split", None) is not None:
         return "mechanism.split", f"is not for groups whose sizes are private ({key}.group); leave it out"
     return _size_problem(mechanism, len(section.groups))
+
+
+def _model_problem(spec: Any) -> tuple[str, str] | None:
+    """Refuse methods for compositions that know no groups."""
+    if spec.model is None or spec.model.kind != "dirichlet":
+        return None
+    if spec.sampler.kind not in (None, *EXACT):
+        return (
+            "sampler.kind",
+            f"{spec.sampler.kind} takes no release of groups whose sizes are private; use {_listed(EXACT)}",
+        )
+    if isinstance(spec.model.prior, str):
+        return (
+            "model.prior",
+            f"{spec.model.prior} takes the first of two parts of a release, and one of groups is not split; "
+            "use a gamma {shape, rate}",
+        )
+    return None
 
 
 def _size_problem(mechanism: Any, groups: int) -> tuple[str, str] | None:

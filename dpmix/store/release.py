@@ -89,8 +89,8 @@ def read_release(path: str | Path) -> Release:
     values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
     labels = _labels(path, node, mechanism, columns)
-    if mechanism.get("groups") and attrs.get("adjacency") != Adjacency.PRIVATE_GROUPS:
-        raise _bad(path, "adjacency", f"is not {Adjacency.PRIVATE_GROUPS}, but the mechanism has groups")
+    if mechanism.get("groups") and attrs.get("adjacency") == Adjacency.REPLACEMENT:
+        raise _bad(path, "adjacency", f"is {Adjacency.REPLACEMENT} alone, but the mechanism has groups")
     release = Release(
         labels=labels,
         values=values,

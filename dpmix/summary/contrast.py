@@ -61,6 +61,12 @@ def contrast_chains(
             f"{files[other]} holds draws of a bootstrap and {files[own]} of a posterior, whose intervals "
             "mean different things; fit both by the same kind of method"
         )
+    for file, parameter in zip(files, shares, strict=True):
+        if parameter.groups:
+            raise DataError(
+                f"{file} is of a release of groups, {', '.join(parameter.groups)}: compare these by "
+                "--contrast of that file alone"
+            )
     found, means = [], []
     order = [str(name) for name in shares[1].coords[shares[1].dims[0]]]
     for place, name in enumerate(str(name) for name in shares[0].coords[shares[0].dims[0]]):

@@ -76,6 +76,8 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
 def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
     """Say what was done to n records."""
     scale = _scale(mechanism)
+    if mechanism.get("groups"):
+        return _done_by_groups(kind, mechanism, n)
     if kind in _NAMES:
         return f"{_NAMES[kind]}{scale} was added to each of {n} records on its own."
     if kind == "wavelet":
@@ -128,6 +130,35 @@ def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
     if kind == "posterior":
         return _posterior(mechanism, n)
     return f"The mechanism {kind}{scale} was applied to {n} records."
+
+
+def _done_by_groups(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
+    """Say what was done to n records of groups whose sizes are private."""
+    column, groups = next(iter(mechanism["groups"].items()))
+    what = f"{n} records by {column} ({', '.join(map(str, groups))})"
+    together = "which were released for all of them together; how many records a group has is private."
+    if kind in ("log_moments", "clamped_moments"):
+        of_sizes, of_sums = (float(s) for s in mechanism["scale"])
+        sums = "sums of products of the clamped and rescaled values"
+        if kind == "log_moments":
+            at = f", censored at {float(mechanism['threshold']):g}" if "threshold" in mechanism else ""
+            sums = f"sums of logarithms of the compositions{at},"
+        return (
+            f"Laplace noise of scale {of_sums:.4g} was added to the {sums} of {what}, and of scale "
+            f"{of_sizes:.4g} to the sizes of these groups, {together}"
+        )
+    if kind == "smoothed_histogram":
+        return (
+            f"{_of(mechanism, 'draws')}draws from the histogram of {what} over {_of(mechanism, 'bins')}bins "
+            f"in each group, mixed with the uniform density{_weight(mechanism)}, were released for all of "
+            "them together; how many records a group has is private."
+        )
+    noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise", "laplace")), "noise")
+    where = "by class and level" if kind == "noisy_counts" else f"in {_of(mechanism, 'bins')}bins"
+    return (
+        f"{noise[0].upper()}{noise[1:]}{_scale(mechanism)} was added to the counts of {what} {where}, "
+        f"{together}"
+    )
 
 
 def _posterior(mechanism: Mapping[str, Any], n: int) -> str:

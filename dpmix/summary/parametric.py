@@ -60,14 +60,14 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
-    composition: Composition | None = None
     apart = [density.hellinger_from_prior for density in densities.values()]
     distance = max((d for d in apart if d is not None), default=None)
+    found_compositions: dict[str, Composition] = {}
     if chains.attrs.get("model") == compositions.KIND:
-        composition, densities, distance = compositions.composition_of(chains, options)
+        found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
-    if composition is not None:
-        remarks += composition_remarks(composition, chains)
+    if found_compositions:
+        remarks += composition_remarks(list(found_compositions.values()), chains)
     return Summary(
         parameters=parameters,
         densities=densities,
@@ -87,7 +87,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         provenance=provenance_of(chains),
         distributions=distributions,
-        composition=composition,
+        compositions=found_compositions,
     )
 
 

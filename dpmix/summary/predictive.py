@@ -101,12 +101,6 @@ def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple
     SpecError
         When they hold fewer.
     """
-    groups = next((parameter.groups for parameter in chains.parameters if parameter.groups), ())
-    if groups:
-        raise DataError(
-            f"the chains are of groups ({', '.join(groups)}), of which no records can be drawn; their draws "
-            "hold what is reported of each group"
-        )
     held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
     if not held:
         kind = chains.attrs.get("model", "of their own")

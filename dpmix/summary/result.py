@@ -125,8 +125,9 @@ class Summary:
     distributions : mapping of str to Distribution
         The random distribution of a record, by group and column ("GROUP,COLUMN"), of a model that has one;
         under "" where there is only one of both.
-    composition : Composition or None
-        What is reported of compositions alone.
+    compositions : mapping of str to Composition
+        What is reported of compositions alone, by group; under "" where there is only one, empty for other
+        models.
     clustering : Clustering or None
         Partition of the records; None where no allocations were saved, as for every global release.
     acceptance : Acceptance
@@ -173,7 +174,12 @@ class Summary:
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    composition: Composition | None = None
+    compositions: Mapping[str, Composition] = field(default_factory=dict)
+
+    @property
+    def composition(self) -> Composition | None:
+        """What is reported of compositions alone, of the first group, which mostly is the only one."""
+        return next(iter(self.compositions.values()), None)
 
     @property
     def density(self) -> Density:
@@ -205,8 +211,8 @@ class Summary:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
 
         With several columns `density` and `distribution` hold one object a column, by name, and `joint` what
-        concerns them all; with several groups they hold one a group. What a model does not have is None, and
-        `distribution` is there only for those that have one.
+        concerns them all; with several groups these and `composition` hold one a group. What a model does not
+        have is None, and `distribution` is there only for those that have one.
         """
         return dict(_plain(self.contents()))
 
@@ -214,6 +220,7 @@ class Summary:
         """Return what `to_json` does, with arrays as they are."""
         densities: dict[str, Any] = {name: _density(d) for name, d in self.densities.items()}
         distributions = {name: d.contents() for name, d in self.distributions.items()}
+        compositions = {name: c.contents() for name, c in self.compositions.items()}
         counts = self.n_clusters
         several = bool(densities) and self.hellinger is not None and "" not in densities
         return {
@@ -221,7 +228,7 @@ class Summary:
             "density": _only(densities) or None,
             **({"joint": self._joint()} if several else {}),
             **({"distribution": _only(distributions)} if distributions else {}),
-            **({} if self.composition is None else {"composition": self.composition.contents()}),
+            **({"composition": _only(compositions)} if compositions else {}),
             "n_clusters": None
             if counts is None
             else {"support": counts.support, "probability": counts.probability},

@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 
 from dpmix.summary.result import Summary
+from dpmix.summary.shares import Composition
 
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
@@ -101,35 +102,43 @@ def _intervals(summary: Summary) -> str:
 
 def _composition(summary: Summary) -> list[str]:
     """Say what stands behind the figures of compositions, how many entries are censored, and the truth."""
-    found = summary.composition
-    if found is None:
-        return []
     lines = []
-    if found.is_bootstrap:
+    if summary.source == "bootstrap":
         lines += _wrapped(
             "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are "
             "confidence regions, and no prior is used.",
             indent="  ",
         )
+    for found in summary.compositions.values():
+        lines += _censored(found)
+        lines += _truth(found, summary.level)
+    return lines
+
+
+def _censored(found: Composition) -> list[str]:
     censoring = found.censoring
     first = np.argsort(-censoring.share, kind="stable")[:_CATEGORIES]
     listed = ", ".join(f"{found.components[j]} {percent(censoring.share[j])}" for j in first)
-    lines += _wrapped(
-        f"Censored below {censoring.threshold:g}, under the fit: {percent(censoring.share.mean())} of all "
-        f"entries ({listed})",
+    about = f" in {found.group}" if found.group else ""
+    return _wrapped(
+        f"Censored below {censoring.threshold:g}{about}, under the fit: {percent(censoring.share.mean())} of "
+        f"all entries ({listed})",
         indent="  ",
     )
-    if found.truth is not None:
-        truth, level = found.truth, f"{100 * summary.level:g}%"
-        held = [("alpha", truth.covers_alpha), ("E[x]", truth.covers_mean)]
-        ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
-        lines += _wrapped(
-            f"Truth: the {level} ellipsoid {ellipsoids}; that of a record holds "
-            f"{100 * truth.record_coverage:.1f}% of records; mean squared error of alpha "
-            f"{truth.squared_error_alpha:.3g}, of E[x] {truth.squared_error_mean:.3g}",
-            indent="  ",
-        )
-    return lines
+
+
+def _truth(found: Composition, level: float) -> list[str]:
+    truth = found.truth
+    if truth is None:
+        return []
+    held = [("alpha", truth.covers_alpha), ("E[x]", truth.covers_mean)]
+    ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
+    return _wrapped(
+        f"Truth: the {100 * level:g}% ellipsoid {ellipsoids}; that of a record holds "
+        f"{100 * truth.record_coverage:.1f}% of records; mean squared error of alpha "
+        f"{truth.squared_error_alpha:.3g}, of E[x] {truth.squared_error_mean:.3g}",
+        indent="  ",
+    )
 
 
 def _partition(summary: Summary) -> list[str]:

@@ -49,6 +49,15 @@ SPECS: dict[str, dict[str, Any]] = {
         "model": {"kind": "dirichlet"},
         "sampler": SHORT,
     },
+    "groups": {
+        "data": {
+            "path": "people.csv",
+            "columns": ["a", "b", "c"],
+            "group": "sex",
+            "categories": {"sex": ["f", "m"]},
+        },
+        "mechanism": {"kind": "log_moments", "epsilon": 5.0, "thresholds": [0.2, 0.1]},
+    },
     "posterior": {
         "data": _LABELS,
         "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
@@ -85,6 +94,7 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     codes = [",".join(str(rng.randint(1, 2)) for _ in range(3)) for _ in range(12)]
     (folder / "counts.csv").write_text("u,v,y\n" + "\n".join(codes) + "\n")
     (folder / "shares.csv").write_text("a,b,c\n" + "0.2,0.3,0.5\n0.1,0.1,0.8\n" * 6)
+    (folder / "people.csv").write_text("a,b,c,sex\n" + "0.2,0.3,0.5,f\n0.1,0.1,0.8,m\n" * 6)
     starters = Path(dpmix.__file__).parent / "spec" / "starters"
     for source, name in _CUSTOM.items():
         shutil.copy(starters / source, folder / name)

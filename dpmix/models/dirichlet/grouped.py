@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from dpmix._jit import njit
 from dpmix.errors import SpecError
 from dpmix.gamma import digamma, trigamma
-from dpmix.log_widths import exact_width
 from dpmix.models import grouped
 from dpmix.models.augmentation import REFRESH, default_offers
 from dpmix.models.base import Parameter, ParametricChain
@@ -84,8 +83,8 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
     prior = settings_of(spec).prior
     if not isinstance(prior, GammaPrior):
         raise SpecError(
-            f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not split; "
-            "use a gamma {shape, rate}"
+            f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not "
+            "split; use a gamma {shape, rate}"
         )
     d = int(release.mechanism["components"])
     sums = grouped_sums(release, d)
@@ -151,7 +150,8 @@ class GroupedCompositions(Composition):
             prior,
         )
         self.plan = Plan(offers, joint, sums.most)
-        self.acceptance_bound = math.exp(-exact_width(threshold, len(sums.centre)) / sums.scale)
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedCompositionsChain:
         """Return a chain at a start drawn about the release."""
@@ -480,7 +480,7 @@ def run_grouped_sweeps(
     shapes = Shapes(alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
     for group in range(groups):
         set_shapes(_shapes_of(shapes, group))
-    budget = max(grouped.FEWEST, starts[-1] // grouped.SHARE) if groups > 1 else 0
+    budget = grouped.offers_of_sweep(starts[-1], groups)
     for row in range(draws):
         for _ in range(thin):
             if age[0] % REFRESH == 0:
