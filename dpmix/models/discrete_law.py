@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpmix.cells import Cells
 from dpmix.errors import SpecError
 from dpmix.models import locations
-from dpmix.models.cell_counts import NOISES, HiddenCounts, PolyaDraws, SmoothedDraws
+from dpmix.models.cell_counts import NOISES, HiddenCounts, PolyaDraws, SmoothedDraws, released
 from dpmix.models.discrete_public import Public, bases_of, grids_of, vector_of
 from dpmix.models.discrete_shown import told_apart
 from dpmix.models.discrete_urn import Urn
