@@ -305,7 +305,7 @@ def _traces(summary: Summary) -> str:
 
 
 def _provenance(summary: Summary) -> str:
-    facts = dict(summary.provenance.facts)
+    facts = dict(summary.provenance.facts) | ({"Prior": summary.prior} if summary.prior else {})
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in facts.items()

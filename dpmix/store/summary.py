@@ -92,6 +92,8 @@ def write_summary(
         groups["joint"] = _joint(content["joint"])
     if content["warnings"]:
         groups["warnings"] = Node(variables={"text": Variable(("warning",), np.asarray(content["warnings"]))})
+    if content.get("prior"):
+        attrs = {**attrs, "prior": content["prior"]}
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
 
 

@@ -17,6 +17,7 @@ from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.grids import choose_grids
+from dpmix.summary.prior import prior_of
 from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.result import ClusterCounts, Summary
 
@@ -79,6 +80,7 @@ def summarize_chains(
         joint=posterior.joint,
         band_draws=posterior.band_draws,
         provenance=provenance_of(chains),
+        prior=prior_of(chains),
     )
 
 

@@ -138,6 +138,8 @@ class Summary:
         Number of draws behind the bands.
     provenance : Provenance
         Where the chains come from.
+    prior : str
+        What the prior of a mixture's clusters means in the units of the data, and where it is from.
     """
 
     parameters: Mapping[str, Scalar]
@@ -159,6 +161,7 @@ class Summary:
     provenance: Provenance = field(repr=False)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
     composition: Composition | None = None
+    prior: str = ""
 
     @property
     def density(self) -> Density:
@@ -212,6 +215,7 @@ class Summary:
             else {"support": counts.support, "probability": counts.probability},
             "clustering": None if self.clustering is None else self.clustering.contents(),
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
+            **({"prior": self.prior} if self.prior else {}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,

@@ -22,7 +22,10 @@ def headline(summary: Summary) -> str:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
         lines.append(f"Acceptance: {summary.acceptance.mean:.3f}{floor}")
-    lines += [*([""] if lines else []), *_table(summary), "", *_wrapped(summary.provenance.guarantee)]
+    lines += [*([""] if lines else []), *_table(summary), ""]
+    if summary.prior:
+        lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
+    lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]
         for text in summary.warnings:
