@@ -168,7 +168,8 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
         gammas: Any = BETA if model.base is None else model.base
-        return f"base Gamma({gammas.a_shape:g}, {gammas.a_rate:g}) x Gamma({gammas.b_shape:g}, {gammas.b_rate:g})"
+        shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
+        return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
     stated = model.base
     if stated is None and domain is None:
         return "base measure from the public bounds of the release"
