@@ -184,7 +184,7 @@ def test_what_does_not_go_together_is_refused_by_name(tmp_path: Path) -> None:
         "sampler.seed: missing"
     )
     assert "--release FILE" in _said(UsageError, tmp_path, small_spec())
-    empirical = small_spec() | {"model": {"base": {"empirical": True}}}
+    empirical = small_spec() | {"model": {"base": {"empirical": "paper"}}}
     flat = dataclasses.replace(small_release(), values=np.ones((40, 1)))
     assert "no finite positive variance" in _said(DataError, tmp_path, empirical, flat)
 
