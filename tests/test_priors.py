@@ -171,7 +171,7 @@ def test_several_columns_have_each_their_own_scale() -> None:
 @pytest.mark.slow
 def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> None:
     """The recipe of the paper reports far too much spread, with small intervals; the defaults do not."""
-    y = _dollars(400, 7)
+    y = _dollars(1200, 7)
     release = _simulated({"kind": "laplace", "epsilon": 3.0}, y, EARNINGS, 8)
     found = {}
     for name, base in (
