@@ -68,6 +68,8 @@ class Law:
         Base probabilities of the cells, where counts are latent.
     variance_ratio : float
         Of P as the measure of the confidential records alone, to P as that of the whole sequence.
+    prior : Measure
+        P before any release; its fixed atoms are `prior_fixed`.
     """
 
     measure: Measure
@@ -79,6 +81,8 @@ class Law:
     likelihood: Any = None
     cells: Floats | None = None
     variance_ratio: float = 1.0
+    prior: Measure | None = None
+    prior_fixed: FixedAtoms | None = None
 
     def given(self, counts: NDArray[Any]) -> Measure:
         """Return the law of P given counts (J,) in the cells."""
@@ -133,8 +137,8 @@ def _given_sample(
     support = math.prod(len(base.points) for base in bases) if finite else 0
     if finite and (len(public.columns) == 1 or d == 0.0) and support <= _MOST_ATOMS:
         if d == 0.0:
-            points, prior = _product(bases)
-            values, counts, weights = _merged(values, counts, points, alpha * prior)
+            points, shares = _product(bases)
+            values, counts, weights = _merged(values, counts, points, alpha * shares)
         else:  # one column of free labels: all those that were not released are one atom
             values = np.concatenate([values, bases[0].points[:, None]])
             weights = np.append(counts - d, new)
@@ -148,7 +152,11 @@ def _given_sample(
     fixed = fixed_atoms(columns, values, counts)
     edges: list[Floats | None] = [None] * len(bases)
     ratio = _variance_ratio(alpha, release)
-    return Law(measure, locations.locations(bases, edges), fixed, alpha, d, exact, variance_ratio=ratio)
+    one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
+    prior = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
+    none = fixed_atoms(columns, np.empty((0, len(bases))), np.empty(0))
+    base = locations.locations(bases, edges)
+    return Law(measure, base, fixed, alpha, d, exact, variance_ratio=ratio, prior=prior, prior_fixed=none)
 
 
 def _variance_ratio(alpha: float, release: Release) -> float:
@@ -258,11 +266,13 @@ def _given_cells(
     drawn = _drawn(release, cells)
     fixed = fixed_atoms(columns, points, drawn if finite and polya else np.zeros(len(points)))
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
-        law = Law(measure, base, fixed, alpha, 0.0, finite, variance_ratio=_variance_ratio(alpha, release))
-        return replace(law, measure=law.given(drawn))
+        ratio = _variance_ratio(alpha, release)
+        law = Law(measure, base, fixed, alpha, 0.0, finite, variance_ratio=ratio)
+        return replace(law, measure=law.given(drawn), prior=measure, prior_fixed=fixed)
     likelihood = _likelihood(release, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
-    return Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+    law = Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+    return replace(law, prior=measure, prior_fixed=fixed)
 
 
 def _drawn(release: Release, cells: Cells) -> Floats:

@@ -139,6 +139,25 @@ class NamedChains(ChainSet):
             tables.append(table)
         return np.stack(tables)
 
+    def prior(self, parameter: Stored) -> Floats | None:
+        """Return draws of a parameter from its prior, shape (draws, ..); None where the file has none.
+
+        Raises
+        ------
+        DataError
+            When they are not as `dpmix fit` wrote them.
+        """
+        path, _ = self._rows[0]  # of one seed they are the same in all files
+        with reading(path) as root:
+            if "prior" not in root or parameter.name not in root.group("prior"):
+                return None
+            found: Floats = root.group("prior")[parameter.name].numbers()
+        if found.ndim < 2 or found.shape[2:] != parameter.shape[2:] or not np.isfinite(found).all():
+            raise DataError(
+                f"{path} holds prior draws of {parameter.name} that are not as `dpmix fit` wrote them"
+            )
+        return found[0]
+
 
 @dataclass(frozen=True)
 class Chains(ChainSet):

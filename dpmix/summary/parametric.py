@@ -13,9 +13,10 @@ from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
-from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
+from dpmix.summary.wanted import check_quantities
 
 MOST_SHARES = 64
 """Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
@@ -38,11 +39,16 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     DataError
         When the chains hold draws that are not finite.
     SpecError
-        When the options are of another number of components than the compositions have.
+        When the options are of another number of components than the compositions have, or ask for quantities
+        that the chains do not hold.
     """
+    check_quantities(chains, options)
     series: dict[str, Floats] = {}
+    prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
     for parameter in chains.parameters:
+        if parameter.role in ("scalar", "shares"):
+            prior |= _prior_of(chains, parameter)
         if parameter.role in ("curve", "shares"):
             distributions[parameter.column] = _distribution(chains, parameter, options.level)
         if parameter.role == "scalar":
@@ -55,14 +61,15 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
                 series[labels[entry]] = chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
-    parameters = {name: describe(values, options.level) for name, values in series.items()}
+    parameters = {name: describe(values, options.level, prior.get(name)) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
     composition: Composition | None = None
     densities: dict[str, Density] = {}
     distance: float | None = None
     if chains.attrs.get("model") == compositions.KIND:
         composition, densities, distance = compositions.composition_of(chains, options)
-    remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
+    remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    remarks += release_remarks(distance, 0.0, chains)
     if composition is not None:
         remarks += composition_remarks(composition, chains)
     return Summary(
@@ -85,7 +92,23 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         composition=composition,
+        beyond_bounds={} if composition is None else _censored(composition),
     )
+
+
+def _censored(composition: Composition) -> dict[str, float]:
+    """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
+    return dict(zip(composition.components, composition.censoring.share.tolist(), strict=True))
+
+
+def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
+    """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
+    found = chains.prior(parameter)
+    if found is None and chains.attrs.get("model") == compositions.KIND:
+        found = compositions.prior_of(chains, parameter)
+    if found is None:
+        return {}
+    return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))
 
 
 def _largest(mean: Floats) -> list[int]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from dpmix.errors import SpecError
 from dpmix.spec.summary import SummarySpec
-from dpmix.store.chains_reader import Chains
+from dpmix.store.chains_reader import Chains, NamedChains
+from dpmix.store.stored import figures
 from dpmix.summary.families.choose import Column
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
 
-__all__ = ["refuse_quantities", "wanted_of"]
+__all__ = ["check_quantities", "wanted_of"]
 
 
 def wanted_of(chains: Chains, columns: Sequence[Column], options: SummarySpec) -> list[Wanted]:
@@ -63,14 +64,34 @@ def _by_column(key: str, given: object, names: Sequence[str]) -> list[tuple[floa
     return [tuple(sorted(set(given)))]
 
 
-def refuse_quantities(options: SummarySpec, model: str) -> None:
-    """Refuse what is asked of a model that does not report it.
+def check_quantities(chains: NamedChains, options: SummarySpec) -> None:
+    """Refuse quantities of a parametric model's records that its chains do not hold.
 
     Raises
     ------
     SpecError
         Naming the first.
     """
-    for key in ("tails", "cdf", "gini"):
-        if getattr(options, key):
-            raise SpecError(f"summary.{key}: is for mixture and discrete, and these chains are of {model}")
+    asked = {"tails": ("tail", options.tails), "cdf": ("cdf", options.cdf)}
+    asked |= {"quantiles": ("quantile", options.quantiles), "gini": ("gini", options.gini or None)}
+    for key, (title, given) in asked.items():
+        if given is None:
+            continue
+        held = [p for p in chains.parameters if p.title == title and p.role == "scalar"]
+        if not held:
+            model = chains.attrs.get("model", "mixture")
+            known = any(p.title == "quantile" for p in chains.parameters)
+            why = f"is for mixture and discrete, and these chains are of model {model}"
+            if known:
+                why = "these chains do not hold it; fit again with it in the spec"
+            raise SpecError(f"summary.{key}: {why}")
+        for parameter in held if title != "gini" else ():
+            of_column = given.get(parameter.column, ()) if isinstance(given, Mapping) else given
+            there = [float(point) for point in parameter.coords[parameter.dims[-1]]]
+            missing = [point for point in of_column if point not in there]
+            if missing:
+                about = f" of {parameter.column}" if parameter.column else ""
+                raise SpecError(
+                    f"summary.{key}: {missing[0]:g} is not among what these chains hold{about} "
+                    f"({', '.join(figures(there))}); fit again with it in the spec"
+                )

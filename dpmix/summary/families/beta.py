@@ -81,7 +81,9 @@ class BetaGamma:
         """Return Pr(Y <= y), or Pr(Y > y), of each atom at its own y in the data's units."""
         a, b = atoms
         if upper:
-            return np.asarray(special.betainc(b, a, np.clip((self.lo + self.width - y) / self.width, 0.0, 1.0)))
+            return np.asarray(
+                special.betainc(b, a, np.clip((self.lo + self.width - y) / self.width, 0.0, 1.0))
+            )
         return np.asarray(special.betainc(a, b, np.clip((y - self.lo) / self.width, 0.0, 1.0)))
 
     def quantile_bounds(self, atoms: Floats, level: float) -> tuple[Floats, Floats]:
