@@ -166,7 +166,8 @@ class ParametricModel(ABC):
         Returns
         -------
         dict of str to array (draws, ..)
-            By name, of those parameters that have a prior of their own; none where there is none to draw from.
+            By name, of those parameters that have a prior of their own; none where there is none to draw
+            from.
         """
         return {}
 

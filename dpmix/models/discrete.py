@@ -84,7 +84,7 @@ class Discrete(ParametricModel):
             self.acceptance_bound = math.exp(-release.epsilon)
 
     def write(self, row: int, out: Mapping[str, Floats], drawn: Floats, record: Floats) -> None:
-        """Write the functionals of a drawn P, and a record from it, to place `row` of the arrays that are there."""
+        """Write the functionals of a drawn P, and a record from it, to place `row` of arrays."""
         for name, (start, stop) in self.places.items():
             if name not in out:
                 continue
@@ -96,7 +96,7 @@ class Discrete(ParametricModel):
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw P from the process itself."""
         law = self.law
-        assert law.prior is not None  # every law has one
+        assert law.prior is not None and law.prior_fixed is not None  # every law has one
         kept = [p for p in self.parameters if p.role in ("scalar", "shares")]
         out = {p.name: np.empty((draws, *self.shape(p))) for p in kept}
         drawn, record = np.empty(int(self.plan.out[-1])), np.empty(len(self.plan.numeric))

@@ -116,8 +116,8 @@ def functional_columns(
         below = _within(points.get(column.name, ()), column.name, (low, high), "summary.cdf")
         if wanted.gini and low < 0.0:
             raise SpecError(
-                f"summary.gini: the public bounds [{low:g}, {high:g}] of {column.name} admit negative values, of "
-                "which there is no Gini coefficient; leave it out"
+                f"summary.gini: the public bounds [{low:g}, {high:g}] of {column.name} admit negative "
+                "values, of which there is no Gini coefficient; leave it out"
             )
         found.append(NumericColumn(low, high, above, wanted.levels, below, bool(wanted.gini)))
     return found

@@ -97,8 +97,9 @@ class Plan(NamedTuple):
     """What is wanted of D columns, in arrays.
 
     numeric (D,); points of each column from ``first[l]`` to ``first[l + 1]``; of labels the slots of the
-    codes. grid_at, tail_at: places of the grid (after those of the points asked for) and of the thresholds among
-    the points, quantiles: with offsets (D + 1,) each. own (D,): how many points were asked for; gini (D,). out (D + 1,): offsets of the columns' results in a row. centre (D,): near means.
+    codes. grid_at, tail_at: places of the grid (after those of the points asked for) and of the thresholds
+    among the points, quantiles: with offsets (D + 1,) each. own (D,): how many points were asked for; gini
+    (D,). out (D + 1,): offsets of the columns' results in a row. centre (D,): near means.
     """
 
     numeric: Any

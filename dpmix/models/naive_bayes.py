@@ -91,8 +91,9 @@ class NaiveBayes(ParametricModel):
         """Draw p and each p_i^k from their Dirichlet distributions."""
         classes, prior = self.law.classes, float(self.constants["prior"])
         parts = [rng.dirichlet(np.full(classes, prior), draws)]
-        for count in self.levels:
-            parts.append(rng.dirichlet(np.full(count, prior), (draws, classes)).reshape(draws, -1))
+        parts += [
+            rng.dirichlet(np.full(count, prior), (draws, classes)).reshape(draws, -1) for count in self.levels
+        ]
         out = {p.name: np.full((draws, *self.shape(p)), np.nan) for p in self.parameters}
         self.write(slice(0, draws), out, np.concatenate(parts, axis=1))
         return {name: values for name, values in out.items() if not np.isnan(values).any()}

@@ -228,9 +228,10 @@ def _meaning(summary: Summary) -> str:
     """Say what the scalars are."""
     if summary.n_clusters is not None:
         return (
-            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and <b>quantile[q]</b> "
-            "are those of a record under the random density, <b>density[y]</b> is that density at y, "
-            "<b>tail[y]</b> and <b>cdf[y]</b> are the probabilities of a value above y and up to it. "
+            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and "
+            "<b>quantile[q]</b> are those of a record under the random density, <b>density[y]</b> is that "
+            "density at y, <b>tail[y]</b> and <b>cdf[y]</b> are the probabilities of values above y and up "
+            "to it, <b>gini</b> is the Gini coefficient of a record cut to the public bounds. "
         )
     if summary.composition is not None:
         return (
@@ -256,9 +257,9 @@ def _learnt(summary: Summary) -> str:
     if all(value.contraction is None for value in summary.parameters.values()):
         return ""
     return (
-        "<b>contraction</b> is the share of the prior's spread that the release took away, 1 less the squared "
-        f"ratio of interquartile ranges: below {LEARNT:g} the prior speaks, and below 0 release and prior are in "
-        "conflict. "
+        "<b>contraction</b> is the share of the prior's spread that the release took away, 1 less the "
+        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, and below 0 release "
+        "and prior are in conflict. "
     )
 
 

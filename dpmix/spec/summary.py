@@ -76,8 +76,8 @@ class SummarySpec(Section):
         Annotated[tuple[Probability, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)] | None
     ) = Field(
         None,
-        description="Which quantiles of a record are reported, and kept with the chains by fit; 0.25, 0.5 and "
-        "0.75 where left out.",
+        description="Which quantiles of a record are reported, and kept with the chains by fit; 0.25, 0.5 "
+        "and 0.75 where left out.",
     )
     tails: PointsByColumn | None = Field(
         None,

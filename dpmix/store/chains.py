@@ -150,7 +150,7 @@ def write_chains(
 
 
 def _write_prior(root: h5.Group, tables: Tables, draws: Mapping[str, NDArray[np.float64]]) -> None:
-    """Write `/prior`: one chain of draws of some of the parameters, by the names that they have in `/posterior`."""
+    """Write `/prior`: one chain of draws of parameters that have the same names in `/posterior`."""
     prior, posterior = root.group("prior"), root.group("posterior")
     prior.coordinate("chain", 1)
     prior.coordinate("draw", len(next(iter(draws.values()))))

@@ -156,7 +156,7 @@ class NamedChains(ChainSet):
             raise DataError(
                 f"{path} holds prior draws of {parameter.name} that are not as `dpmix fit` wrote them"
             )
-        return found[0]
+        return np.asarray(found[0])
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Components:
     kept : int64 array (m,)
         Places of the records that allocations are of.
     levels : tuple of float
-        Levels of the quantiles of a record that room is made for, with its mean and sd; none for none of them.
+        Levels of the quantiles of a record that room is made for, with its mean and sd; none for none of
+        them.
     columns : tuple of str
         Names of the columns.
     """

@@ -1,4 +1,4 @@
-"""Quantities of a record that `fit` keeps with the chains of a mixture, as the first variables of `/posterior`.
+"""Quantities of a record that `fit` keeps with the chains of a mixture, first of all in `/posterior`.
 
 `record_mean`, `record_sd` and `record_quantile` (over `quantile`) of the random density drawn for each saved
 state; over `column` too where there are several. `mean` there is that of each component.
@@ -55,7 +55,7 @@ class Recorded:
 
 
 Derive = Callable[[Path, Callable[[], None]], Recorded]
-"""Computes the quantities from an unfinished chains file; calls its second argument between pieces of work."""
+"""Computes the quantities from an unfinished chains file; calls its second argument between its blocks."""
 
 
 def make_recorded(posterior: h5.Group, levels: Sequence[float], columns: Sequence[str]) -> None:
@@ -85,22 +85,23 @@ def read_recorded(rows: Sequence[tuple[Path, int]], draws: int, columns: int) ->
     DataError
         When they are not as `dpmix fit` wrote them.
     """
-    parts = []
+    levels: tuple[float, ...] = ()
+    parts: list[list[Floats]] = []
     for path, row in rows:
         with h5.reading(path) as root:
             posterior = root.group("posterior")
             if not all(name in posterior for name in NAMES):
                 return None
-            levels = tuple(float(level) for level in posterior[LEVEL].numbers())
+            there = tuple(float(level) for level in posterior[LEVEL].numbers())
+            if parts and there != levels:
+                raise DataError(f"{path} differs from {rows[0][0]} in the levels of {NAMES[2]}")
+            levels = there
             shapes = ((draws, columns), (draws, columns), (draws, columns, len(levels)))
-            part = []
+            parts.append([])
             for name, shape in zip(NAMES, shapes, strict=True):
                 found = posterior[name].numbers((row,))
                 if found.size != int(np.prod(shape)) or not np.isfinite(found).all():
                     raise DataError(f"{path} holds a {name} that is not as `dpmix fit` wrote it")
-                part.append(found.reshape(shape))
-            if parts and levels != parts[0][0]:
-                raise DataError(f"{path} differs from {rows[0][0]} in the levels of {NAMES[2]}")
-            parts.append((levels, *part))
-    mean, sd, quantile = (np.stack([part[i] for part in parts]) for i in (1, 2, 3))
-    return Recorded(parts[0][0], mean, sd, quantile)
+                parts[-1].append(found.reshape(shape))
+    mean, sd, quantile = (np.stack(of_chains) for of_chains in zip(*parts, strict=True))
+    return Recorded(levels, mean, sd, quantile)

@@ -96,7 +96,7 @@ def _in_words(values: NDArray[Any]) -> list[str]:
 
 
 def figures(values: Iterable[float]) -> list[str]:
-    """Write distinct numbers: all of their digits where twelve are enough, else six or what tells them apart."""
+    """Write numbers: all of their digits where twelve are enough, else six or what tells them apart."""
     numbers = [float(value) for value in values]
     for digits in range(_DIGITS, _MOST_DIGITS + 1):
         names = [f"{number:.{digits}g}" for number in numbers]

@@ -30,8 +30,9 @@ def write_summary(
     and `level`), `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
     (`estimate` over `obs`, scalars, a group `credible_ball`; `other` likewise for the other loss;
     `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/beyond_bounds` (`share` over
-    `column`, whose name is empty where there is only one), `/warnings` (`text` over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN, and
-    a group of which the model has nothing is left out.
+    `column`, whose name is empty where there is only one), `/warnings` (`text` over `warning`). `seconds` and
+    the given attributes are attributes of the root. What does not exist is NaN, and a group of which the
+    model has nothing is left out.
 
     Parameters
     ----------

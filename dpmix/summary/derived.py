@@ -19,8 +19,8 @@ __all__ = ["record_quantities"]
 def record_quantities(path: Path, levels: Sequence[float], check: Callable[[], None]) -> Recorded:
     """Return mean, sd and quantiles of a record under the P that summaries draw for each saved state.
 
-    P comes from the same generators, so that a chains file and its summary agree; these depend on the seed, the
-    chain's id and the place of the state alone, not on how a run was stopped or split.
+    P comes from the same generators, so that a chains file and its summary agree; these depend on the seed,
+    the chain's id and the place of the state alone, not on how a run was stopped or split.
 
     Parameters
     ----------

@@ -58,9 +58,9 @@ def levels(level: float) -> tuple[float, float, float]:
 def contraction(posterior: Floats, prior: Floats | None) -> float | None:
     """Return 1 - (IQR of the posterior / IQR of the prior)^2; None without a prior that varies.
 
-    Interquartile ranges, since variances of priors may be infinite (methods, section 15). 1 where the prior does
-    not matter, 0 where nothing was learnt, negative where the posterior is the wider: release and prior are in
-    conflict.
+    Interquartile ranges, since variances of priors may be infinite (methods, section 15). 1 where the prior
+    does not matter, 0 where nothing was learnt, negative where the posterior is the wider: release and prior
+    are in conflict.
     """
     if prior is None:
         return None

@@ -44,8 +44,8 @@ def mixture_prior(
 ) -> PriorDraws:
     """Draw P from the prior of a mixture, and return the quantities that its summary reports of P.
 
-    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.measures`), alpha from its own prior. The same random
-    numbers serve every fit of one seed, so that a change of units changes nothing.
+    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.measures`), alpha from its own prior. The same
+    random numbers serve every fit of one seed, so that a change of units changes nothing.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Each draw of P is a finite mixture with a little mass on the prior predictive (`dpmix.summary.measures`). Its
 distribution function F is a sum over atoms. Quantiles solve F(x) = q draw by draw: the quantile of a mixture
 lies between the least and the largest of its components', and within that bracket steps are secants, or
-halvings where a secant leaves it or gets on slowly. All draws start at the quantile of a few of them together,
-as posterior draws are alike.
+halvings where a secant leaves it or gets on slowly. All draws start at the quantile of a few of them
+together, as posterior draws are alike.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Wanted:
     gini: tuple[float, float] | None = None
 
     def labels(self, column: Column) -> list[str]:
-        """Names of the quantities, in their order: `quantile[0.5]`, `tail[20]`; with a column first inside."""
+        """Names of the quantities, in their order: `quantile[0.5]`, `tail[20]`, `tail[height,20]`."""
         prefix = f"{column.name}," if column.name else ""
         parts = (("quantile", self.quantiles), ("tail", self.tails), ("cdf", self.cdf))
         found = [f"{kind}[{prefix}{entry}]" for kind, points in parts for entry in figures(points)]
@@ -83,7 +83,7 @@ def cdf(measures: Measures, family: Family, y: Floats, *, upper: bool = False) -
     size = measures.counts.size
     owner = np.repeat(np.arange(size), measures.counts)
     each = measures.weights * family.cdf(measures.atoms, y[owner], upper=upper)
-    out = np.bincount(owner, each, minlength=size)
+    out: Floats = np.bincount(owner, each, minlength=size).astype(np.float64)  # of no atoms: integers
     there = np.flatnonzero(measures.rest > 0.0)
     below = family.predictive_cdf(y[there])
     out[there] += measures.rest[there] * (1.0 - below if upper else below)
@@ -99,8 +99,8 @@ def outside(measures: Measures, family: Family, low: float, high: float) -> Floa
 def gini(measures: Measures, family: Family, low: float, high: float) -> Floats:
     """Return the Gini coefficient of max(low, min(Y, high)) under each draw, shape (D,).
 
-    With S the survival function of that, 1 - integral of S^2 over integral of S from 0 on, by Simpson's rule on
-    256 pieces; 0 where all mass is at 0.
+    With S the survival function of that, 1 - integral of S^2 over integral of S from 0 on, by Simpson's rule
+    on 256 pieces; 0 where all mass is at 0.
     """
     grid = np.linspace(low, high, GINI_POINTS)
     weights = np.full(GINI_POINTS, 2.0)

@@ -31,7 +31,7 @@ ABSURD = 0.01
 BEYOND = 0.01
 """Share of records beyond the bounds from which on it is said."""
 HEADLINES = frozenset(
-    "mean sd quantile tail beta prediction prediction_clamped p probability E".split()  # E of E[x]
+    ("mean", "sd", "quantile", "tail", "beta", "prediction", "prediction_clamped", "p", "probability", "E")
 )
 """Titles of the scalars whose contraction is warned of: quantities, coefficients, predictions, shares."""
 MOST_LISTED = 6
@@ -102,10 +102,10 @@ def prior_remarks(
     """
     return [
         Remark(
-            f"A priori the mean of a record{_of(name)} lies within the public bounds {_pair(bounds[name])} with "
-            f"probability {'below 0.001' if share < 0.001 else f'{share:.1g}'}: the prior is of data on another "
-            "scale, and the release has to speak against it; give a model.base on the scale of the data, or "
-            "leave it out for one that follows the bounds.",
+            f"A priori the mean of a record{_of(name)} lies within the public bounds {_pair(bounds[name])} "
+            f"with probability {'below 0.001' if share < 0.001 else f'{share:.1g}'}: the prior is of data on "
+            "another scale, and the release has to speak against it; give a model.base on the scale of the "
+            "data, or leave it out for one that follows the bounds.",
             convergence=False,
         )
         for name, share in within.items()
@@ -128,8 +128,8 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
     parts = []
     if little:
         parts.append(
-            f"The prior, not the release, speaks about {_figures(little, '.2f')}: in brackets the contraction, "
-            "the share of the prior's spread that the release took away."
+            f"The prior, not the release, speaks about {_figures(little, '.2f')}: in brackets the "
+            "contraction, the share of the prior's spread that the release took away."
         )
     if wider:
         parts.append(
@@ -166,14 +166,14 @@ def beyond_remarks(
         text += _of(name)
         if chains.mechanism.get("kind") in ("laplace", "gaussian", "none"):
             text += (
-                ": values were cut to the bounds before noise was added, which a normal kernel does not know of, "
-                "so that mean, sd and tails count values that no record has"
+                ": values were cut to the bounds before noise was added, which a normal kernel does not "
+                "know of, so that mean, sd and tails count values that no record has"
             )
             text += "." if name else "; model.kernel: beta stays within the bounds."
         else:
             text += (
-                ": records there count as cut to the bounds, in the cells at the ends, and how far beyond they "
-                "lie is said by the prior alone."
+                ": records there count as cut to the bounds, in the cells at the ends, and how far beyond "
+                "they lie is said by the prior alone."
             )
         texts.append(text)
     return [Remark(text, convergence=False) for text in texts]
@@ -268,8 +268,8 @@ def _longer(factor: float, iterations: Any) -> str:
     """Say how many times as many sweeps are wanted."""
     if factor > HOPELESS:
         return (
-            f"more than {HOPELESS:.0f} times as many sweeps are wanted; look for another sampler, or a simpler "
-            "model, before waiting for that"
+            f"more than {HOPELESS:.0f} times as many sweeps are wanted; look for another sampler, or a "
+            "simpler model, before waiting for that"
         )
     step = 1 if factor <= 10.0 else 5 if factor <= 50.0 else 10
     times = max(2, step * math.ceil(factor / step - 1e-9))

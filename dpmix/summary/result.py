@@ -99,8 +99,9 @@ class Summary:
     ----------
     parameters : mapping of str to Scalar
         Of a mixture: mean, sd and quantiles of a record under the random density, what else was asked for,
-        that density at three points, `n_clusters`, `concentration` (where it is random), `log_likelihood`; none
-        depends on how components are numbered. Of a parametric model: the entries of its parameters, and `log_likelihood` where known.
+        that density at three points, `n_clusters`, `concentration` (where it is random), `log_likelihood`;
+        none depends on how components are numbered. Of a parametric model: the entries of its parameters, and
+        `log_likelihood` where known.
     densities : mapping of str to Density
         The density of a record, by column; under "" where there is only one. Empty where a model has none.
     hellinger : float or None
@@ -142,8 +143,8 @@ class Summary:
         What the prior of a mixture's clusters means in the units of the data, and where it is from.
     beyond_bounds : mapping of str to float
         Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
-        only one. Of compositions the share of entries below the threshold, by component. Empty where there are
-        no bounds, or the kernel stays within them.
+        only one. Of compositions the share of entries below the threshold, by component. Empty where there
+        are no bounds, or the kernel stays within them.
     """
 
     parameters: Mapping[str, Scalar]

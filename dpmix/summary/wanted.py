@@ -37,8 +37,8 @@ def wanted_of(chains: Chains, columns: Sequence[Column], options: SummarySpec) -
                 raise SpecError(f"summary.gini: the public bounds of {shown} are not known; leave it out")
             if bounds[0] < 0.0:
                 raise SpecError(
-                    f"summary.gini: the public bounds [{bounds[0]:g}, {bounds[1]:g}] of {shown} admit negative "
-                    "values, of which there is no Gini coefficient; leave it out"
+                    f"summary.gini: the public bounds [{bounds[0]:g}, {bounds[1]:g}] of {shown} admit "
+                    "negative values, of which there is no Gini coefficient; leave it out"
                 )
         found.append(Wanted(options.levels, above, below, bounds))
     return found
@@ -72,10 +72,10 @@ def check_quantities(chains: NamedChains, options: SummarySpec) -> None:
     SpecError
         Naming the first.
     """
-    asked = {"tails": ("tail", options.tails), "cdf": ("cdf", options.cdf)}
-    asked |= {"quantiles": ("quantile", options.quantiles), "gini": ("gini", options.gini or None)}
-    for key, (title, given) in asked.items():
-        if given is None:
+    titles = {"tails": "tail", "cdf": "cdf", "quantiles": "quantile", "gini": "gini"}
+    for key, title in titles.items():
+        given = getattr(options, key)
+        if given is None or given is False:
             continue
         held = [p for p in chains.parameters if p.title == title and p.role == "scalar"]
         if not held:

@@ -162,7 +162,7 @@ class BetaGamma:
         u = np.clip((y - self.lo) / self.width, 0.0, 1.0)
         with np.errstate(divide="ignore"):
             logit = np.log(u) - np.log1p(-u)
-        return np.interp(logit, *self._curve, left=0.0, right=1.0)
+        return np.asarray(np.interp(logit, *self._curve, left=0.0, right=1.0))
 
     def predictive_moments(self) -> tuple[float, float]:
         """E[Y], E[Y^2] of the prior predictive, by quadrature."""
