@@ -123,7 +123,7 @@ def test_a_gamma_prior_of_the_concentration_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_change_of_units_changes_no_contraction(tmp_path: Path) -> None:
-    """The same fit in minutes and in units 128 times as small: a power of two, so that they are rounded alike."""
+    """The same fit in units 128 times as small: a power of two, so that numbers are rounded alike."""
     found = []
     for scale in (1.0, 128.0):
         rng = np.random.default_rng(5)
