@@ -281,6 +281,11 @@ def test_longer_chains_are_asked_for_once_and_with_a_number() -> None:
     assert 6 <= times <= 60
     long = describe(slow(1000 * times, 0.98), 0.95)
     assert long.ess_bulk is not None and 250 < long.ess_bulk < 2500
+    few = {"mean": replace(short["mean"], rhat=1.0, ess_bulk=52.0, ess_tail=130.0)}
+    assert convergence_remarks(few, none, chain_of(2000))[0].text == (
+        "Bulk ESS is below 400 for mean (52); tail ESS is below 400 for mean (130): run about 8 times as "
+        "many sweeps (sampler.iterations: 16000)."
+    )
     apart = {"mean": describe(slow(1000, 0.0) + [[0.0], [0.0], [0.0], [9.0]], 0.95)}
     text = convergence_remarks(apart, none, chain_of(2000))[0].text
     assert "run at least 70 times as many sweeps (sampler.iterations: 140000), or another sampler" in text
