@@ -60,6 +60,8 @@ class Law:
         alpha and d.
     exact_likelihood : bool
         Whether the likelihood of a draw is known.
+    prior : Measure
+        P before any release; its fixed atoms are `prior_fixed`.
     likelihood : NamedTuple, optional
         Of latent counts (`dpmix.models.cell_counts`); None where there is an urn.
     cells : array (J,)
@@ -74,6 +76,8 @@ class Law:
     concentration: float
     discount: float
     exact_likelihood: bool
+    prior: Measure
+    prior_fixed: FixedAtoms
     likelihood: Any = None
     cells: Floats | None = None
     urn: Urn | None = None
@@ -149,7 +153,12 @@ def _given_sample(
     fixed = fixed_atoms(columns, points)
     edges: list[Floats | None] = [None] * len(bases)
     base = locations.locations(bases, edges)
-    return Law(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
+    before, unseen = measure, fixed
+    if not closed:
+        one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
+        before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
+        unseen = fixed_atoms(columns, np.empty((0, len(bases))))
+    return Law(measure, base, fixed, alpha, d, urn.known_likelihood, before, unseen, urn=urn)
 
 
 def _other_prior(key: str, value: str, own: str) -> str:
@@ -247,15 +256,16 @@ def _given_cells(
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
     fixed = fixed_atoms(columns, points)
+    before = (measure, fixed)
     if release.kind != "synthetic":
-        return Law(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
+        return Law(measure, base, fixed, alpha, 0.0, True, *before, histogram_likelihood(release), shares)
     drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
         urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
-        return Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
+        return Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, *before, urn=urn)
     likelihood = _likelihood(release, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
-    return Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+    return Law(measure, base, fixed, alpha, 0.0, exact, *before, likelihood, shares)
 
 
 def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:
