@@ -19,7 +19,7 @@ from dpmix.samplers import Algorithm
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.store.ragged import Components
 
-__all__ = ["mixture_task"]
+__all__ = ["base_constants", "kernel_attrs", "kernel_of", "mixing_of", "mixture_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
@@ -27,6 +27,7 @@ _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
 _BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 
 Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
+AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -43,24 +44,17 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
     seen = observe(spec, release, columns)
     n = len(seen.z)
-    prior = model.concentration
-    mixing = (
-        PitmanYor(1.0, float(model.discount), float(prior.shape), float(prior.rate))
-        if isinstance(prior, GammaPrior)
-        else PitmanYor(float(prior), float(model.discount))
-    )
+    mixing = mixing_of(model)
     sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
-    kernel = _kernel(spec, release, model, seen.z, seen.noise_scale)
+    kernel = kernel_of(spec, release, model, seen.z, seen.noise_scale)
     kept = _kept_records(spec, release, n)
     algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
-    constants = _base_constants(kernel)
+    constants = base_constants(kernel)
     constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
-    name = str(model.kernel)
-    base = _BASES.get(name) or str(getattr(model.base, "kind", ""))
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
         content=Components(parameter_shapes(kernel), kept),
@@ -68,9 +62,23 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         dims=seen.dims,
         columns=tuple(release.columns[column] for column in columns),
         constants=constants,
-        attrs={"kernel": name, "base": base},
+        attrs=kernel_attrs(model),
         kept=_in_words(kept, n),
     )
+
+
+def mixing_of(model: AnyMixture) -> PitmanYor:
+    """Return the prior of the mixing measure."""
+    prior, discount = model.concentration, float(model.discount)
+    if isinstance(prior, GammaPrior):
+        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
+    return PitmanYor(float(prior), discount)
+
+
+def kernel_attrs(model: AnyMixture) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure."""
+    name = str(model.kernel)
+    return {"kernel": name, "base": _BASES.get(name) or str(getattr(model.base, "kind", ""))}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
@@ -95,13 +103,20 @@ def _in_words(kept: NDArray[np.int64], n: int) -> str:
     return "with allocations" if len(kept) == n else f"with allocations of {len(kept)} of the records"
 
 
-def _kernel(
+def kernel_of(
     spec: RunSpec,
     release: Release,
-    model: NormalMixture | BetaMixture | MultivariateNormalMixture,
+    model: AnyMixture,
     z: NDArray[np.float64],
     noise: float | NDArray[np.float64],
 ) -> Kernel:
+    """Return kernel and base measure; `z` are the released values, and noise their scale, where they count.
+
+    Raises
+    ------
+    SpecError, DataError
+        When the bounds are missing, or the base measure is none.
+    """
     base: Any = model.base
     if isinstance(model, BetaMixture):
         lo, hi = bounds_of(spec, release)
@@ -139,7 +154,8 @@ def _empirical(release: Release, z: NDArray[np.float64]) -> tuple[float, float, 
     return float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2)
 
 
-def _base_constants(kernel: Kernel) -> Constants:
+def base_constants(kernel: Kernel) -> Constants:
+    """Return the parameters of the base measure as chains files hold them."""
     if isinstance(kernel, Beta):
         names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
         found: Constants = dict(zip(names, kernel, strict=False))

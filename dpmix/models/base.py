@@ -103,8 +103,9 @@ class Parameter:
     role : str
         ``"scalar"``: every entry is summarized with its diagnostics. ``"shares"``: probabilities over the one
         dimension, summarized also as a distribution with its bands. ``"curve"``: a distribution function over
-        the one, numeric dimension, summarized as that alone. Both may have that of groups before it, and are
-        summarized for each. ``"draw"``: kept, and not summarized.
+        the one, numeric dimension, summarized as that alone, and ``"density"`` a density likewise. These may
+        have the dimension of groups before it, and are summarized for each. ``"draw"``: kept, and not
+        summarized.
     title : str
         What summaries call it; its name where left out.
     column : str
@@ -119,10 +120,10 @@ class Parameter:
 
     def __post_init__(self) -> None:
         """Check that the role is one, and goes with the dimensions."""
-        if self.role not in ("scalar", "shares", "curve", "draw"):
+        if self.role not in ("scalar", "shares", "curve", "density", "draw"):
             raise ValueError(f"{self.name}: unknown role {self.role!r}")
         own = len(self.dims) - (self.dims[:1] == (GROUP,))
-        if self.role in ("shares", "curve") and own != 1:
+        if self.role in ("shares", "curve", "density") and own != 1:
             raise ValueError(f"{self.name}: a {self.role} has one dimension, not {own}")
 
 

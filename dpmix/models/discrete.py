@@ -18,14 +18,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
 from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
-from dpmix.models.cell_counts import HiddenCounts, log_count
+from dpmix.models.cell_counts import HiddenCounts, log_likelihood
+from dpmix.models.discrete_groups import DiscreteGroups
 from dpmix.models.discrete_law import Law, law_of
 from dpmix.models.discrete_public import Public, functional_columns, public_of
 from dpmix.models.functionals import QUANTILES, LabelColumn, NumericColumn, draw, plan
-from dpmix.models.latent_counts import Latent, cell_prior, sweep_counts, sweep_records
+from dpmix.models.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
 from dpmix.models.noisy_counts import start_noisy
 from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 Functional = NumericColumn | LabelColumn
 
 
-def build(spec: RunSpec, release: Release) -> Discrete:
+def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(spec, release)
@@ -49,7 +49,14 @@ def build(spec: RunSpec, release: Release) -> Discrete:
             "sampler.latent: metropolis moves latent records, and those behind this release are drawn "
             "independently; use latent: exact"
         )
-    return Discrete(release, public, columns, law, by_record)
+    if not release.groups:
+        return Discrete(release, public, columns, law, by_record)
+    if by_record:
+        raise SpecError(
+            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
+            "record; use latent: exact"
+        )
+    return DiscreteGroups(release, columns, law, _parameters(public, columns))
 
 
 class Discrete(ParametricModel):
@@ -136,7 +143,7 @@ class CountsChain(DiscreteChain):
         law = model.law
         assert law.likelihood is not None and law.cells is not None  # the model looks
         self._prior = cell_prior(law.concentration, law.cells)
-        counts = _start(rng, self._prior.shapes, law.likelihood.released, model.records)
+        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
         hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
         labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
         self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
@@ -157,25 +164,7 @@ class CountsChain(DiscreteChain):
 
     def log_likelihood(self) -> float:
         """Return the log likelihood of the release given the latent counts, up to a constant."""
-        return float(_log_likelihood(self.model.law.likelihood, self._latent))
-
-
-@njit
-def _log_likelihood(likelihood, latent):
-    """Return sum_j l_j(c_j)."""
-    total = 0.0
-    for j in range(len(latent.counts)):
-        total += log_count(likelihood, latent.noisy, j, latent.counts[j])
-    return total
-
-
-def _start(rng: Generator, shapes: Floats, released: Floats, n: int) -> NDArray[np.int64]:
-    """Draw counts to start from: of probabilities between the prior's and the release's."""
-    seen = np.where(shapes > 0.0, np.maximum(released, 0.0), 0.0)
-    weights = rng.standard_gamma(shapes + 0.1 * seen)
-    if not weights.sum() > 0.0:
-        weights = shapes
-    return rng.multinomial(n, weights / weights.sum()).astype(np.int64)
+        return float(log_likelihood(self.model.law.likelihood, self._latent.noisy, self._latent.counts))
 
 
 def _parameters(

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from dpmix.cells import Cells
 from dpmix.errors import SpecError
 from dpmix.models import locations
-from dpmix.models.cell_counts import NOISES, HiddenCounts, NoisyCounts, PolyaDraws, SmoothedDraws, released
+from dpmix.models.cell_counts import NOISES, HiddenCounts, PolyaDraws, SmoothedDraws, released
 from dpmix.models.discrete_public import Public, bases_of, grids_of, vector_of
 from dpmix.models.discrete_shown import told_apart
 from dpmix.models.discrete_urn import Urn
 from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, fixed_atoms
+from dpmix.models.histogram_release import histogram_likelihood
 from dpmix.models.locations import ATOMS, ColumnBase, Locations
 from dpmix.models.process import Measure, default_tolerance
 from dpmix.release import Release
@@ -245,8 +246,10 @@ def _given_cells(
     else:
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
-    drawn = _drawn(release, cells)
     fixed = fixed_atoms(columns, points)
+    if release.kind != "synthetic":
+        return Law(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
+    drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
         urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
         return Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
@@ -255,24 +258,15 @@ def _given_cells(
     return Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
 
 
-def _drawn(release: Release, cells: Cells) -> Floats:
-    """Return the released numbers in the cells: of records, or with noise, shape (J,)."""
-    if release.kind == "perturbed_histogram":
-        return np.ascontiguousarray(release.values[:, 0])
-    return released(cells.of_values(release.values), cells.count)
-
-
 def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:
-    """Return the log-likelihoods of the counts."""
+    """Return the log-likelihoods of the counts, given synthetic records."""
     mechanism = release.mechanism
-    kind = mechanism["generator"] if release.kind == "synthetic" else release.kind
+    kind = mechanism["generator"]
     if kind == "dirichlet_multinomial":
         return PolyaDraws(drawn, float(mechanism["concentration"]))
     if kind == "smoothed_histogram" and not mechanism.get("noise"):
         weight = float(mechanism["weight"])
         return SmoothedDraws(drawn, (1.0 - weight) * cells.count / release.n, weight)
     noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
-    if release.kind == "perturbed_histogram":
-        return NoisyCounts(drawn, noise, scale)
     weight = float(mechanism["weight"]) if kind == "smoothed_histogram" else 0.0
     return HiddenCounts(drawn, noise, scale, weight)

@@ -103,7 +103,7 @@ def _density(summary: Summary) -> str:
     for name, density in summary.densities.items():
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f", its Hellinger distance from the prior {distance:.2f}"
-        about = f" ({name}{apart})"
+        about = f" ({name}{apart})" if not density.group else f" in {name}{apart}"
         caption = _density_caption(summary, name, about if several else "")
         prior = "" if density.prior is None else ", and the prior density"
         alt = (
@@ -237,6 +237,13 @@ def _meaning(summary: Summary) -> str:
         return (
             "<b>p[c]</b> is the probability of a category, <b>count[c]</b> the confidential number of "
             "records in it, which the release tells with noise. "
+        )
+    if any(density.group for density in summary.densities.values()):
+        return (
+            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and <b>quantile</b> "
+            "are those of a record of the group under its random density, <b>group_share</b> is the "
+            "probability that a record is of the group, <b>group_size</b> the confidential number of those "
+            "that are, which the release tells with noise. "
         )
     if summary.distributions:
         return (

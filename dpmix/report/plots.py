@@ -88,7 +88,9 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
             )
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         units = "in the data's units" if summary.composition is None else "as a share"
-        axes.set_xlabel(f"{plain(name)}, {units}" if name else f"value, {units}")
+        group = f" in {plain(density.group)}" if density.group else ""
+        about = "value" if group or not name else plain(name)
+        axes.set_xlabel(f"{about}{group}, {units}")
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, *prior, *baseline, *histogram],

@@ -14,6 +14,7 @@ from dpmix.errors import SpecError
 from dpmix.spec.available import refusals
 from dpmix.spec.fields import shown
 from dpmix.spec.messages import did_you_mean, spec_error
+from dpmix.spec.parametric import default_sampler
 from dpmix.spec.run import RunSpec
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 from dpmix.standard_input import STREAM
@@ -62,6 +63,14 @@ def load_spec(
     for override in overrides:
         contents = _override(contents, override)
     return check_spec(contents, folder)
+
+
+def with_sampler(spec: RunSpec, *, grouped: bool) -> RunSpec:
+    """Return a spec with the sampler that its model has for a release of groups, where it names none."""
+    kind = default_sampler(None if spec.model is None else spec.model.kind, grouped=grouped)
+    if not grouped or spec.sampler.kind == kind or "kind" in spec.sampler.model_fields_set:
+        return spec
+    return load_spec(spec, [f"sampler.kind={kind}"])
 
 
 def check_spec(contents: Any, folder: Path) -> RunSpec:

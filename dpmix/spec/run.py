@@ -53,10 +53,10 @@ class RunSpec(Section):
         self._check_categories()
         self._check_missing()
         if self.sampler.kind is None:
-            self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
-        problem = group_problem(self) or combination_problem(
-            None if self.mechanism is None else self.mechanism.kind, self
-        )
+            kind = None if self.model is None else self.model.kind
+            self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+        mechanism = None if self.mechanism is None else self.mechanism.kind
+        problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:
             raise refusal(*problem)
         return self
@@ -159,6 +159,13 @@ class RunSpec(Section):
     def groups(self) -> tuple[str, tuple[str, ...]] | None:
         """Name of the column of groups whose sizes are private, and the groups; None where there is none."""
         return groups_in(self)
+
+    @property
+    def grouped(self) -> bool | None:
+        """Whether the release is of groups; None where the spec does not say, for its file does."""
+        if self.groups is not None:
+            return True
+        return False if self.data is not None or self._is_elsewhere() else None
 
     @property
     def source_dir(self) -> Path:

@@ -14,7 +14,7 @@ from dpmix.errors import DataError
 from dpmix.release import GROUP
 from dpmix.store.h5 import Group
 
-_ROLES = ("scalar", "shares", "curve", "draw")
+_ROLES = ("scalar", "shares", "curve", "density", "draw")
 _DIGITS = 6
 
 

@@ -71,7 +71,9 @@ def write_summary(
     }
     if density is not None:
         groups["density"] = (
-            _density(density) if "grid" in density else Node(groups=_columns(density, _density))
+            _density(density)
+            if isinstance(density.get("grid"), np.ndarray)
+            else Node(groups=_columns(density, _density))
         )
     if distribution is not None:
         one = "mean" in distribution and not isinstance(distribution["mean"], Mapping)

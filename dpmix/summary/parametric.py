@@ -13,6 +13,7 @@ from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
+from dpmix.summary.mixture_densities import mixture_densities, pointwise
 from dpmix.summary.remarks import convergence_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
@@ -20,7 +21,6 @@ from dpmix.summary.shares import Composition
 MOST_SHARES = 64
 """Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
 TOP_SHARES = 20
-_AT_ONCE = 1 << 24  # numbers read together
 
 
 def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
@@ -42,7 +42,10 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     """
     series: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
+    densities: dict[str, Density] = {}
     for parameter in chains.parameters:
+        if parameter.role == "density":
+            densities |= mixture_densities(chains, parameter, options.level)
         if parameter.role in ("curve", "shares"):
             for group in range(len(parameter.groups)) if parameter.groups else (None,):
                 found = _distribution(chains, parameter, options.level, group)
@@ -57,9 +60,9 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
+    apart = [density.hellinger_from_prior for density in densities.values()]
+    distance = max((d for d in apart if d is not None), default=None)
     found_compositions: dict[str, Composition] = {}
-    densities: dict[str, Density] = {}
-    distance: float | None = None
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
@@ -107,16 +110,8 @@ def _shares(chains: NamedChains, parameter: Stored, mean: Floats, group: int | N
 def _distribution(chains: NamedChains, parameter: Stored, level: float, group: int | None) -> Distribution:
     """Return mean and equal-tailed pointwise band, over all draws, of one group where there are several."""
     place = parameter.coords[parameter.dims[-1]]
-    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
-    size = max(1, _AT_ONCE // (chains.ids.size * chains.draws))
-    means, ends = [], []
-    for start in range(0, place.size, size):
-        draws = chains.read(parameter, slice(start, start + size), group=group)
-        flat = draws.reshape(-1, draws.shape[-1])
-        means.append(flat.mean(axis=0))
-        ends.append(np.quantile(flat, tails, axis=0))
-    lower, upper = np.concatenate(ends, axis=1)
+    mean, lower, upper = pointwise(chains, parameter, level, group)
     numeric = parameter.role == "curve"
     at = np.asarray(place, dtype=np.float64) if numeric else tuple(str(name) for name in place)
     name = "" if group is None else parameter.groups[group]
-    return Distribution(at, np.concatenate(means), lower, upper, parameter.column, name)
+    return Distribution(at, mean, lower, upper, parameter.column, name)

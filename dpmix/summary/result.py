@@ -211,7 +211,7 @@ class Summary:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
 
         With several columns `density` and `distribution` hold one object a column, by name, and `joint` what
-        concerns them all; with several groups so do `distribution` and `composition`. What a model does not
+        concerns them all; with several groups these and `composition` hold one a group. What a model does not
         have is None, and `distribution` is there only for those that have one.
         """
         return dict(_plain(self.contents()))
@@ -222,7 +222,7 @@ class Summary:
         distributions = {name: d.contents() for name, d in self.distributions.items()}
         compositions = {name: c.contents() for name, c in self.compositions.items()}
         counts = self.n_clusters
-        several = bool(densities) and "" not in densities and self.composition is None
+        several = bool(densities) and self.hellinger is not None and "" not in densities
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
             "density": _only(densities) or None,

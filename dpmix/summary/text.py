@@ -82,13 +82,18 @@ def _density(summary: Summary) -> list[str]:
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
         lines.append(
-            f"Density{f' of {name}' if name else ''}: highest at {density.grid[peak]:.4g} "
+            f"Density{_about(density.group, name)}: highest at {density.grid[peak]:.4g} "
             f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
             f"{density.upper[peak]:.3g}){apart}"
         )
     if summary.hellinger is not None and "" not in summary.densities:
         lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
     return lines
+
+
+def _about(group: str, column: str) -> str:
+    """Say what a density is of, to go on with; empty where there is only one."""
+    return f" in {group}" if group else f" of {column}" if column else ""
 
 
 def _intervals(summary: Summary) -> str:
