@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.release import cell_of, equal_edges
 
-__all__ = ["MOST", "Cells", "Column", "Grid"]
+__all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +26,8 @@ ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
 """Cells of a numeric column where the spec does not say: of the only one, and of each of several."""
 MOST = 1_000_000
 """Cells at most: each of them takes noise."""
+NEW_LABEL = "new_category_"
+"""How labels begin that synthesis makes up for new values of a column of free labels; a number follows."""
 
 
 @dataclass(frozen=True)

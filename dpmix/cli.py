@@ -17,15 +17,20 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli_common import (
+    Dataset,
     Debug,
     DryRun,
     Force,
     Ledger,
+    NewLedger,
+    NoLedger,
     Quiet,
     Set,
     Spec,
     Version,
+    Yes,
     check_files,
+    check_suffix,
     checked_spec,
     emit,
     output_option,
@@ -59,8 +64,12 @@ def _root(version: Version = False, debug: Debug = False) -> None:
 @app.command()
 def privatize(
     spec: Spec,
-    output: Annotated[Path, output_option("Release file to write (HDF5).")],
+    output: Annotated[Path, output_option("Release file to write (HDF5: .h5, .hdf5 or .nc).")],
     ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -69,20 +78,33 @@ def privatize(
     version: Version = False,
 ) -> None:
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
-    checked = checked_spec(spec, set_, ledger)
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
     source = checked.data.path if checked.data else None
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
     check_files([spec, source], [output], force)
+    check_suffix(output, "a release", strict=True)
     if dry_run:
+        from dpmix.api.ledger import Entering
         from dpmix.api.privatize import steps
 
-        return print_plan(checked, ("data", "mechanism"), *steps(checked), f"write {output}")
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "mechanism"), *planned, f"write {output}")
     import dpmix
 
-    dpmix.privatize(checked, output, force=force, quiet=quiet)
+    dpmix.privatize(
+        checked, output, force=force, quiet=quiet, new_ledger=new_ledger, no_ledger=no_ledger, yes=yes
+    )
     say(f"wrote {output}", quiet)
+
+
+def _check_ledger_options(ledger: Path | None, new_ledger: bool, no_ledger: bool) -> None:
+    """Check that options do not ask for an entry and for none, before the spec is read with them."""
+    if no_ledger and (new_ledger or ledger is not None):
+        other = "--new-ledger" if new_ledger else "--ledger"
+        raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
 
 
 @app.command()
@@ -124,6 +146,7 @@ def fit(
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
         source = checked.data.path
     check_files([spec, source], [output], force or resume)
+    check_suffix(output, "a chains file")
     if dry_run:
         from dpmix.api.fit import plan
 
@@ -162,7 +185,8 @@ def summarize(
     contrast: Annotated[
         bool,
         typer.Option(
-            "--contrast", help="Compare the shares of two fits, of groups A and B, instead of merging chains."
+            "--contrast",
+            help="Compare two groups of the one release behind a chains file, or two fits, A and B.",
         ),
     ] = False,
     margin: Annotated[
@@ -174,11 +198,20 @@ def summarize(
             show_default=False,
         ),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="A,B",
+            help="With --contrast of one chains file: the two groups, where the release has more.",
+        ),
+    ] = None,
     public_groups: Annotated[
         bool,
         typer.Option(
             "--public-groups",
-            help="With --contrast: who is in which group is public and fixed, so that guarantees do not add.",
+            help="With --contrast: who is in which group is public and fixed, so that the joint guarantee is "
+            "the larger of the two; without, none is stated.",
         ),
     ] = False,
     set_: Set = None,
@@ -189,14 +222,17 @@ def summarize(
     version: Version = False,
 ) -> None:
     """Merge chains, and report density, clusters and diagnostics; or compare two fits."""
-    for name, given in (("--margin", margin is not None), ("--public-groups", public_groups)):
+    for name, given in (
+        ("--margin", margin is not None),
+        ("--public-groups", public_groups),
+        ("--groups", groups is not None),
+    ):
         if given and not contrast:
             raise UsageError(f"{name}: goes with --contrast")
-    if contrast and len(chains) != 2:
-        given_files = f"{len(chains)} {'is' if len(chains) == 1 else 'are'} given"
-        raise UsageError(f"--contrast compares two chains files, and {given_files}")
     outputs = [path for path in (output, report) if path is not None]
     check_files(chains, outputs, force)
+    if output is not None:
+        check_suffix(output, "a summary")
     if dry_run:
         names = ", ".join(str(path) for path in outputs) or "nothing"
         emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
@@ -213,7 +249,8 @@ def summarize(
     summary: Any
     try:
         if contrast:
-            options |= {"margin": 0.01 if margin is None else margin, "public_groups": public_groups}
+            options |= {"margin": margin, "public_groups": public_groups}
+            options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
             summary = dpmix.contrast(chains, output, **options)
         else:
             summary = dpmix.summarize(chains, output, **options)
@@ -253,6 +290,10 @@ def synthesize(
         Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
     ] = None,
     ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
+    yes: Yes = False,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -261,13 +302,18 @@ def synthesize(
     version: Version = False,
 ) -> None:
     """Release synthetic records: curator from the data, analyst with --chains from a fit."""
-    checked = checked_spec(spec, set_, ledger)
-    if ledger is not None and (compare or chains):
-        raise UsageError(
-            f"--ledger: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
-        )
+    entries = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
+    for name, asked in entries.items():
+        if asked is not None and (compare or chains):
+            raise UsageError(
+                f"{name}: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
+            )
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
     if compare and chains:
         raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
+    if yes and (compare or chains):
+        raise UsageError(f"--yes: {'--compare' if compare else '--chains'} asks for none, so leave it out")
     for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
         if given is not None and not compare:
             raise UsageError(f"{name}: goes with --compare")
@@ -295,10 +341,21 @@ def synthesize(
         names = ", ".join(str(path) for path in chains)
         return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
     if dry_run:
+        from dpmix.api.ledger import Entering
         from dpmix.api.synthesize import steps
 
-        return print_plan(checked, ("data", "synthesis"), *steps(checked), f"write {output}")
-    dpmix.synthesize(checked, output, chains=chains or None, force=force, quiet=quiet)
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "synthesis"), *planned, f"write {output}")
+    dpmix.synthesize(
+        checked,
+        output,
+        chains=chains or None,
+        force=force,
+        quiet=quiet,
+        new_ledger=new_ledger,
+        no_ledger=no_ledger,
+        yes=yes,
+    )
     say(f"wrote {output}", quiet)
 
 
@@ -426,6 +483,8 @@ def init(
         return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
 
+    if str(output) == "-":
+        raise UsageError("- is no folder; leave --output out to print the spec")
     found = starter_files(kind)
     if not output.is_dir():
         raise DataError(

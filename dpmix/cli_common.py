@@ -43,6 +43,17 @@ Ledger = Annotated[
         "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
     ),
 ]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Name of the data in the ledger, for privacy.dataset."),
+]
+NewLedger = Annotated[
+    bool, typer.Option("--new-ledger", help="Start the ledger; without this it has to be there.")
+]
+NoLedger = Annotated[
+    bool, typer.Option("--no-ledger", help="Enter nothing in the spec's ledger; the release records that.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Go on in spite of warnings that ask for it.")]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
@@ -54,20 +65,23 @@ def output_option(what: str) -> Any:
     return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
 
 
-def checked_spec(path: Path, overrides: Sequence[str] | None, ledger: Path | None = None) -> Any:
-    """Return the spec of a file with its overrides, and with the ledger that an option names."""
+def checked_spec(
+    path: Path, overrides: Sequence[str] | None, ledger: Path | None = None, dataset: str | None = None
+) -> Any:
+    """Return the spec of a file with its overrides, and with ledger and data set that options name."""
     from dpmix.spec.load import load_spec, naming_ledger
 
-    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger)))
+    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger, dataset)))
 
 
 def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:
     """Check before any work that inputs are there, and that writing outputs destroys nothing unasked."""
+    from dpmix.standard_input import is_stream
     from dpmix.store.atomic import check_output
 
     taken = set()
     for path in inputs:
-        if path is not None:
+        if path is not None and not is_stream(path):
             if not path.is_file():
                 raise DataError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
             taken.add(path.resolve())
@@ -76,6 +90,13 @@ def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: b
         if final in taken:
             raise UsageError(f"{path} is named twice, as output and as another file")
         taken.add(final)
+
+
+def check_suffix(path: Path, what: str, *, strict: bool = False) -> None:
+    """Check before any work that the name of an HDF5 file promises no other format; see `store.atomic`."""
+    from dpmix.store import atomic
+
+    atomic.check_suffix(path, what, strict=strict)
 
 
 def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpmix.cli_common import Debug, emit
+from dpmix.cli_common import Debug, NewLedger, emit
 from dpmix.errors import SpecError
 
 app = typer.Typer(help="Curator: what has been released of each data set, and what may be.")
@@ -26,7 +26,7 @@ def show_(
     debug: Debug = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
-    from dpmix.api.ledger import show, to_text
+    from dpmix.api.ledger_show import show, to_text
 
     found = show(ledger, dataset)
     emit(json.dumps(found, indent=1, allow_nan=False) if as_json else to_text(found))
@@ -35,10 +35,14 @@ def show_(
 @app.command()
 def budget(
     ledger: File,
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="Data set.")] = "data",
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", metavar="NAME", help="Data set; of a part, the whole's name."),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Of all releases together.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Goes with epsilon; 0 if left out.")] = None,
     rho: Annotated[float | None, typer.Option("--rho", help="In place of epsilon and delta.")] = None,
+    new_ledger: NewLedger = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the data set's account.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages but errors.")] = False,
     debug: Debug = False,
@@ -50,7 +54,8 @@ def budget(
 
     given = {k: v for k, v in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if v is not None}
     try:
-        section = check_spec({"privacy": {"dataset": dataset, "budget": given}}, Path()).privacy
+        named = {} if dataset is None else {"dataset": dataset}
+        section = check_spec({"privacy": {**named, "budget": given}}, Path()).privacy
     except (SpecError, ValidationError) as error:
         raise SpecError(str(error).replace("privacy.budget.", "--").replace("privacy.", "--")) from None
     assert section is not None and section.budget is not None  # as given
@@ -58,6 +63,7 @@ def budget(
     from dpmix.privacy.budget import Budget
 
     stated = section.budget
-    account = set_budget(ledger, dataset, Budget(stated.epsilon, stated.delta, stated.rho), quiet)
+    limit = Budget(stated.epsilon, stated.delta, stated.rho)
+    account = set_budget(ledger, dataset, limit, quiet, new_ledger=new_ledger)
     if as_json:
         emit(json.dumps(account, indent=1, allow_nan=False))

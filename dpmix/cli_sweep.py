@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmix import cli_common
-from dpmix.cli_common import Debug, Ledger, Quiet, say
+from dpmix.cli_common import Dataset, Debug, Ledger, NewLedger, Quiet, Yes, say
 from dpmix.errors import UsageError
 
 
@@ -62,6 +62,9 @@ def sweep(
         ),
     ] = None,
     ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    yes: Yes = False,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Make all runs anew; with --emit, replace the file.")
     ] = False,
@@ -88,15 +91,16 @@ def sweep(
     ):
         if is_given and given and given[0] in elsewhere:
             raise UsageError(f"{name}: does not go with {given[0]}")
-    if ledger is not None and (run or gather):
-        raise UsageError(f"--ledger: {given[0]} spends nothing, so leave it out")
+    entering: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "new_ledger": new_ledger, "yes": yes}
+    for name, value in entering.items():
+        if value and (run or gather):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: {given[0]} spends nothing, so leave it out")
     from dpmix.api import sweep as verbs
 
     options: dict[str, Any] = {"overrides": tuple(set_ or ())}
     if dry_run:
-        cli_common.emit(
-            verbs.plan(spec, output, force=force, allow_code=allow_code, ledger=ledger, **options)
-        )
+        cli_common.emit(verbs.plan(spec, output, force=force, allow_code=allow_code, **entering, **options))
         return
     if gather:
         found = verbs.gather(spec, output, **options)
@@ -105,7 +109,7 @@ def sweep(
         if run is not None:
             verbs.do_one(spec, output, run, **options)
             return
-        options |= {"force": force, "quiet": quiet, "ledger": ledger}
+        options |= {"force": force, "quiet": quiet, **entering}
         if emit is not None:
             say(f"wrote {verbs.emit(spec, output, emit, **options)}", quiet)
             return

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import stated
+from dpmix.mechanisms.groups import Groups, groups_of
+from dpmix.missing import Missing
 from dpmix.release import Release
 from dpmix.release_mechanism import trust_of
 from dpmix.release_values import value_problem, value_warning
-from dpmix.simulate import generators, simulate_records
+from dpmix.simulate import generators, simulate_groups, simulate_records
 from dpmix.spec import RunSpec
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import NoisyCountsMechanism
 from dpmix.spec.parametric import ELSEWHERE
+from dpmix.standard_input import is_stream
 from dpmix.tables import load_mixed, load_table, load_text
 
 
@@ -28,18 +32,24 @@ class Data:
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n, d)
-        Finite, at least two records.
+    values : ndarray of float64, shape (n, d), or (n, d + 1)
+        Finite, at least two records. The codes of groups, where there are groups, are the last column.
     columns : tuple of str
-        Their names.
+        Names of the d columns.
     rng : Generator or None
         For simulated records, the generator that their noise may come from; None for real ones, which take
         their noise from the operating system.
+    group : str or None
+        Name of the column of groups whose sizes are private.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before anything was made of it; by it the ledger knows the table again.
     """
 
     values: NDArray[np.float64]
     columns: tuple[str, ...]
     rng: np.random.Generator | None = None
+    table: Mapping[str, NDArray[np.float64] | Sequence[str]] = field(default_factory=dict)
+    group: str | None = None
 
     @property
     def simulated(self) -> bool:
@@ -70,13 +80,36 @@ def load_data(spec: RunSpec) -> Data:
         return _load_codes(spec, spec.mechanism)
     if spec.mechanism is not None and spec.mechanism.kind == "posterior":
         return _load_categories(spec)
-    if section.categories is not None:
+    if section.labelled:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
         return _simulated(section)
     assert section.path is not None  # the spec requires it
-    values, names = load_table(section.path, section.columns, least=2)
-    return Data(values, names)
+    missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
+    if section.group is not None:
+        return _load_groups(section, section.path, section.group, missing)
+    values, names = load_table(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
+    return Data(values, names, table=dict(zip(names, values.T, strict=True)))
+
+
+def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) -> Data:
+    """Return numeric columns, and the codes of groups beside them."""
+    if section.columns is None:
+        raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
+    numbers, texts = load_mixed(path, section.columns, [group], least=2, missing=missing)
+    missing.tell()
+    codes = coded(texts[group], group, section.groups)
+    table: dict[str, NDArray[np.float64] | Sequence[str]] = {**numbers, **texts}
+    return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
+
+
+def missing_of(section: DataSpec, *, whole: bool = False) -> Missing:
+    """Return what stands for missing values in the columns of ``data``.
+
+    With `whole`, a record with any missing value is replaced as a whole.
+    """
+    return Missing(section.missing, section.listed, whole)
 
 
 def _simulated(section: DataSpec) -> Data:
@@ -86,10 +119,14 @@ def _simulated(section: DataSpec) -> Data:
         raise SpecError("data.n: at least 2 records are needed")
     columns = section.columns or ("value",)
     draws, noise = generators(section.seed)
-    values = simulate_records(section.simulate, section.n, draws, section.alpha)
-    if len(columns) != values.shape[1]:
+    if section.group is None:
+        assert not isinstance(section.alpha, dict)  # that is by group
+        values = simulate_records(section.simulate, section.n, draws, section.alpha)
+    else:
+        values = simulate_groups(section.simulate, section.n, draws, section.groups, section.alpha)
+    if len(columns) != values.shape[1] - (section.group is not None):
         raise SpecError(f"data.columns: {section.simulate} has one column")
-    return Data(values, columns, noise)
+    return Data(values, columns, noise, group=section.group)
 
 
 def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
@@ -105,7 +142,7 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     if section.simulate is not None:
         if section.simulate != "naive_bayes":
             raise SpecError(f"data.simulate: {section.simulate} has no levels and classes; take naive_bayes")
-        if section.categories is not None:
+        if section.labelled:
             raise SpecError("data.categories: naive_bayes has whole numbers from 1 on; leave them out")
         simulated = _simulated(section)
     columns = section.columns if simulated is None else simulated.columns
@@ -118,14 +155,19 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
             "columns; give one for each feature, the class being the last column"
         )
     listed = [section.categories_of(i) for i in range(len(columns))]
+    listed_group = [] if section.group is None or simulated is not None else [section.group]
     numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
     textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
     texts: dict[str, tuple[str, ...]] = {}
     if simulated is not None:
-        numbers = dict(zip(columns, simulated.values.T, strict=True))
+        numbers = dict(zip(columns, simulated.values.T, strict=False))  # groups may stand last
     else:
         assert section.path is not None  # the spec requires it
-        numbers, texts = load_mixed(section.path, numeric, textual, least=2)
+        missing = missing_of(section)
+        numbers, texts = load_mixed(
+            section.path, numeric, [*textual, *listed_group], least=2, missing=missing
+        )
+        missing.tell()
     parts = []
     for name, names, size in zip(columns, listed, sizes, strict=True):
         if names is not None:
@@ -139,7 +181,11 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
                 f"levels: whole numbers from 1 to {size}, or list data.categories"
             )
         parts.append(column - 1)
-    return Data(np.column_stack(parts), tuple(columns), None if simulated is None else simulated.rng)
+    if section.group is not None:
+        own = None if simulated is None else simulated.values[:, -1]
+        parts.append(coded(texts[section.group], section.group, section.groups) if own is None else own)
+    rng = None if simulated is None else simulated.rng
+    return Data(np.column_stack(parts), tuple(columns), rng, {**numbers, **texts}, section.group)
 
 
 def _load_categories(spec: RunSpec) -> Data:
@@ -153,9 +199,11 @@ def _load_categories(spec: RunSpec) -> Data:
     if names is None:
         raise SpecError("data.categories: missing; list the public categories of the column")
     assert section.path is not None  # the spec requires it
-    (texts,) = load_text(section.path, section.columns, least=2)
+    missing = missing_of(section)
+    (texts,) = load_text(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
-    return Data(codes[:, None], section.columns)
+    return Data(codes[:, None], section.columns, table={section.columns[0]: texts})
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:
@@ -201,6 +249,8 @@ def unprotected(spec: RunSpec) -> Release:
     SpecError, DataError
         As `load_data`.
     """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError("data.path: - is for what is released of the data; name their file for a fit of them")
     data = load_data(spec)
     return Release(
         values=data.values,
@@ -274,8 +324,13 @@ def load_stated_release(spec: RunSpec) -> Release:
             f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
             "records it is"
         )
-    values, names = load_table(path, spec.release.columns, public=True)
-    mechanism, guarantee = stated(spec.mechanism, len(names), n)
+    groups = groups_of(spec.groups)
+    labels: tuple[tuple[str, ...] | None, ...] = ()
+    if groups is not None and spec.mechanism.kind == "smoothed_histogram":
+        values, names, labels = _load_draws(path, spec.release.columns, groups)
+    else:
+        values, names = load_table(path, spec.release.columns, public=True)
+    mechanism, guarantee = stated(spec.mechanism, len(names), n, groups)
     problem = value_problem(mechanism, values)
     if problem is not None:
         raise DataError(f"{path} {problem}")
@@ -291,6 +346,27 @@ def load_stated_release(spec: RunSpec) -> Release:
         delta=guarantee.delta,
         rho=guarantee.rho,
         n=len(values) if n is None else n,
+        adjacency=guarantee.adjacency,
         trust=trust,
         private=not none,
+        labels=labels,
     )
+
+
+def _load_draws(
+    path: Path, columns: Sequence[str] | None, groups: Groups
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
+    """Return draws of a histogram of groups with the codes of their groups, names, and labels of codes.
+
+    Raises
+    ------
+    SpecError
+        When the column of the draws is not named.
+    DataError
+        For what `load_mixed` refuses, and groups that are none.
+    """
+    if columns is None or len(columns) != 1:
+        raise SpecError("release.columns: must name the one column of the draws, without that of the groups")
+    numbers, texts = load_mixed(path, columns, [groups.name], public=True)
+    codes = coded(texts[groups.name], groups.name, groups.names)
+    return np.column_stack([*numbers.values(), codes]), (*columns, groups.name), (None, groups.names)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
+from dpmix.figures import figure as figure  # also for those who take it from here
+
+GROUP = "group"
+"""Dimension of the groups of one release, the first own dimension of the parameters that have it."""
 
 
 def _now() -> str:
@@ -144,7 +147,8 @@ class Release:
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
-        return guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        return words if self.proved is not False else f"{words}; {unproved_in_words(self.mechanism)}"
 
 
 def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
@@ -175,15 +179,6 @@ def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
 
 
-def figure(value: float, digits: int = 6) -> str:
-    """Write a number that must not be understated, rounded up to some significant digits."""
-    near = f"{value:.{digits}g}"
-    if not math.isfinite(value) or Fraction(near) >= Fraction(value):
-        return near
-    exact = Decimal(value)
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)):.{digits}g}"
-
-
 _NEIGHBOURS = {
     "replacement": "the replacement of one record",
     "replacement, public parts": "the replacement of one record that stays in its part of the table",
@@ -191,9 +186,27 @@ _NEIGHBOURS = {
 }
 
 
+_REPLACING = {
+    "replacement": "replacing any one record",
+    "replacement, public parts": "replacing any one record by another of its part of the table",
+    "replacement, private groups": "replacing any one record and its group",
+}
+
+
+def replacing_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record"."""
+    return _REPLACING[adjacency]
+
+
 def neighbours_in_words(adjacency: str) -> str:
     """Say a neighbouring relation, such as "the replacement of one record"."""
     return _NEIGHBOURS[adjacency]
+
+
+def unproved_in_words(mechanism: Mapping[str, Any]) -> str:
+    """Say that nobody has proved a guarantee: that of a posterior's ``calibration: theorem``."""
+    more = " for three or more categories" if len(mechanism.get("prior", ())) > 2 else ""
+    return f"the published calibration is not proved{more}"
 
 
 def guarantee_in_words(

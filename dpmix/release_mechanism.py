@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from dpmix.spec.grouping import GROUPED
+
 ADDITIVE = ("laplace", "gaussian")
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 GLOBAL = ("smoothed_histogram", "perturbed_histogram", "synthetic", "posterior", *STATISTICS)
@@ -35,6 +37,7 @@ _WHOLE = {
 }
 _NOISES = ("laplace", "gaussian", "geometric")
 _MOST_LEVELS = 24
+_LARGEST = 10**300  # whole numbers in JSON have no bound
 _MOST_BITS = 1000  # of weights that are doubles
 
 
@@ -58,6 +61,10 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
         return _synthetic_problem(mechanism)
     if kind == "posterior":
         return _posterior_problem(mechanism)
+    if mechanism.get("groups") is not None:
+        problem = _groups_problem(mechanism)
+        if problem is not None:
+            return problem
     if kind in STATISTICS:
         return _statistic_problem(mechanism)
     for key, least in _WHOLE.get(kind, {}).items():
@@ -86,6 +93,52 @@ def mechanism_problem(mechanism: Mapping[str, Any]) -> str | None:
     return None
 
 
+def entries_of(mechanism: Mapping[str, Any]) -> int:
+    """Return the number of entries of a record's statistic: logarithms, or products of clamped values."""
+    if mechanism["kind"] == "log_moments":
+        return int(mechanism["components"])
+    q = len(mechanism["bounds"])
+    return q + 1 + q * (q + 1) // 2 - 1
+
+
+def _groups_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of a release of groups lacks, but for its noise."""
+    groups, kind = mechanism["groups"], mechanism["kind"]
+    if kind not in GROUPED:
+        return f"states groups, which a {kind} release has none of"
+    names = next(iter(groups.values())) if isinstance(groups, Mapping) and len(groups) == 1 else None
+    if not (
+        isinstance(names, list)
+        and len(names) > 1
+        and all(isinstance(name, str) and name for name in (*groups, *names))
+        and len(set(names)) == len(names)
+    ):
+        return "does not state its groups, one column with two different names or more"
+    return None
+
+
+def _weight_problem(mechanism: Mapping[str, Any]) -> str | None:
+    """Say what the description of sums of groups lacks: how sizes and sums are weighted and centred."""
+    kappa, centre, scale = (mechanism.get(key) for key in ("kappa", "centre", "scale"))
+    if not _is_number(kappa) or not kappa > 0:  # type: ignore[operator]  # a number
+        return "does not state its kappa, a positive number"
+    if mechanism["kind"] == "log_moments":
+        least = math.log(mechanism["threshold"]) - 1e-6
+        if not _is_number(centre) or not least <= centre <= 0:  # type: ignore[operator]  # a number
+            return "does not state its centre, a number between the logarithm of the threshold and 0"
+    elif not (
+        isinstance(centre, list)
+        and len(centre) == entries_of(mechanism)
+        and all(_is_number(c) and abs(c) <= 1 for c in centre)
+    ):
+        return f"does not state its centre, a number from -1 to 1 for each of {entries_of(mechanism)} entries"
+    if not (isinstance(scale, list) and len(scale) == 2 and all(_is_number(s) and s > 0 for s in scale)):
+        return "does not state two noise scales, of the groups' sizes and of their sums"
+    if not math.isclose(kappa * scale[0], scale[1], rel_tol=1e-9):
+        return "states a kappa that is not the noise scale of the sums by that of the sizes"
+    return None
+
+
 def _statistic_problem(mechanism: Mapping[str, Any]) -> str | None:
     """Say what the description of a noisy statistic lacks."""
     if mechanism["kind"] == "log_moments":
@@ -102,6 +155,8 @@ def _statistic_problem(mechanism: Mapping[str, Any]) -> str | None:
             return "does not state its bounds, one pair per predictor and the response's last"
     if mechanism.get("noise") not in ("laplace", "geometric"):
         return "does not state its noise, laplace or geometric"
+    if mechanism["kind"] == "clamped_moments" and mechanism.get("groups") is not None:
+        return _weight_problem(mechanism)
     scale = mechanism.get("scale")
     if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
         return "does not state one noise scale"
@@ -117,6 +172,10 @@ def _log_moments_problem(mechanism: Mapping[str, Any]) -> str | None:
     parts, scale = mechanism.get("parts"), mechanism.get("scale")
     if not (isinstance(parts, list) and len(parts) in (1, 2) and all(_is_whole(size, 1) for size in parts)):
         return "does not state the sizes of its parts"
+    if mechanism.get("groups") is not None:
+        if len(parts) != 1:
+            return "states two parts of a release of groups"
+        return _weight_problem(mechanism)
     if not (
         isinstance(scale, list) and len(scale) == len(parts) and all(_is_number(s) and s > 0 for s in scale)
     ):
@@ -245,4 +304,6 @@ _SYNTHETIC_NUMBERS = {
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < _LARGEST

@@ -11,9 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.release_mechanism import GLOBAL, STATISTICS
+from dpmix.release_mechanism import GLOBAL, STATISTICS, entries_of
 
 _FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
+
+
+def groups_in(mechanism: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the groups of a release, whose sizes are private; none where it has no groups."""
+    return tuple(next(iter((mechanism.get("groups") or {"": ()}).values())))
 
 
 def width_of(mechanism: Mapping[str, Any], columns: int) -> int:
@@ -82,7 +87,16 @@ def value_problem(
         return _no_posterior(mechanism, values)
     if kind in STATISTICS:
         return _wrong_length(mechanism, rows, columns)
-    if columns != 1:
+    groups = groups_in(mechanism)
+    if kind == "smoothed_histogram" and groups:
+        if columns != 2:
+            return f"has {_counted(columns, 'column')}, but draws of groups have two, place and code of group"
+        codes = values[:, 1]
+        bad = (codes != np.floor(codes)) | (codes < 0) | (codes >= len(groups))
+        problem = _first(bad, f"is no code of {len(groups)} groups", "draw")
+        if problem is not None:
+            return problem
+    elif columns != 1:
         return f"has {columns} columns, but a {kind} release has one"
     column = values[:, 0]
     if kind == "binomial":
@@ -94,8 +108,9 @@ def value_problem(
             return f"has {_counted(rows, 'draw')}, but mechanism.draws is {mechanism['draws']}"
         low, high = mechanism["domain"][0]
         return _first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
-    if rows != mechanism["bins"]:
-        return f"has {_counted(rows, 'noisy count')}, but mechanism.bins is {mechanism['bins']}"
+    if rows != mechanism["bins"] * max(1, len(groups)):
+        each = f" in each of {len(groups)} groups" if groups else ""
+        return f"has {_counted(rows, 'noisy count')}, but mechanism.bins is {mechanism['bins']}{each}"
     if mechanism.get("noise") == "geometric":
         return _first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
     return None
@@ -120,17 +135,23 @@ def _wrong_length(mechanism: Mapping[str, Any], rows: int, columns: int) -> str 
     """Say whether a statistic has another length than its description gives."""
     if columns != 1:
         return f"has {columns} columns, but a {mechanism['kind']} release has one, of the whole statistic"
+    groups = groups_in(mechanism)
     if mechanism["kind"] == "noisy_counts":
         levels, classes = mechanism["levels"], mechanism["classes"]
-        wanted = classes * sum(levels)
+        wanted = classes * sum(levels) * max(1, len(groups))
         why = f"levels {levels} in {classes} class{'es' * (classes != 1)}"
+        why += f" of each of {len(groups)} groups" if groups else ""
+    elif groups:
+        each = entries_of(mechanism)
+        wanted = len(groups) - 1 + len(groups) * each
+        why = f"the sizes of {len(groups)} groups but the last, and {_counted(each, 'sum')} of each,"
     elif mechanism["kind"] == "log_moments":
         d, parts = mechanism["components"], len(mechanism["parts"])
         wanted = d * parts
         why = f"{d} components" + (" of each of two parts" if parts == 2 else "")
     else:
         q = len(mechanism["bounds"])
-        wanted = q + 1 + q * (q + 1) // 2 - 1
+        wanted = entries_of(mechanism)
         why = f"{_counted(q - 1, 'predictor')} and a response"
     if rows != wanted:
         return f"has {_counted(rows, 'number')}, but {why} give {wanted}"
@@ -150,9 +171,14 @@ def value_warning(mechanism: Mapping[str, Any], values: NDArray[np.float64], n: 
     n : int
         Number of confidential records.
     """
-    if mechanism["kind"] in ("noisy_counts", "clamped_moments"):
-        least = 0.0 if mechanism["kind"] == "noisy_counts" else -float(n)
-        beyond = np.maximum(values - n, least - values) > _FAR * mechanism["scale"][0]
+    grouped_sums = len(mechanism.get("scale") or ()) == 2 and bool(groups_in(mechanism))
+    if grouped_sums or mechanism["kind"] in ("noisy_counts", "clamped_moments"):
+        least: float | NDArray[np.float64] = 0.0 if mechanism["kind"] == "noisy_counts" else -float(n)
+        most: float | NDArray[np.float64] = n
+        scale: float | NDArray[np.float64] = mechanism["scale"][0]
+        if grouped_sums:
+            least, most, scale = _reach(mechanism, n)
+        beyond = np.maximum(values - most, least - values) > _FAR * scale
         if not beyond.any():
             return None
         verb = "is" if beyond.sum() == 1 else "are"
@@ -169,6 +195,18 @@ def value_warning(mechanism: Mapping[str, Any], values: NDArray[np.float64], n: 
         f"{above} of {_counted(len(values), 'noisy count')} "
         f"{'is' if above == 1 else 'are'} above n = {n}: legal with noise, but check n and the bins"
     )
+
+
+def _reach(mechanism: Mapping[str, Any], n: int) -> tuple[NDArray[np.float64], ...]:
+    """Return the least and the most that sizes and sums of groups of n records can be, and their noise."""
+    groups, entries = len(groups_in(mechanism)), entries_of(mechanism)
+    centre = np.broadcast_to(np.asarray(mechanism["centre"], dtype=np.float64), (entries,))
+    low, high = (np.log(mechanism["threshold"]), 0.0) if mechanism["kind"] == "log_moments" else (-1.0, 1.0)
+    sizes = groups - 1
+    least = np.concatenate([np.zeros(sizes), np.tile(np.minimum(n * (low - centre), 0.0), groups)])
+    most = np.concatenate([np.full(sizes, float(n)), np.tile(np.maximum(n * (high - centre), 0.0), groups)])
+    scale = np.repeat(np.asarray(mechanism["scale"], dtype=np.float64), (sizes, groups * entries))
+    return least[:, None], most[:, None], scale[:, None]
 
 
 def _first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,6 +279,27 @@ def simulate_records(
 ) -> Floats:
     """Return the data set of a name, shape (n, d); `alpha` are the parameters of dirichlet."""
     return SIMULATIONS[name](n, rng) if alpha is None else dirichlet(n, rng, alpha)
+
+
+def simulate_groups(
+    name: str,
+    n: int,
+    rng: np.random.Generator,
+    groups: Sequence[str],
+    alpha: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+) -> Floats:
+    """Return the data set of a name with the code of each record's group last, shape (n, d + 1).
+
+    Each record is of any group with equal probability; groups differ in `alpha` of dirichlet alone.
+    """
+    codes = rng.integers(len(groups), size=n)
+    if not isinstance(alpha, Mapping):
+        return np.column_stack([simulate_records(name, n, rng, alpha), codes])
+    values = np.empty((n, len(alpha[groups[0]])))
+    for code, group in enumerate(groups):
+        own = codes == code
+        values[own] = dirichlet(int(own.sum()), rng, alpha[group])
+    return np.column_stack([values, codes])
 
 
 def generators(seed: int | None) -> tuple[np.random.Generator, np.random.Generator]:

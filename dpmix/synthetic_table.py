@@ -59,6 +59,7 @@ def load_synthetic(path: Path) -> Release | None:
         simulated=account["simulated"],
         created_at=str(account.get("created_at", "unknown")),
         dpmix_version=str(account.get("dpmix_version", "unknown")),
+        proved=account["proved"] if isinstance(account.get("proved"), bool) else None,
         **numbers,
     )
 

@@ -20,25 +20,37 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.limits import MOST_RECORDS, MOST_VALUES
+from dpmix.missing import Missing, advice
+from dpmix.spec.data import MARKS
+from dpmix.standard_input import StandardInput, TableSource, source_of
 from dpmix.unpacking import open_packed
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
 
 
-def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, public: bool = False) -> Table:
+def load_table(
+    path: TableSource,
+    columns: Sequence[str] | None,
+    *,
+    least: int = 1,
+    public: bool = False,
+    missing: Missing | None = None,
+) -> Table:
     """Read the named columns of a table.
 
     Parameters
     ----------
     path : Path
-        A csv, csv.gz, npy or h5 file, told apart by its suffix.
+        A csv, csv.gz, npy or h5 file, told apart by its suffix; - for a CSV table on standard input.
     columns : sequence of str or None
         Their names. An npy file has none: there they name its columns in order. None takes all columns.
     least : int
         The smallest number of records that is accepted.
     public : bool
         Whether an error may show the first line, which is a record where there is no header.
+    missing : Missing, optional
+        What stands for missing values.
 
     Returns
     -------
@@ -49,20 +61,21 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, pub
     ------
     DataError
         In one sentence, for a missing, empty or damaged file, a missing column, ragged records, cells that
-        are empty, text, NaN or infinite, and too few records.
+        are text, infinite, or missing values that nothing stands for, and too few records.
     """
+    path = source_of(path)
     name = path.name.lower()
     if not path.exists():
         raise DataError(f"{path} does not exist")
     if path.is_dir():
         raise DataError(f"{path} is a directory, not a table")
     try:
-        if name.endswith(".npy"):
+        if isinstance(path, StandardInput) or name.endswith((".csv", ".csv.gz")):
+            values, names = _from_csv(path, columns, public, missing)
+        elif name.endswith(".npy"):
             values, names = _from_npy(path, columns)
         elif name.endswith(".h5"):
             values, names = _from_h5(path, columns, public)
-        elif name.endswith((".csv", ".csv.gz")):
-            values, names = _from_csv(path, columns, public)
         else:
             raise DataError(f"{path} is none of csv, csv.gz, npy and h5")
     except OSError as error:
@@ -70,18 +83,26 @@ def load_table(path: Path, columns: Sequence[str] | None, *, least: int = 1, pub
     if len(values) < least:
         records = "no records" if not len(values) else f"{len(values)} record{'s' * (len(values) > 1)}"
         raise DataError(f"{path} has {records}; at least {least} are needed")
+    if missing is not None:
+        missing.fill(values, names)
     bad = ~np.isfinite(values)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
+        what = "" if public or not np.isnan(values[row, column]) else f"; {advice(names[column])}"
         raise DataError(
             f"{path}: column {names[column]!r} has no finite number in record {row + 1} "
-            f"(and {int(bad.sum()) - 1} more); remove or impute missing values first"
+            f"(and {int(bad.sum()) - 1} more){what}"
         )
     return values, names
 
 
 def load_text(
-    path: Path, columns: Sequence[str], *, least: int = 1, public: bool = False
+    path: TableSource,
+    columns: Sequence[str],
+    *,
+    least: int = 1,
+    public: bool = False,
+    missing: Missing | None = None,
 ) -> tuple[tuple[str, ...], ...]:
     """Read the named columns of a csv or csv.gz table as text, spaces around it taken off.
 
@@ -94,7 +115,9 @@ def load_text(
     least : int
         The smallest number of records that is accepted.
     public : bool
-        As in `load_table`.
+        As in `load_table`; labels of tables that are not may be no marks of missing values, either.
+    missing : Missing, optional
+        What stands for missing values, and which categories look like them.
 
     Returns
     -------
@@ -104,8 +127,9 @@ def load_text(
     Raises
     ------
     DataError
-        As `load_table`; for empty cells; for files of numbers alone.
+        As `load_table`; for files of numbers alone.
     """
+    path = source_of(path)
     if path.is_file() and not path.name.lower().endswith((".csv", ".csv.gz")):
         raise DataError(
             f"{path} holds numbers: give data.domain for {columns[0]}, or a csv file where it is a label"
@@ -113,7 +137,7 @@ def load_text(
     if not path.is_file():
         raise DataError(f"{path} {'is a directory, not a table' if path.is_dir() else 'does not exist'}")
     try:
-        found = _text_columns(path, columns, public)
+        found = _text_columns(path, columns, public, Missing() if missing is None else missing)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or 'the file is damaged'}") from None
     if len(found[0]) < least:
@@ -123,7 +147,13 @@ def load_text(
 
 
 def load_mixed(
-    path: Path, numeric: Sequence[str], textual: Sequence[str], *, least: int = 1, public: bool = False
+    path: TableSource,
+    numeric: Sequence[str],
+    textual: Sequence[str],
+    *,
+    least: int = 1,
+    public: bool = False,
+    missing: Missing | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, tuple[str, ...]]]:
     """Read some columns of a table as numbers and others as text, by name.
 
@@ -135,7 +165,7 @@ def load_mixed(
         Names of the columns.
     least : int
         The smallest number of records that is accepted.
-    public : bool
+    public, missing
         As in `load_table`.
 
     Raises
@@ -143,19 +173,23 @@ def load_mixed(
     DataError
         As `load_table` and `load_text`; when the file changes meanwhile.
     """
+    path = source_of(path)
     numbers: dict[str, NDArray[np.float64]] = {}
     texts: dict[str, tuple[str, ...]] = {}
     if numeric:
-        columns = load_table(path, numeric, least=least, public=public)[0].T
+        columns = load_table(path, numeric, least=least, public=public, missing=missing)[0].T
         numbers = dict(zip(numeric, columns, strict=True))
     if textual:
-        texts = dict(zip(textual, load_text(path, textual, least=least, public=public), strict=True))
+        found = load_text(path, textual, least=least, public=public, missing=missing)
+        texts = dict(zip(textual, found, strict=True))
     if len({*map(len, numbers.values()), *map(len, texts.values())}) > 1:
         raise DataError(f"{path} changed while it was read")
     return numbers, texts
 
 
-def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tuple[str, ...], ...]:
+def _text_columns(
+    path: TableSource, columns: Sequence[str], public: bool, missing: Missing
+) -> tuple[tuple[str, ...], ...]:
     found: list[list[str]] = [[] for _ in columns]
     known: dict[str, str] = {}  # texts that are equal take their room once
 
@@ -164,23 +198,31 @@ def _text_columns(path: Path, columns: Sequence[str], public: bool) -> tuple[tup
             raise _too_many(path, len(cells))
         for (name, cell), column in zip(cells.items(), found, strict=True):
             text = cell.strip()
-            if not text:
-                raise DataError(
-                    f"{path}: the cell of column {name!r} in record {record} (line {line}) is empty"
-                )
+            if not text or (not public and missing.marks(name, text)):
+                stand = missing.label(name)
+                if stand is None:
+                    raise _no_value(path, name, record, line, text, public)
+                text = stand
             column.append(known.setdefault(text, text))
 
     _read_csv(path, columns, take, public)
     return tuple(tuple(column) for column in found)
 
 
-def _too_many(path: Path, width: int) -> DataError:
+def _no_value(path: TableSource, name: str, record: int, line: int, text: str, public: bool) -> DataError:
+    """Return the error of a cell that is a missing value."""
+    problem = "is missing" if text else "is empty"
+    more = "" if public else f"; {advice(name)}"
+    return DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}{more}")
+
+
+def _too_many(path: TableSource, width: int) -> DataError:
     most = min(MOST_RECORDS, MOST_VALUES // max(1, width))
     wide = f"{width} column{'s' * (width != 1)}"
     return DataError(f"{path} has more than {most:,} records of {wide}, the most that are read")
 
 
-def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataError:
+def _missing(path: TableSource, name: str, known: Sequence[str], public: bool) -> DataError:
     """Return the error of a missing column; of data that are not public without what may be a record."""
     if not public:
         among = f"among its {len(known)} columns" if len(known) != 1 else "in its one column"
@@ -196,24 +238,34 @@ def _missing(path: Path, name: str, known: Sequence[str], public: bool) -> DataE
     return DataError(f"{path} has no column {name!r}; it has {listed or 'none'}")
 
 
-def _from_csv(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
+def _from_csv(
+    path: TableSource, columns: Sequence[str] | None, public: bool, missing: Missing | None = None
+) -> Table:
     found = array("d")
+    stand = () if missing is None else missing.stand
+
+    def number(name: str, cell: str, record: int, line: int) -> float:
+        value, text = _cell(cell), cell.strip()
+        if value is not None and (public or not math.isnan(value)):
+            return value
+        if text in MARKS and (not public or not text):
+            if name in stand:
+                return math.nan
+            raise _no_value(path, name, record, line, text, public)
+        raise DataError(
+            f"{path}: the cell of column {name!r} in record {record} (line {line}) is not a number"
+        )
 
     def take(record: int, line: int, cells: dict[str, str]) -> None:
         if record * len(cells) > MOST_VALUES or record > MOST_RECORDS:
             raise _too_many(path, len(cells))
-        row = [_cell(cell) for cell in cells.values()]
-        if None in row:
-            name, text = list(cells.items())[row.index(None)]
-            problem = "is empty" if not text.strip() else "is not a number"
-            raise DataError(f"{path}: the cell of column {name!r} in record {record} (line {line}) {problem}")
-        found.extend(row)  # type: ignore[arg-type]  # no None is left
+        found.extend([number(name, cell, record, line) for name, cell in cells.items()])
 
     names = _read_csv(path, columns, take, public)
     return np.array(found, dtype=np.float64).reshape(-1, len(names)), names
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
+def _read_csv(path: TableSource, columns: Sequence[str] | None, take: Take, public: bool) -> tuple[str, ...]:
     """Hand over the wanted cells of each record with its number and line; return the names of the columns."""
     try:
         with _open_text(path) as stream:
@@ -226,14 +278,16 @@ def _read_csv(path: Path, columns: Sequence[str] | None, take: Take, public: boo
         raise DataError(f"{path} is not a well-formed CSV file: {error}") from None
 
 
-def _open_text(path: Path) -> IO[str]:
+def _open_text(path: TableSource) -> IO[str]:
+    if isinstance(path, StandardInput):
+        return path.open()
     if path.name.lower().endswith(".gz"):
         return open_packed(path, "utf-8-sig")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _parse_csv(
-    path: Path,
+    path: TableSource,
     reader: Any,
     columns: Sequence[str] | None,
     take: Take,
@@ -298,7 +352,7 @@ _NPY_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
 }
 
 
-def _check_shape(path: Path, shape: Sequence[int]) -> None:
+def _check_shape(path: TableSource, shape: Sequence[int]) -> None:
     """Refuse a table that is too large, before it is read."""
     if len(shape) > 0 and (shape[0] > MOST_RECORDS or math.prod(shape) > MOST_VALUES):
         raise _too_many(path, shape[1] if len(shape) > 1 else 1)

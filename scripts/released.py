@@ -21,7 +21,7 @@ from dpmix.pages import _STYLE, BLUE, GREEN, ORANGE, picture
 from dpmix.spec.mechanism import PosteriorMechanism
 
 MECHANISMS: dict[str, dict[str, Any]] = {
-    "hellinger, epsilon = 0.8": {"epsilon": 0.8, "delta": 1e-8},
+    "hellinger, epsilon = 0.8": {"epsilon": 0.8, "delta": 1e-8, "method": "hellinger"},
     "geometric, epsilon = 0.8": {"epsilon": 0.8, "method": "geometric"},
     "geometric, epsilon = 0.2": {"epsilon": 0.2, "method": "geometric"},
 }

@@ -47,7 +47,14 @@ MECHANISMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "posterior": (
         {"path": "x.csv", "columns": ["a"], "categories": ["u", "v"]},
-        {"kind": "posterior", "epsilon": 1.0, "delta": 1e-3, "prior": [1, 1], "n": 12},
+        {
+            "kind": "posterior",
+            "method": "hellinger",
+            "epsilon": 1.0,
+            "delta": 1e-3,
+            "prior": [1, 1],
+            "n": 12,
+        },
     ),
     "noisy_counts": (
         {"path": "x.csv", "columns": ["a", "b", "y"]},

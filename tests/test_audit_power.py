@@ -62,7 +62,11 @@ CASES: dict[str, Case] = {
     ),
     "log_moments": (SHARES, "mechanism", {"kind": "log_moments", "threshold": 0.1, "n": 4}),
     "chosen threshold": (SHARES, "mechanism", {"kind": "log_moments", "thresholds": [0.3, 0.1], "n": 4}),
-    "posterior": (TWO_LABELS, "mechanism", {"kind": "posterior", "delta": 1e-3, "prior": [1, 1], "n": 12}),
+    "posterior": (
+        TWO_LABELS,
+        "mechanism",
+        {"kind": "posterior", "method": "hellinger", "delta": 1e-3, "prior": [1, 1], "n": 12},
+    ),
     "noisy posterior": (
         LABEL,
         "mechanism",
@@ -121,6 +125,21 @@ def test_losses_are_log_ratios_of_densities(name: str) -> None:
         assert found.any()
         if not subject.claim.delta and subject.claim.epsilon is not None:
             assert np.abs(found).max() <= subject.claim.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("calibration", ["proved", "theorem"])
+def test_losses_of_listed_posteriors_are_those_of_the_weights(calibration: str) -> None:
+    keys = {"kind": "posterior", "method": "hellinger", "calibration": calibration, "epsilon": 3.0}
+    spec = {"data": LABEL, "mechanism": keys | {"delta": 1e-2, "prior": [30, 30, 30], "n": 5}}
+    subject = subject_of_mechanism(mechanism_of(load_spec(spec)), LABEL["columns"], 5)
+    for pair in subject.pairs:
+        loss = subject.loss(pair)
+        assert loss is not None
+        found = loss(subject.draw(pair.one, 400))
+        ratio = np.exp(-found)
+        assert found.any() and abs(ratio.mean() - 1.0) < 5.5 * ratio.std() / 20
+        back = loss(subject.draw(pair.other, 400))
+        assert back.mean() < found.mean()
 
 
 def test_the_paired_bound_is_clopper_and_pearson_s() -> None:

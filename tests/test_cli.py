@@ -160,8 +160,10 @@ def test_privatize_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> No
     assert (code, out, err) == (0, "", f"dpmix: wrote {output}\n")
     [(name, (checked, path), options)] = calls.made
     assert (name, checked.mechanism.epsilon, path) == ("privatize", 2.0, output)
-    assert options == {"force": True, "quiet": False}
-    assert outcome(capsys, "privatize", spec, "-o", output, "--quiet") == (0, "", "")
+    entering = {"new_ledger": False, "no_ledger": False, "yes": False}
+    assert options == {"force": True, "quiet": False} | entering
+    assert outcome(capsys, "privatize", spec, "-o", output, "--quiet", "--yes") == (0, "", "")
+    assert calls.made[-1][2] == {"force": False, "quiet": True} | entering | {"yes": True}
 
 
 def test_fit_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:

@@ -159,7 +159,7 @@ def test_bad_input_is_refused_in_one_sentence(
             3,
             "1,1 nan,2",
             "clamped_moments, bounds: [[0, 5], [0, 5]]",
-            "column 'a' has no finite number in rec",
+            "column 'a' in record 2 (line 3) is missing; say in data.missing",
         ),
         (2, "1,1 1,2", "clamped_moments, bounds: [[0, 5]]", "mechanism.bounds: 1 pairs for 2 columns"),
         (2, "1,1 1,2", "clamped_moments", "mechanism.bounds: missing; give one pair per predictor"),

@@ -32,7 +32,9 @@ def spec(folder: Path, text: str = TABLE, **mechanism: Any) -> dict[str, Any]:
 
 
 def test_a_table_is_released_and_the_release_read_back(tmp_path: Path) -> None:
-    made = dpmix.privatize(spec(tmp_path, epsilon=1e6, split=[10, 30]), tmp_path / "r.h5", quiet=True)
+    made = dpmix.privatize(
+        spec(tmp_path, epsilon=1e6, split=[10, 30]), tmp_path / "r.h5", quiet=True, yes=True
+    )
     back = read_release(tmp_path / "r.h5")
     assert back.mechanism == made.mechanism
     assert back.mechanism["parts"] == [10, 30]
@@ -48,7 +50,7 @@ def test_the_threshold_that_is_chosen_is_said_and_released(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = {"threshold": None, "thresholds": [0.2, 0.02], "epsilon": None, "epsilon1": 2.0, "epsilon2": 1e4}
-    made = dpmix.privatize(spec(tmp_path, **own), tmp_path / "r.h5")
+    made = dpmix.privatize(spec(tmp_path, **own), tmp_path / "r.h5", yes=True)
     # of 40 records 10 have no share below 0.2, and 10 more none below 0.02
     assert made.mechanism["threshold"] == 0.02
     assert made.mechanism["scores"] == [10, 10]

@@ -1,4 +1,4 @@
-"""Two fits compared: against all pairs of draws and a law that is known, guarantees added up, refusals."""
+"""Two fits compared: against all pairs of draws and a known law; joint guarantees; refusals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -115,22 +116,56 @@ def test_bootstraps_give_confidence_intervals_and_no_probability(fits: Path) -> 
     assert found.to_json()["interpretation"] == "confidence"
 
 
-def test_guarantees_add_up_unless_groups_are_public(fits: Path) -> None:
+def restated(path: Path, source: Path, **attrs: Any) -> Path:
+    """Copy chains and change what they say of the release behind them."""
+    shutil.copy(source, path)
+    with h5py.File(path, "r+") as file:
+        for name, value in attrs.items():
+            file.attrs[name] = value
+    return path
+
+
+def test_no_joint_guarantee_is_stated_unless_groups_are_public(fits: Path, tmp_path: Path) -> None:
     pair = [fits / "a.h5", fits / "bb.h5"]
-    added = dpmix.contrast(pair).guarantee
-    assert added.epsilon == pytest.approx(2.5)
-    assert added.delta == 0.0
-    assert added.rho == pytest.approx((1 + math.exp(-2.0)) + (-0.5 + math.exp(-0.5)))
-    assert (
-        "the sum of the two: a record that is replaced may leave one group and join the other" in added.words
-    )
-    assert "2.5-differential privacy" in added.words
+    none = dpmix.contrast(pair)
+    stated = none.guarantee
+    assert [stated.epsilon, stated.delta, stated.rho, stated.adjacency] == [None] * 4
+    assert none.to_json()["guarantee"] == {
+        "epsilon": None,
+        "delta": None,
+        "rho": None,
+        "adjacency": None,
+        "words": stated.words,
+        "public_groups": False,
+    }
+    assert stated.words.startswith("No joint guarantee is stated of the two releases: a record that is")
+    assert "-differential privacy" not in none.to_text() and "(--public-groups)" in none.to_text()
+    assert "data.group" in stated.words and "sum" not in stated.words
     larger = dpmix.contrast(pair, public_groups=True).guarantee
+    assert larger.adjacency == "replacement, public parts" and larger.delta == 0.0
     assert larger.epsilon == pytest.approx(2.0)
     assert larger.rho == pytest.approx(1 + math.exp(-2.0))
     assert "the larger of the two" in larger.words
     # these are simulated: the guarantee says that it is of noise that was not real
-    assert "had their noise been real" in added.words
+    assert "had their noise been real" in larger.words
+    # releases that state that they are of public parts need no flag, both of them or none
+    parts = [
+        restated(tmp_path / f"{i}.h5", path, adjacency="replacement, public parts", private=1, simulated=0)
+        for i, path in enumerate(pair)
+    ]
+    public = dpmix.contrast(parts).guarantee
+    assert (public.epsilon, public.rho) == (larger.epsilon, larger.rho)
+    assert public.words == (
+        "Together the two releases satisfy 2-differential privacy and 1.136-zero-concentrated differential "
+        "privacy, the larger of the two: they state that they are of public parts of one table, which a "
+        "record that is replaced does not leave."
+    )
+    assert dpmix.contrast([parts[0], pair[1]]).guarantee.epsilon is None
+    above = restated(tmp_path / "above.h5", parts[0], epsilon=2.0004)
+    assert "satisfy 2.001-differential privacy" in dpmix.contrast([above, parts[1]]).guarantee.words
+    odd = restated(tmp_path / "odd.h5", pair[0], adjacency="removal")
+    with pytest.raises(DataError, match="its attribute 'adjacency' names no neighbouring relation"):
+        dpmix.contrast([odd, pair[1]])
 
 
 def test_two_fits_of_one_release_cost_it_once(fits: Path, tmp_path: Path) -> None:
@@ -149,14 +184,14 @@ def test_the_command_writes_json_a_file_and_a_page(
     assert run(app, [*command, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["margin"] == 0.02
-    assert said["guarantee"]["epsilon"] == pytest.approx(2.5)
-    with h5py.File(out) as file:
-        node = file["contrast"]
-        assert [name.decode() if isinstance(name, bytes) else name for name in node["component"]] == list(
-            NAMES
-        )
-        assert node["mean"][...] == pytest.approx([said["difference"][name]["mean"] for name in NAMES])
-        assert np.isnan(node["probability"][...]).all()
+    assert said["guarantee"]["epsilon"] is None
+    for engine in ("netcdf4", "h5netcdf"):
+        with xarray.open_datatree(out, engine=engine) as tree:
+            node = tree["contrast"]
+            assert node["component"].values.tolist() == list(NAMES)
+            means = [said["difference"][name]["mean"] for name in NAMES]
+            assert node["mean"].values == pytest.approx(means)
+            assert np.isnan(node["probability"].values).all()
     words = page.read_text()
     assert "Two groups compared" in words
     assert "http://" not in words.replace("http://www.w3.org", "")
@@ -180,7 +215,7 @@ def test_what_does_not_compare_is_refused(
     a, b = str(fits / "a.h5"), str(fits / "bb.h5")
     code, said = refusal(tmp_path, [a, b, a, "--contrast"], capsys)
     assert code == 2
-    assert "--contrast compares two chains files, and 3 are given" in said
+    assert "or two chains files, and 3 are given" in said
     assert "--margin: goes with --contrast" in refusal(tmp_path, [a, "--margin", "0.1"], capsys)[1]
     code, said = refusal(tmp_path, [a, b, "--contrast", "--margin", "1.5"], capsys)
     assert code == 2

@@ -59,8 +59,10 @@ def confidential(tmp_path: Path) -> Path:
 
 def test_old_faithful_at_epsilon_5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = dpmix.privatize(
-        spec_of(FAITHFUL, ["eruptions"], [(1, 6)], kind="laplace", epsilon=5.0), tmp_path / "r.h5"
+        spec_of(FAITHFUL, ["eruptions"], [(1, 6)], kind="laplace", epsilon=5.0, order="public"),
+        tmp_path / "r.h5",
     )
+    assert made.order == "public"
     assert (made.n, made.private, made.simulated, made.columns) == (272, True, False, ("eruptions",))
     assert made.epsilon == pytest.approx(5.0, abs=1e-9)
     assert made.scales == (pytest.approx(1.0, abs=1e-9),)
@@ -71,7 +73,7 @@ def test_old_faithful_at_epsilon_5(tmp_path: Path, capsys: pytest.CaptureFixture
     assert stats.kstest(noise[:, 0], stats.laplace.cdf).pvalue > 1e-6
     said = capsys.readouterr()
     assert said.out == ""
-    assert "Laplace noise of scale 1 on eruptions" in said.err
+    assert "Laplace noise of scale 1 on eruptions, rows in their own order, which is public;" in said.err
     assert "(epsilon = 5, delta = 0)-DP" in said.err
 
 
@@ -168,6 +170,7 @@ def test_calibrate(mechanism: dict[str, Any], expected: dict[str, float], capsys
     found = dpmix.calibrate({"mechanism": {**mechanism, "domain": [1.0, 6.0]}})
     assert json.loads(json.dumps(found)) == found
     assert found.pop("kind") == mechanism["kind"]
+    assert found.pop("proved") is True
     assert found == pytest.approx({**expected, "sensitivity": 5.0}, rel=1e-5)
 
 
@@ -196,7 +199,7 @@ def test_large_data_report_their_progress() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("y\n1\nnan\n", "no finite number"),
+        ("y\n1\nnan\n", "is missing; say in data.missing"),
         ("y\n1\nhello\n", "not a number"),
         ("y,x\n,1\n,2\n", "is empty"),
         ("y\n5\n", "1 record"),

@@ -27,6 +27,25 @@ def test_links_lead_to_files_that_are_there(page):
             assert (page.parent / target).exists(), target
 
 
+def cited(text: str) -> list[tuple[str, str]]:
+    """Return the tests that a page names, as `tests/test_docs.py::test_tests_that_are_cited_are_there`."""
+    return re.findall(r"(tests/\w+\.py)::(\w+)", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_are_cited_are_there(page):
+    for path, name in cited(page.read_text()):
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE), f"{path}::{name}"
+
+
+def test_cited_tests_are_found_and_missing_ones_noticed():
+    assert cited("see `tests/test_docs.py::test_x`, [y](../tests/test_y.py)") == [
+        ("tests/test_docs.py", "test_x")
+    ]
+    proofs = cited((ROOT / "docs" / "posterior-mechanism.md").read_text())
+    assert len(proofs) >= 4 and all(name.startswith("test_") for _, name in proofs)
+
+
 def test_commands_of_the_readme_run(tmp_path):
     (commands,) = blocks(ROOT / "README.md", "sh")
     values = np.random.default_rng(1).uniform(1.0, 9.0, 30)

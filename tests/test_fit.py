@@ -114,8 +114,9 @@ def test_the_chains_file_says_what_a_state_is(fitted: Path) -> None:
     assert int(found["@n"]) == 40
 
 
-def test_xarray_and_arviz_open_the_chains_file(fitted: Path) -> None:
-    with xarray.open_datatree(fitted, engine="h5netcdf") as tree:
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", None])
+def test_xarray_and_arviz_open_the_chains_file(fitted: Path, engine: Any) -> None:
+    with xarray.open_datatree(fitted, engine=engine) as tree:
         posterior = tree["posterior"].to_dataset()
         assert posterior["weights"].dims == ("chain", "draw", "component")
         assert posterior["allocations"].dims == ("chain", "draw", "obs")

@@ -27,6 +27,18 @@ MOMENTS: dict[str, Any] = {
     "mechanism": {"kind": "clamped_moments", "bounds": [[-10, 10]] * 3, "epsilon": 3.0},
     "model": {"kind": "linear_regression", "predict": [[1.0, -1.0]]},
 }
+GROUPED: dict[str, Any] = {
+    "data": {
+        "simulate": "dirichlet",
+        "alpha": {"female": [6.0, 1.5, 9.0], "male": [3.0, 2.0, 4.0]},
+        "n": 100,
+        "seed": 1,
+        "group": "sex",
+        "categories": {"sex": ["female", "male"]},
+    },
+    "mechanism": {"kind": "log_moments", "threshold": 0.01, "epsilon": 1.0},
+    "model": {"kind": "dirichlet"},
+}
 CUSTOM: dict[str, Any] = yaml.safe_load(starter_files("custom")["custom.yaml"])
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "naive Bayes": (COUNTS, {}),
@@ -35,6 +47,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression": (MOMENTS, {}),
     "regression, plain": (MOMENTS, {"joint": False}),
     "regression, soma": (MOMENTS, {"kind": "soma"}),
+    "groups": (GROUPED, {}),
+    "groups, soma": (GROUPED, {"kind": "soma"}),
     "custom": (CUSTOM, {}),
     "custom, soma": (CUSTOM, {"kind": "soma", "offers": 10}),
 }

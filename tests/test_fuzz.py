@@ -21,7 +21,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("target", "cases"), [("values", 60), ("text", 50), ("set", 50), ("csv", 40), ("ledger", 30)]
+    ("target", "cases"),
+    [("values", 60), ("text", 50), ("set", 50), ("csv", 40), ("stream", 40), ("ledger", 30)],
 )
 def test_damage_is_answered_with_a_sentence(sound: Path, target: str, cases: int) -> None:
     outcomes = [run_case(sound, target, number, seed=11) for number in range(cases)]

@@ -20,7 +20,9 @@ import dpmix
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
-from dpmix.privacy.ledger import START, Book
+from dpmix.privacy.entries import START
+from dpmix.privacy.fingerprint import key_mark
+from dpmix.privacy.ledger import Book
 from dpmix.privacy.noise import AdditiveNoise
 from dpmix.store.ledger import changing, lock_of, read_ledger
 
@@ -42,7 +44,15 @@ def spec_of(data: Path, privacy: dict[str, Any] | None = None, **more: Any) -> d
     return found if privacy is None else found | {"privacy": privacy}
 
 
+def begun(path: Path) -> Path:
+    """Start a ledger without entries, as `--new-ledger` does."""
+    if not path.exists():
+        path.write_text(Book().to_text())
+    return path
+
+
 def budgeted(tmp_path: Path, **budget: float) -> dict[str, Any]:
+    begun(tmp_path / "ledger.json")
     return {"ledger": str(tmp_path / "ledger.json"), "dataset": "heights", "budget": budget}
 
 
@@ -69,10 +79,11 @@ def test_a_release_is_counted_before_it_is_drawn_and_finished_after(
     said = capsys.readouterr().err
     assert (
         "dpmix: ledger ledger.json: 1 release of heights so far, in all (epsilon = 0.4, delta = 0)-DP and "
-        "0.07032-zCDP; of the budget of epsilon = 1, delta = 0, epsilon = 0.6 remains\n" in said
+        "0.0703201-zCDP; of the budget of epsilon = 1, delta = 0, epsilon = 0.6 remains\n" in said
     )
     document = json.loads((tmp_path / "ledger.json").read_text())
-    assert (document["format"], document["version"]) == ("dpmix ledger", 1)
+    assert (document["format"], document["version"]) == ("dpmix ledger", 2)
+    assert (tmp_path / "ledger.json").stat().st_mode & 0o777 == 0o600
     _, spend, done = document["entries"]
     assert spend["mechanism"] == {
         "kind": "laplace",
@@ -80,14 +91,15 @@ def test_a_release_is_counted_before_it_is_drawn_and_finished_after(
         "calibration": "exact",
         "requested": {"epsilon": 0.4},
         "columns": ["y"],
+        "proved": True,
     }
     assert [spend["guarantee"][k] for k in ("epsilon", "delta", "rho")] == [release.epsilon, 0.0, release.rho]
     assert (done["type"], done["spend"], done["dataset"]) == ("release", 2, "heights")
     digest = hashlib.sha256((tmp_path / "r.h5").read_bytes()).hexdigest()
     assert done["output"] == {"file": "r.h5", "sha256": digest}
-    dpmix.privatize(spec_of(data), ledger=tmp_path / "ledger.json", quiet=True)  # unnamed data, no file
+    dpmix.privatize(spec_of(data, privacy), quiet=True)  # no file
     book = read_ledger(tmp_path / "ledger.json")
-    assert book.datasets == ("heights", "data") and book.entries[-1]["output"] is None
+    assert book.datasets == ("heights",) and book.entries[-1]["output"] is None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +124,8 @@ def test_what_exceeds_the_budget_is_not_drawn(
     assert said.startswith("privacy.budget: heights has a budget of epsilon = 0.01, delta = 0, of which")
     assert said.endswith("and nothing was drawn or spent")
     assert not drawn
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["confidential.csv", "ledger.json.lock"]
+    left = ["confidential.csv", "ledger.json", "ledger.json.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
     assert read_ledger(tmp_path / "ledger.json").entries == []
 
 
@@ -125,7 +138,10 @@ def test_the_budget_counts_all_releases_of_a_data_set_and_only_those(data: Path,
     )
     said_by(PrivacyError, lambda: dpmix.privatize(spec, tmp_path / "a.h5", force=True))
     assert (tmp_path / "a.h5").exists() and not (tmp_path / "b.h5").exists()
-    dpmix.privatize(spec, tmp_path / "b.h5", overrides=["privacy.dataset=weights"], quiet=True)
+    others = tmp_path / "others.csv"
+    others.write_text(data.read_text() + "0.5\n")
+    weights = ["privacy.dataset=weights", f"data.path={others}"]
+    dpmix.privatize(spec, tmp_path / "b.h5", overrides=weights, quiet=True)
     # the ledger holds the budget: a spec that names none, or another spec, is bound by it
     said_by(PrivacyError, lambda: dpmix.privatize(spec, overrides=["privacy.budget=null"]))
     said = said_by(PrivacyError, lambda: dpmix.privatize(spec, overrides=["privacy.budget.epsilon=2"]))
@@ -140,7 +156,7 @@ def test_a_release_written_over_costs_again(data: Path, tmp_path: Path) -> None:
     for _ in range(2):
         dpmix.privatize(spec, tmp_path / "r.h5", force=True, quiet=True)
     account = read_ledger(tmp_path / "ledger.json").account("heights")
-    assert len(account.spent) == 2
+    assert account.spent.releases == 2
     assert "epsilon = 0.2 remains" in account.in_words()
 
 
@@ -170,11 +186,11 @@ def test_simulations_analysts_and_comparisons_spend_nothing(data: Path, tmp_path
     dpmix.privatize({"data": simulated, "mechanism": NOISE, "privacy": privacy}, tmp_path / "r.h5")
     assert "this release is not private, costs nothing and is entered in no ledger" in capsys.readouterr().err
     dpmix.calibrate(spec_of(data, privacy))
-    assert not list(tmp_path.glob("ledger*"))
+    assert read_ledger(tmp_path / "ledger.json").entries == []
     from dpmix.api.compare import compare
 
     compare(spec_of(data, privacy, synthesis=DRAWS | {"rivals": [DRAWS]}), runs=1, quiet=True)
-    assert not list(tmp_path.glob("ledger*"))
+    assert read_ledger(tmp_path / "ledger.json").entries == []
     call = lambda: dpmix.synthesize(spec_of(data), chains="c.h5", ledger="l.json")  # noqa: E731
     assert "cost nothing" in said_by(UsageError, call)
 
@@ -189,15 +205,17 @@ def test_the_order_is_that_of_entries_when_the_clock_goes_back(
     book = read_ledger(tmp_path / "ledger.json")
     assert [entry["number"] for entry in book.entries] == list(range(1, 8))
     assert book.entries[0]["time"] > book.entries[-1]["time"]
-    assert len(book.account("heights").spent) == 3
+    assert book.account("heights").spent.releases == 3
 
 
 def test_the_ledger_is_no_other_file(data: Path, tmp_path: Path) -> None:
     spec = spec_of(data, synthesis=DRAWS)
-    for name in ("r.h5", "r.h5.lock"):
-        call = lambda n=name: dpmix.privatize(spec, tmp_path / n, ledger=tmp_path / "r.h5")  # noqa: E731
+    for name in ("r.h5",):
+        ledger = tmp_path / "r.h5"
+        call = lambda n=name, at=ledger: dpmix.privatize(spec, tmp_path / n, ledger=at, new_ledger=True)  # noqa: E731
         assert "is named twice" in said_by(UsageError, call)
-    call = lambda: dpmix.synthesize(spec, tmp_path / "s.csv", ledger=tmp_path / "s.csv.json")  # noqa: E731
+    ledger = tmp_path / "s.csv.json"
+    call = lambda: dpmix.synthesize(spec, tmp_path / "s.csv", ledger=ledger, new_ledger=True)  # noqa: E731
     assert "is named twice" in said_by(UsageError, call)
     before = data.read_bytes()
     assert "is named twice" in said_by(UsageError, lambda: dpmix.privatize(spec, ledger=data))
@@ -295,7 +313,7 @@ def test_threads_neither_lose_entries_nor_overspend(data: Path, tmp_path: Path) 
     assert {entry["output"]["file"] for entry in book.outputs().values()} == {
         path.name for path in tmp_path.glob("[0-9].h5")
     }
-    assert len(book.account("heights").spent) == len(book.outputs()) == 5
+    assert book.account("heights").spent.releases == len(book.outputs()) == 5
 
 
 def test_a_release_killed_while_it_is_drawn_counts(data: Path, tmp_path: Path) -> None:
@@ -308,7 +326,7 @@ def test_a_release_killed_while_it_is_drawn_counts(data: Path, tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", code, json.dumps(spec), tmp_path / "r.h5"], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not (tmp_path / "r.h5").exists()
-    assert len(read_ledger(tmp_path / "ledger.json").account("heights").spent) == 1
+    assert read_ledger(tmp_path / "ledger.json").account("heights").spent.releases == 1
     said_by(PrivacyError, lambda: dpmix.privatize(spec, tmp_path / "r.h5"))
 
 
@@ -320,7 +338,7 @@ def test_a_release_that_fails_counts(data: Path, tmp_path: Path, monkeypatch: An
     with pytest.raises(OSError, match="No space"):
         dpmix.privatize(spec_of(data, budgeted(tmp_path, epsilon=0.6)), tmp_path / "r.h5")
     book = read_ledger(tmp_path / "ledger.json")
-    assert len(book.account("heights").spent) == 1 and book.outputs() == {}
+    assert book.account("heights").spent.releases == 1 and book.outputs() == {}
 
 
 def test_malformed_data_cost_nothing(tmp_path: Path) -> None:
@@ -330,10 +348,11 @@ def test_malformed_data_cost_nothing(tmp_path: Path) -> None:
         "data": {"path": str(path), "columns": ["a", "b"]},
         "mechanism": {"kind": "log_moments", "threshold": 0.01, "epsilon": 1.0},
     }
-    said = said_by(DataError, lambda: dpmix.privatize(spec, ledger=tmp_path / "l.json"))
+    anew = {"ledger": tmp_path / "l.json", "new_ledger": True}
+    said = said_by(DataError, lambda: dpmix.privatize(spec, **anew))
     assert said.startswith("the shares of record 2 do not sum to 1")
     path.write_text("a,b\n0.5,0.5\n0.5,oops\n")
-    said_by(DataError, lambda: dpmix.privatize(spec, ledger=tmp_path / "l.json"))
+    said_by(DataError, lambda: dpmix.privatize(spec, **anew))
     assert not (tmp_path / "l.json").exists()
 
 
@@ -344,7 +363,7 @@ def test_an_end_that_cannot_be_entered_is_said(data: Path, tmp_path: Path, monke
     assert (
         said == f"{tmp_path / 'r.h5'} is written and counts in the ledger, but not as finished there: no room"
     )
-    assert len(read_ledger(tmp_path / "ledger.json").account("heights").spent) == 1
+    assert read_ledger(tmp_path / "ledger.json").account("heights").spent.releases == 1
 
 
 def rebuilt(entries: list[dict[str, Any]]) -> str:
@@ -354,7 +373,7 @@ def rebuilt(entries: list[dict[str, Any]]) -> str:
         bare = {k: v for k, v in entry.items() if k != "digest"} | {"previous": previous}
         previous = hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
         lines.append(bare | {"digest": previous})
-    return json.dumps({"format": "dpmix ledger", "version": 1, "entries": lines})
+    return json.dumps({"format": "dpmix ledger", "version": 2, "key": KEY, "entries": lines})
 
 
 def small() -> Book:
@@ -366,8 +385,11 @@ def small() -> Book:
     return book
 
 
-TEXT = small().to_text()
-ENTRIES = small().entries
+SMALL = small()
+TEXT, ENTRIES, KEY = SMALL.to_text(), SMALL.entries, SMALL.key
+
+
+MARKS = {"key": key_mark(KEY or ""), "columns": ["y"], "rows": "0", "file": None}
 
 
 def with_entry(index: int, **changes: Any) -> str:
@@ -382,16 +404,27 @@ def with_entry(index: int, **changes: Any) -> str:
         (TEXT[: len(TEXT) // 2], "is no ledger, or is cut short"),
         ("[" * 100_000, "is no ledger, or is cut short"),
         (TEXT.replace('"1"', "NaN", 1), "is no ledger, or is cut short"),
-        (TEXT.replace('"version": 1', '"version": 1, "version": 1'), "is no ledger, or is cut short"),
-        (TEXT.replace('"version": 1', '"version": ' + "9" * 5000), "is no ledger, or is cut short"),
+        (TEXT.replace('"version": 2', '"version": 2, "version": 2'), "is no ledger, or is cut short"),
+        (TEXT.replace('"version": 2', '"version": ' + "9" * 5000), "is no ledger, or is cut short"),
         ("y\n0.1\n0.2\n", "is no ledger, or is cut short"),
         ("[]", "is no ledger of dpmix"),
         ("{}", "is no ledger of dpmix"),
         (
-            TEXT.replace('"version": 1', '"version": 2'),
-            "is a ledger of version 2, made by a newer dpmix; use",
+            TEXT.replace('"version": 2', '"version": 3'),
+            "is a ledger of version 3, made by a newer dpmix; use",
         ),
-        (TEXT.replace('"version": 1', '"version": true'), "is a ledger of version True, which is none (this"),
+        (TEXT.replace('"version": 2', '"version": true'), "is a ledger of version True, which is none (this"),
+        (TEXT.replace('"version": 2', '"version": 1'), "is damaged: it does not hold a list of entries"),
+        (TEXT.replace('"key": "', '"key": "g'), "is damaged: its key is none"),
+        (with_entry(1, whole=1), "is damaged: entry 2 is none"),
+        (with_entry(1, whole="d"), "is damaged: data.part"),
+        (with_entry(1, edition=0), "is damaged: entry 2 is none"),
+        (with_entry(1, edition=True), "is damaged: entry 2 is none"),
+        (with_entry(1, accountant="hope"), "is damaged: entry 2 is none"),
+        (with_entry(1, accountant=["pld"]), "is damaged: entry 2 is none"),
+        (with_entry(1, fingerprint={"key": "0"}), "is damaged: entry 2 is none"),
+        (with_entry(1, fingerprint=MARKS | {"key": "0" * 64}), "is damaged: entry 2 is none"),
+        (with_entry(1, fingerprint=MARKS | {"rows": 1}), "is damaged: entry 2 is none"),
         (TEXT.replace('"entries"', '"entrees"'), "is damaged: it does not hold a list of entries"),
         (TEXT.replace('"epsilon": 0.5', '"epsilon": 0.1', 1), "was changed: entry 2 is not what was written"),
         (TEXT.replace('"file": "r.h5"', '"file": "q.h5"', 1), "was changed: entry 3 is not what was written"),
@@ -454,7 +487,9 @@ def test_a_ledger_that_was_put_back_or_removed_is_refused(data: Path, tmp_path: 
         in said_by(DataError, lambda: dpmix.privatize(spec))
     )
     ledger.unlink()
-    said = said_by(DataError, lambda: dpmix.privatize(spec))
+    said = said_by(PrivacyError, lambda: dpmix.privatize(spec))
+    assert "there is no such ledger, though ledger.json.lock beside it counts 5 entries; correct" in said
+    said = said_by(DataError, lambda: dpmix.privatize(spec, new_ledger=True))
     assert said.endswith("put it back, or remove that file too to start a new ledger")
     ledger.write_bytes(newer)
     for note in (b"", b"000000000003", b"\xff" * 100, lock_of(ledger).read_bytes()[:-1]):
@@ -483,7 +518,8 @@ def test_where_no_ledger_can_be(data: Path, tmp_path: Path, monkeypatch: Any) ->
         ),
         ("l.json", "cannot be locked by l.json.lock: Is a directory"),
     ):
-        call = lambda n=name: dpmix.privatize(spec_of(data), ledger=tmp_path / n)  # noqa: E731
+        new = name.endswith("l.json")
+        call = lambda n=name, new=new: dpmix.privatize(spec_of(data), ledger=tmp_path / n, new_ledger=new)  # noqa: E731
         assert said_by(DataError, call).startswith(f"{tmp_path / name}: {said}")
 
 
@@ -492,7 +528,7 @@ def test_a_link_leads_to_one_ledger(data: Path, tmp_path: Path) -> None:
     (tmp_path / "real" / "l.json").write_text(TEXT)
     (tmp_path / "real" / "l.json").chmod(0o600)
     (tmp_path / "link.json").symlink_to(Path("real") / "l.json")
-    dpmix.privatize(spec_of(data), ledger=tmp_path / "link.json", quiet=True)
+    dpmix.privatize(spec_of(data), ledger=tmp_path / "link.json", dataset="data", quiet=True)
     assert (tmp_path / "link.json").is_symlink() and not (tmp_path / "link.json.lock").exists()
     assert read_ledger(tmp_path / "real" / "l.json").datasets == ("d", "data")
     assert (tmp_path / "real" / "l.json").stat().st_mode & 0o777 == 0o600
@@ -512,7 +548,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_release(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, name, full)
-    said = said_by(DataError, lambda: dpmix.privatize(spec_of(data), ledger=ledger))
+    said = said_by(DataError, lambda: dpmix.privatize(spec_of(data), ledger=ledger, dataset="d"))
     monkeypatch.undo()
     assert "Permission denied" in said if name == "access" else "No space left on device" in said
     assert ledger.read_text() == TEXT

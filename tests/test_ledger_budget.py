@@ -168,10 +168,15 @@ def test_wrong_budgets_are_refused(numbers: dict[str, float], said: str) -> None
         (Guarantee(None, None, None), "there is no guarantee"),
         (Guarantee(1.0, math.nan, None), "there is no finite guarantee"),
         (Guarantee(-1.0, 0.0, None), "there is no finite guarantee"),
-        (Guarantee(1.0, 0.0, None, "local", "removal"), "a guarantee for removal does not add up"),
     ],
 )
 def test_what_cannot_be_added_is_refused(guarantee: Guarantee, said: str) -> None:
     with pytest.raises(PrivacyError) as caught:
         check(guarantee)
     assert str(caught.value).startswith(said)
+
+
+def test_a_guarantee_for_other_neighbours_cannot_be_stated_and_so_not_added() -> None:
+    with pytest.raises(PrivacyError) as caught:
+        Guarantee(1.0, 0.0, None, "local", "removal")  # type: ignore[arg-type]  # as from a file
+    assert str(caught.value).startswith("adjacency is removal, and not replacement or replacement, public")

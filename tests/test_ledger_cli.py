@@ -33,14 +33,14 @@ def spec(tmp_path: Path) -> Path:
 def test_a_budget_is_spent_shown_and_exceeded(spec: Path, capsys: Any) -> None:
     folder, ledger = spec.parent, spec.parent / "faithful_ledger.json"
     run = ("privatize", spec, "--set", "privacy.budget.epsilon=1.5", "-o")
-    code, out, _ = outcome(capsys, *run, folder / "a.h5", "--dry-run")
+    code, out, err = outcome(capsys, *run, folder / "a.h5", "--dry-run")
+    assert (code, out) == (4, "") and f"{ledger}: there is no such ledger; correct the path or put it" in err
+    code, out, _ = outcome(capsys, *run, folder / "a.h5", "--dry-run", "--new-ledger")
     assert code == 0
-    assert (
-        f"would enter this in the ledger {ledger}: 1 release of faithful so far, in all (epsilon = 1" in out
-    )
+    assert f"would start the ledger {ledger}: 1 release of faithful so far, in all (epsilon = 1" in out
     assert [path.name for path in folder.iterdir()] == ["spec.yaml"]
     for name in ("a.h5", "b.h5"):
-        code, _, err = outcome(capsys, *run, folder / name)
+        code, _, err = outcome(capsys, *run, folder / name, *(["--new-ledger"] if name == "a.h5" else []))
         assert (code, f"wrote {folder / name}" in err) == (0, True)
     before = ledger.read_bytes()
     for more in ((), ("--dry-run",), ("--force",)):
@@ -80,7 +80,7 @@ def test_a_ledger_is_named_on_the_command_line(spec: Path, capsys: Any, monkeypa
     Path("deep").mkdir()
     moved = spec.rename("deep/spec.yaml")
     both = ("synthesize", moved, "--set", SYNTHESIS, "--ledger", "l.json", "-o")
-    code, _, err = outcome(capsys, *both, "s.csv")
+    code, _, err = outcome(capsys, *both, "s.csv", "--new-ledger")
     assert code == 0
     assert "dpmix: ledger l.json: 1 release of faithful so far, in all (epsilon = 0.5, delta = 0)-DP" in err
     shown = json.loads(outcome(capsys, "ledger", "show", "l.json", "--json")[1])
@@ -95,7 +95,7 @@ def test_a_ledger_is_named_on_the_command_line(spec: Path, capsys: Any, monkeypa
         "s.csv.json",
     ]
     odd = "odd 😀 'é' #: {x}.json"
-    code, _, err = outcome(capsys, *both[:-3], "--ledger", odd, "-o", "t.csv")
+    code, _, err = outcome(capsys, *both[:-3], "--ledger", odd, "--new-ledger", "-o", "t.csv")
     assert (code, Path(odd).is_file()) == (0, True), err
     for option in ("--compare", "--chains=s.csv"):
         code, _, err = outcome(capsys, *both, "u.csv", option)
@@ -127,6 +127,16 @@ def test_wrong_calls_exit_as_the_interface_says(tmp_path: Path, capsys: Any) -> 
         (3, ("ledger", "show", tmp_path), f"{tmp_path}: is a directory, not a ledger"),
         (3, ("ledger", "show", tmp_path / "l.json"), f"{tmp_path / 'l.json'}: is no ledger of dpmix"),
         (3, ("ledger", "budget", tmp_path / "l.json", "--rho", "1"), f"{tmp_path / 'l.json'}: is no ledger"),
+        (
+            4,
+            ("ledger", "budget", tmp_path / "gone.json", "--rho", "1"),
+            f"{tmp_path / 'gone.json'}: there is no such ledger; correct the path or put it back, or start",
+        ),
+        (
+            2,
+            ("ledger", "budget", tmp_path / "l.json", "--rho", "1", "--new-ledger"),
+            f"--new-ledger: {tmp_path / 'l.json'} is there already",
+        ),
     ):
         found, out, err = outcome(capsys, *arguments)
         assert (found, out) == (code, ""), arguments
@@ -164,7 +174,7 @@ def test_the_analyst_is_not_told_of_the_ledger() -> None:
     assert spec.privacy.ledger == SPEC.parent / "faithful_ledger.json"
     assert spec.for_analyst().privacy is None
     assert load_spec(SPEC, ["privacy.budget={epsilon: 2}"]).privacy.budget.delta == 0.0  # type: ignore[union-attr]
-    assert load_spec({"privacy": {}}).privacy.dataset == "data"  # type: ignore[union-attr]
+    assert load_spec({"privacy": {}}).privacy.dataset is None  # type: ignore[union-attr]
     assert "ledger" not in dpmix.calibrate(spec, quiet=True)
 
 
@@ -194,6 +204,6 @@ def test_no_kind_draws_noise_beyond_the_budget(
     assert outcome(capsys, verb, spec, "-o", tmp_path / "free.h5", "--set", "privacy=null")[0] == 0
     assert drawn
     drawn.clear()
-    code, _, err = outcome(capsys, verb, spec, "-o", output)
+    code, _, err = outcome(capsys, verb, spec, "-o", output, "--new-ledger")
     assert code == 4 and err.splitlines()[-1].endswith("exceeds it, and nothing was drawn or spent")
     assert not drawn and not output.exists() and not ledger.exists()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dpmix.api.ledger import set_budget, show, to_text
+from dpmix.api.ledger import set_budget
+from dpmix.api.ledger_show import show, to_text
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
@@ -23,11 +24,11 @@ def test_a_file_that_is_no_note_is_not_taken_for_the_lock(tmp_path: Path) -> Non
     lock.write_text('# generated\n[[package]]\nname = "x"\n')
     before = lock.read_bytes()
     with pytest.raises(DataError, match=r"cannot be locked by poetry.lock, which is another file"):
-        set_budget(tmp_path / "poetry", "d", Budget(epsilon=1.0, delta=0.0))
+        set_budget(tmp_path / "poetry", "d", Budget(epsilon=1.0, delta=0.0), new_ledger=True)
     assert lock.read_bytes() == before and not (tmp_path / "poetry").exists()
     for short in (b"", b"0000", b"000000000001 13df", b"\0" * 78):  # as a crash may leave it
         lock.write_bytes(short)
-        set_budget(tmp_path / "poetry", "d", Budget(epsilon=1.0, delta=0.0))
+        set_budget(tmp_path / "poetry", "d", Budget(epsilon=1.0, delta=0.0), new_ledger=True)
         (tmp_path / "poetry").unlink()
 
 
@@ -35,7 +36,7 @@ def test_nothing_replaces_a_ledger(tmp_path: Path) -> None:
     data = tmp_path / "other"
     data.write_text("work")
     ledger = tmp_path / "ledger.json"
-    set_budget(ledger, "d", Budget(epsilon=1.0, delta=0.0))
+    set_budget(ledger, "d", Budget(epsilon=1.0, delta=0.0), new_ledger=True)
     before = ledger.read_bytes()
     for write in (
         lambda: write_bytes(ledger, b"<html>", force=True),
@@ -54,12 +55,12 @@ def test_budgets_of_any_size_leave_a_ledger_that_can_be_read(
 ) -> None:
     ledger = tmp_path / "ledger.json"
     for budget in (Budget(epsilon=size, delta=delta), Budget(rho=size)):
-        set_budget(ledger, "d", budget)
+        set_budget(ledger, "d", budget, new_ledger=not ledger.exists())
         assert show(ledger)["datasets"][0]["remaining"]["epsilon"] > 0.0
         for guarantee in (Guarantee(size / 4, 0.0, None), Guarantee(None, None, size / 4)):
             if budget.rho is None and not delta and guarantee.epsilon is None:
                 continue
-            account = Account("d", (), budget)
+            account = Account("d", budget=budget)
             with contextlib.suppress(PrivacyError):
                 account = account.allow(guarantee)
             assert account.in_words()

@@ -210,7 +210,15 @@ def test_priors_and_numbers_of_records_that_are_none_are_refused(prior: Any, n: 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"delta": None}, "mechanism.delta: missing beside epsilon; method hellinger takes (epsilon, delta)"),
+        (
+            {"delta": None, "method": "hellinger"},
+            "mechanism.delta: missing beside epsilon; method hellinger takes (epsilon, delta)",
+        ),
+        (
+            {"delta": None, "calibration": "proved"},
+            "mechanism.delta: missing beside epsilon; method hellinger",
+        ),
+        ({"calibration": "exact"}, "mechanism.calibration: "),
         ({"delta": 0}, "mechanism.delta: 0 must be greater than 0"),
         ({"prior": [1, 0]}, "mechanism.prior[1]: 0 must be greater than 0"),
         ({"prior": [1]}, "mechanism.prior"),

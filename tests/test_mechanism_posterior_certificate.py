@@ -320,19 +320,19 @@ def test_what_cannot_be_certified_is_refused() -> None:
     ("prior", "n", "delta", "expected"),
     [
         ((1.0, 2.0), 50, 1e-8, "certified"),
-        ((1.0, 1.0), 50, 1e-20, "theorem"),  # finer than a certificate resolves
+        ((1.0, 1.0), 50, 1e-20, "proved"),  # finer than a certificate resolves
         ((1.0, 1.0, 1.0), 6, 1e-8, "certified"),
         ((1.0, 1.0, 1.0), 97, 1e-8, "certified"),
-        ((1.0, 1.0, 1.0), 98, 1e-8, "theorem"),
-        ((1.0, 1.0, 2.0), 62, 1e-8, "theorem"),
-        ((1.0, 1.0, 1.0), 10_000, 1e-8, "theorem"),
-        ((1.0,) * 5, 300, 1e-8, "theorem"),
+        ((1.0, 1.0, 1.0), 98, 1e-8, "proved"),
+        ((1.0, 1.0, 2.0), 62, 1e-8, "proved"),
+        ((1.0, 1.0, 1.0), 10_000, 1e-8, "proved"),
+        ((1.0,) * 5, 300, 1e-8, "proved"),
     ],
 )
 def test_a_certificate_is_the_default_where_it_can_be_computed(
     prior: Any, n: int, delta: float, expected: str
 ) -> None:
-    spec = PosteriorMechanism(kind="posterior", prior=prior, epsilon=0.8, delta=delta)
+    spec = PosteriorMechanism(kind="posterior", method="hellinger", prior=prior, epsilon=0.8, delta=delta)
     found = from_spec(spec, 1, n, ("x",))
     assert isinstance(found, HellingerPosterior) and found.calibration == expected
 

@@ -309,8 +309,8 @@ def test_integers_below_a_large_bound_are_uniform() -> None:
 
 
 def release_of(prior: Any = (1.0, 1.0), n: int = 20, **own: Any) -> PosteriorRelease:
-    own = {"epsilon": 0.8} | own
-    if own.get("method", "hellinger") == "hellinger":
+    own = {"epsilon": 0.8, "method": "hellinger"} | own
+    if own["method"] == "hellinger":
         own = {"delta": 1e-8} | own
     found = from_spec(PosteriorMechanism(kind="posterior", prior=prior, **own), 1, n, ("x",))
     assert isinstance(found, PosteriorRelease)
@@ -395,13 +395,14 @@ def test_the_nearest_counts_are_the_nearest() -> None:
 
 def test_a_column_of_categories_is_released_and_read_back(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("x\n" + "no\n" * 14 + "yes\n" * 6, "utf-8")
-    mechanism = {"kind": "posterior", "prior": [1, 1], "epsilon": 0.8, "delta": 1e-8}
+    mechanism = {"kind": "posterior", "method": "hellinger", "prior": [1, 1], "epsilon": 0.8, "delta": 1e-8}
     data = {"path": str(tmp_path / "d.csv"), "column": "x", "categories": ["yes", "no"]}
     spec: dict[str, Any] = {"data": data, "mechanism": mechanism}
     for i, own in enumerate(
         (
             {},
             {"calibration": "theorem"},
+            {"calibration": "proved"},
             {"method": "laplace", "delta": None},
             {"method": "geometric", "delta": None},
         )
@@ -413,6 +414,7 @@ def test_a_column_of_categories_is_released_and_read_back(tmp_path: Path) -> Non
         assert back.mechanism["categories"] == ["yes", "no"] and back.n == 20
         found = dpmix.calibrate(spec | {"mechanism": section})
         assert found["n"] == 20 and found["epsilon"] == release.epsilon
+        assert found["proved"] is release.proved is back.proved is (own.get("calibration") != "theorem")
         if "method" not in own:
             assert found["exponent_scale"] == release.mechanism["exponent_scale"]
             assert found["certificate"]["delta"] <= 1e-8

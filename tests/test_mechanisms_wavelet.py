@@ -99,7 +99,7 @@ def test_the_paper_is_that_much_too_noisy() -> None:
 
 def test_released_numbers_are_the_coefficients_of_the_clamped_values() -> None:
     values = np.array([[-3.0], [-1.0], [0.0], [2.999], [3.0], [5.0]])
-    made = wavelet(((-1.0, 3.0),), levels=3, scale=1e-5)
+    made = wavelet(((-1.0, 3.0),), levels=3, scale=1e-5, order="public")
     release, clamped = made.privatize(values, ("x",))
     assert clamped == (2,)
     want = [psi(u, 3) for u in (0.0, 0.0, 0.25, 0.9999, 0.9999, 0.9999)]

@@ -304,8 +304,68 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         read(path)
 
 
+class Grouped(Toy):
+    """The same of two groups, of which the second has its values moved by 1 and its colours reversed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parameters = (
+            Parameter("mu", ("group",)),
+            Parameter("F", ("group", "place"), role="curve", title="cdf"),
+            Parameter("share", ("group", "colour"), role="shares", title="E[x]", column="hue"),
+            Parameter("seen", ("group",), role="draw"),
+        )
+        self.coords = {**self.coords, "group": np.array(["w/o", "other"])}
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> ToyChain:
+        return GroupedChain(self, rng)
+
+
+class GroupedChain(ToyChain):
+    def record(self, row: int, out: Arrays) -> None:
+        x = self.state["x"][0]
+        for group in range(2):
+            out["mu"][row, group] = x + group
+            out["F"][row, group] = x + group >= PLACES
+            weights = self.rng.gamma(np.arange(1.0, 1.0 + out["share"].shape[2]))[:: 1 - 2 * group]
+            out["share"][row, group] = weights / weights.sum()
+        out["seen"][row] = out["log_likelihood"][row] = 0.0
+
+
+def test_groups_are_summarized_each_on_its_own(tmp_path: Path) -> None:
+    chains = read(fit(tmp_path / "c.h5", Grouped()))
+    summary = summarize_parametric(chains, SummarySpec.model_validate({}))
+    groups = ("w/o", "other")
+    assert list(summary.parameters) == [
+        *(f"mu[{group}]" for group in groups),
+        *(f"E[x][{group},hue,{colour}]" for group in groups for colour in COLOURS),
+        "log_likelihood",
+    ]
+    draws = everything(chains)
+    for number, group in enumerate(groups):
+        for place, colour in enumerate(COLOURS):
+            name = f"E[x][{group},hue,{colour}]"
+            np.testing.assert_array_equal(summary.series[name], draws["share"][:, :, number, place])
+    assert list(summary.distributions) == ["w/o", "other", "w/o,hue", "other,hue"]
+    curve, hue = summary.distributions["other"], summary.distributions["other,hue"]
+    np.testing.assert_allclose(curve.mean, draws["F"][:, :, 1].mean(axis=(0, 1)))
+    np.testing.assert_allclose(hue.mean, draws["share"][:, :, 1].mean(axis=(0, 1)))
+    assert (curve.about, hue.about) == (" in other", " of hue in other")
+    assert list(summary.to_json()["distribution"]) == list(summary.distributions)
+    assert "Categories of hue in other, with" in summary.to_text()
+    page = render(summary)
+    for about in (" in w/o", " in other", " of hue in w/o", " of hue in other"):
+        assert f"{about} of a record. The band" in page
+    write_summary(tmp_path / "s.h5", summary.contents(), {"level": 0.95})
+    with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
+        found = tree["distribution/w_o,hue"]["mean"].sel(category="red").item()
+        assert found == summary.distributions["w/o,hue"].mean[0]
+
+
 def test_parameters_are_checked() -> None:
     with pytest.raises(ValueError, match="unknown role"):
         Parameter("a", role="curves")
     with pytest.raises(ValueError, match="a curve has one dimension, not 0"):
         Parameter("a", role="curve")
+    with pytest.raises(ValueError, match="a shares has one dimension, not 2"):
+        Parameter("a", ("group", "b", "c"), role="shares")

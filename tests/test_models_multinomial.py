@@ -299,7 +299,13 @@ SPEC: dict[str, Any] = {
 
 
 def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
-    section = {"kind": "posterior", "prior": [1, 1, 1], "epsilon": 4.0, "delta": 1e-5}
+    section = {
+        "kind": "posterior",
+        "method": "hellinger",
+        "prior": [1, 1, 1],
+        "epsilon": 4.0,
+        "delta": 1e-5,
+    }
     made = from_spec(PosteriorMechanism.model_validate(section), ["x"], 20, [("a", "b", "c")])
     release = made.simulate_counts([4, 6, 10], np.random.default_rng(1))
     write_release(tmp_path / "r.h5", release)

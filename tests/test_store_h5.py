@@ -10,9 +10,11 @@ import sys
 import textwrap
 import warnings
 from pathlib import Path
+from typing import Any
 
 import h5netcdf
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 import xarray
@@ -36,6 +38,8 @@ def _sample(path: Path) -> None:
         group.coordinate("name", np.array(["médiane", "sd"]))
         clusters = group.dataset("n_clusters", dims=("chain", "draw"), dtype="i4", compression=4)
         means = group.dataset("mean", dims=("chain", "draw", "name"), dtype="f8")
+        group.dataset("label", np.array([["a", ""], ["", "größer"]]), ("chain", "name"))
+        group.dataset("word", np.array("naïve"))
         group.dataset("flag", np.array([True, False]), ("chain",))
         group.dataset("scalar", 2.5)
         group.resize("draw", 3)
@@ -67,6 +71,15 @@ def test_everything_written_is_read_back(tmp_path: Path) -> None:
     assert np.isnan(posterior["mean"][0]).all()
     assert np.isnan(posterior["mean"][1, 3:]).all()
     assert posterior["name"].tolist() == ["médiane", "sd"]
+    assert posterior["label"].tolist() == [["a", ""], ["", "größer"]]
+    assert posterior["label"].shape == (2, 2)
+    assert posterior.variables["label"].dims == ("chain", "name")
+    assert posterior["word"] == "naïve"
+    assert posterior.variables["word"].dims == ()
+    assert set(posterior.variables) == {
+        *("chain", "draw", "name"),
+        *("n_clusters", "mean", "label", "word", "flag", "scalar"),
+    }
     assert posterior["flag"].tolist() == [1, 0]
     assert posterior["scalar"] == 2.5
     assert posterior.variables["draw"].attrs == {"units": "sweeps"}
@@ -89,24 +102,52 @@ def test_no_variable_length_data_and_a_scale_on_every_dimension(tmp_path: Path) 
             assert item.is_scale or all(len(dim) == 1 for dim in item.dims)
 
 
-def test_xarray_h5netcdf_and_arviz_open_it_without_a_warning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", None])
+def test_xarray_netcdf_and_arviz_open_it_without_a_warning(tmp_path: Path, engine: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ announces its own refactoring on import
         import arviz
     path = tmp_path / "a.h5"
     _sample(path)
-    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+    with xarray.open_datatree(path, engine=engine) as tree:
         assert tree.attrs["spec"] == LONG
         posterior = tree["posterior"]
         assert posterior["n_clusters"].dtype == np.int32
         assert posterior["name"].values.tolist() == ["médiane", "sd"]
+        assert posterior["mean"].sel(name="médiane", chain=2, draw=1) == 1.0
+        assert posterior["label"].values.tolist() == [["a", ""], ["", "größer"]]
+        assert posterior["word"].values == "naïve"
+        assert set(posterior.dataset.data_vars) == {"n_clusters", "mean", "flag", "scalar", "label", "word"}
         assert dict(posterior.sizes) == {"chain": 2, "draw": 5, "name": 2}
     with h5netcdf.File(path, "r") as file:
         assert file.attrs["spec"] == LONG
         assert file["posterior"]["mean"].dimensions == ("chain", "draw", "name")
+    with netCDF4.Dataset(path) as file:
+        assert file["posterior"]["name"][:].tolist() == ["médiane", "sd"]
+        assert file["posterior"]["mean"].dimensions == ("chain", "draw", "name")
     data = arviz.from_netcdf(path)
     np.testing.assert_array_equal(data.posterior["chain"], [0, 2])
+    assert data.posterior["name"].values.tolist() == ["médiane", "sd"]
     data.close()
+
+
+def test_strings_of_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "old.h5"
+    words = {"long": np.array(["médiane", "sd"]), "one": np.array(["a", "b"]), "single": np.array(["z"])}
+    with h5py.File(path, "w") as file:
+        for name, strings in words.items():
+            data = np.char.encode(strings, "utf-8")
+            stored = data.astype(np.dtype(data.dtype, metadata={"h5py_encoding": "utf-8"}))
+            scale = file.create_dataset(name, data=stored)
+            scale.make_scale(name)
+            scale.attrs["_Encoding"] = np.bytes_("utf-8")
+            kept = file.create_dataset(f"{name}_kept", data=stored)
+            kept.dims[0].attach_scale(scale)
+    node = read(path)
+    for name, strings in words.items():
+        for found in (node.variables[name], node.variables[f"{name}_kept"]):
+            assert found.dims == (name,)
+            assert found.data.tolist() == strings.tolist()
 
 
 def test_a_dimension_serves_the_groups_below(tmp_path: Path) -> None:

@@ -79,10 +79,11 @@ def test_the_same_files_give_the_same_bytes(path, tmp_path):
     assert pages[0] == pages[1]
 
 
-def test_the_summary_file_opens_in_xarray_and_says_the_same(path, tmp_path):
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_the_summary_file_opens_in_xarray_and_says_the_same(path, tmp_path, engine):
     summary = dpmix.summarize(path, tmp_path / "s.h5")
     found = summary.to_json()
-    with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
+    with xarray.open_datatree(tmp_path / "s.h5", engine=engine) as tree:
         for name in ("grid", "mean", "lower", "upper", "prior"):
             assert tree["density"][name].values.tolist() == found["density"][name]
         assert float(tree["density"]["hellinger_from_prior"]) == found["density"]["hellinger_from_prior"]

@@ -119,6 +119,7 @@ def remarks(
         "lower": np.zeros(3),
         "upper": np.full(3, 0.1),
         "bias": np.array([0.0, 0.004, 0.0]),
+        "size": 400.0,
         "noise_sd": 0.01,
         "sampling_sd": np.array([0.01, 0.02, 0.01]),
         "uncensored_records": None,
@@ -127,7 +128,7 @@ def remarks(
     chains = SimpleNamespace(
         constants=constants or {}, attrs={"epsilon": epsilon}, observed=np.array(means)[:, None], n=n
     )
-    return "\n".join(remark.text for remark in composition_remarks(found, cast(ChainSet, chains)))
+    return "\n".join(remark.text for remark in composition_remarks([found], cast(ChainSet, chains)))
 
 
 def test_a_fit_that_is_fine_has_no_warning() -> None:
@@ -186,13 +187,13 @@ def test_pseudo_records_that_ran_off_are_told() -> None:
 
     def told(alpha: np.ndarray, sampler: str = "replicated", count: int = 5) -> bool:
         ellipsoids = {"alpha": Ellipsoid(alpha, np.eye(3), 1.0, 0.95)}
-        censoring = Censoring(0.01, *np.zeros((3, 3)), means - means, 0.01, np.full(3, 0.02), None)
+        censoring = Censoring(0.01, *np.zeros((3, 3)), means - means, 400.0, 0.01, np.full(3, 0.02), None)
         found = Composition(NAMES, sampler, ellipsoids, censoring, None)
         constants = {"pseudo_records": count, "n1": 400, "n2": 400}
         chains = SimpleNamespace(
             constants=constants, attrs={"epsilon": 2.0}, observed=np.tile(means, 2)[:, None], n=800
         )
-        texts = [remark.text for remark in composition_remarks(found, cast(ChainSet, chains))]
+        texts = [remark.text for remark in composition_remarks([found], cast(ChainSet, chains))]
         return any("drawn alpha away from the release" in text for text in texts)
 
     assert not told(fit)

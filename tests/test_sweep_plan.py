@@ -46,7 +46,7 @@ def names(**changes: Any) -> list[str]:
 def refused(tmp_path: Path, contents: Any, *overrides: str, kind: type[DpmixError] = DpmixError) -> str:
     """Return the one line by which a sweep is refused, with nothing done."""
     with pytest.raises(kind) as caught:
-        verbs.sweep(contents, tmp_path / "out", overrides=overrides)
+        verbs.sweep(contents, tmp_path / "out", overrides=overrides, new_ledger=True)
     assert not (tmp_path / "out").exists()
     (line,) = str(caught.value).splitlines()
     return line
@@ -231,15 +231,17 @@ def test_confidential_data_are_released_once_for_all_runs(tmp_path: Path) -> Non
     """Jobs of a cluster get releases alone, and asking again spends nothing."""
     spec = tmp_path / "sweep.yaml"
     spec.write_text(json.dumps(confidential(tmp_path, 3.1)))
-    planned = verbs.plan(spec, tmp_path / "out")
+    with pytest.raises(PrivacyError, match="there is no such ledger; correct the path"):
+        verbs.emit(spec, tmp_path / "out", "sbatch", quiet=True)
+    planned = verbs.plan(spec, tmp_path / "out", new_ledger=True)
     assert planned.count("would release Laplace noise") == 2
     assert "of the budget of epsilon = 3.1" in planned.splitlines()[-1]
     assert not (tmp_path / "out").exists()
     for force in (False, True):
-        verbs.emit(spec, tmp_path / "out", "sbatch", force=force, quiet=True)
+        verbs.emit(spec, tmp_path / "out", "sbatch", force=force, quiet=True, new_ledger=not force)
         book = Book.parse((tmp_path / "l.json").read_text())
         account = book.account("data")
-        assert [round(spent.epsilon or 0.0, 3) for spent in account.spent] == [1.0, 2.0]
+        assert [round(spent.epsilon or 0.0, 3) for spent in account.spent.whole] == [1.0, 2.0]
     assert len(list((tmp_path / "out" / "releases").glob("*.h5"))) == 2
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or b"d.csv" not in path.read_bytes()
@@ -314,10 +316,12 @@ def test_nothing_in_the_folder_tells_where_confidential_data_are(tmp_path: Path,
     emitted = ["sweep", str(spec), "-o", str(out), "--emit", "sbatch", *budget]
     assert exits.run(cli.app, emitted) == 2
     assert "run a: privacy.ledger: missing; " in capsys.readouterr().err and not out.exists()
-    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger), "--set", again]) == 2
+    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger), "--new-ledger", "--set", again]) == 2
     assert "--set list: stands in the jobs" in capsys.readouterr().err
-    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger)]) == 0
-    assert len(Book.parse(ledger.read_text()).account("data").spent) == 2
+    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger)]) == 4
+    assert not out.exists()
+    assert exits.run(cli.app, [*emitted, "--ledger", str(ledger), "--new-ledger"]) == 0
+    assert Book.parse(ledger.read_text()).account("data").spent.releases == 2
     (tmp_path / "secret_clinic").rename(tmp_path / "away")
     ledger.rename(tmp_path / "away.json")
     capsys.readouterr()
@@ -344,10 +348,12 @@ def test_ledgers_are_for_what_spends(tmp_path: Path, capsys: Any) -> None:
     for option in (["--run", "x"], ["--gather"]):
         assert exits.run(cli.app, [*command, *option, "--ledger", str(ledger)]) == 2
         assert f"--ledger: {option[0]} spends nothing, so leave it out" in capsys.readouterr().err
-    assert exits.run(cli.app, [*command, "--dry-run", "--set", "privacy.budget.epsilon=2.9"]) == 4
-    assert exits.run(cli.app, [*command, "--dry-run", "--set", f"privacy.ledger={ledger}"]) == 0
-    assert exits.run(cli.app, [*command, "--emit", "sbatch", "--ledger", str(ledger)]) == 0
-    assert len(Book.parse(ledger.read_text()).account("data").spent) == 2
+    new = "--new-ledger"
+    assert exits.run(cli.app, [*command, "--dry-run", new, "--set", "privacy.budget.epsilon=2.9"]) == 4
+    assert exits.run(cli.app, [*command, "--dry-run", new, "--set", f"privacy.ledger={ledger}"]) == 0
+    named = [*command, "--emit", "sbatch", "--ledger", str(ledger), "--dataset", "named"]
+    assert exits.run(cli.app, [*named, new]) == 0
+    assert Book.parse(ledger.read_text()).account("named").spent.releases == 2
     assert not (tmp_path / "l.json").exists()
     spec.write_text(json.dumps(sweep_of(grid={"privacy.ledger": ["a", "b"]})))
     assert exits.run(cli.app, [*command, "--dry-run"]) == 2

@@ -20,6 +20,7 @@ from dpmix.auditing import (
     try_out,
 )
 from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.figures import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian import gaussian_epsilon
@@ -128,14 +129,16 @@ class Audit:
 
     def to_text(self) -> str:
         """Return the same for reading."""
-        stated = f"epsilon = {self.epsilon:.6g}" + (f", delta = {self.delta:.3g}" if self.delta else "")
+        stated = f"epsilon = {figure(self.epsilon)}" + (
+            f", delta = {figure(self.delta, 3)}" if self.delta else ""
+        )
         databases = f"two databases of {_plural(self.records, 'record')}"
         if self.records != self.stated:
             databases += f" (stated: {self.stated:,}, on which the guarantee does not depend)"
         lines = [
             f"{self.kind}: {self.runs:,} releases of each of {databases}",
             f"  claimed      {stated}",
-            f"  observed     epsilon at least {self.bound:.4g} (confidence {self.confidence:g})",
+            f"  observed     epsilon at least {figure_below(self.bound, 4)} (confidence {self.confidence:g})",
             f"  neighbours   {self.neighbours}",
         ]
         if self.held:
@@ -150,7 +153,10 @@ class Audit:
             lines.append(f"  bounds       {bounds}")
         if self.shown is not None:
             would = "which would NOT be found" if self.weak else "which would be found"
-            lines.append(f"  power        {self.fault}, planted: epsilon at least {self.shown:.4g}, {would}")
+            lines.append(
+                f"  power        {self.fault}, planted: "
+                f"epsilon at least {figure_below(self.shown, 4)}, {would}"
+            )
         verdict = "nothing contradicts the claim" if self.consistent else "THE CLAIM IS DISPROVED"
         if self.consistent and self.weak:
             verdict += f", but this audit is weak: it would miss {self.fault}"
@@ -172,7 +178,7 @@ class DisprovedError(PrivacyError):
         elif found.beyond:
             reason = "records beyond the public bounds are released"
         else:
-            reason = f"epsilon is at least {found.bound:.4g}, not {found.epsilon:.4g}"
+            reason = f"epsilon is at least {figure_below(found.bound, 4)}, not {figure(found.epsilon, 4)}"
         super().__init__(f"{found.kind}: the claim is disproved: {reason}")
 
 

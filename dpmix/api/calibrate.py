@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmix.api.cautions import of_mechanism
 from dpmix.data import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
+from dpmix.mechanisms.groups import groups_of
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism import (
     ClampedMomentsMechanism,
@@ -18,6 +19,7 @@ from dpmix.spec.mechanism import (
     MechanismSection,
     NoisyCountsMechanism,
 )
+from dpmix.standard_input import is_stream
 
 
 def calibrate(
@@ -39,16 +41,16 @@ def calibrate(
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     quiet : bool
-        Do not say on standard error what a delta permits.
+        Do not say on standard error what should be known before such a release.
 
     Returns
     -------
     dict
-        Those of ``epsilon``, ``delta``, ``rho``, ``scale``, ``sensitivity`` and ``weight`` that apply: the
-        totals over a record's columns as a release would record them; scale and sensitivity in the units of
-        the data, of a wavelet's coefficients or of counts, as lists where there are several columns. Where a
-        wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives, beside
-        ``epsilon_requested`` and ``sensitivity_paper``.
+        Those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and ``weight`` that
+        apply: the totals over a record's columns as a release would record them; scale and sensitivity in
+        the units of the data, of a wavelet's coefficients or of counts, as lists where there are several
+        columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives,
+        beside ``epsilon_requested`` and ``sensitivity_paper``.
 
     Raises
     ------
@@ -74,15 +76,10 @@ def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:
     mechanism = mechanism_of(checked)
     total = mechanism.guarantee
     found: dict[str, Any] = {"kind": mechanism.kind}
-    for name in ("epsilon", "delta", "rho"):
-        value = getattr(total, name)
-        if value is not None:
-            found[name] = value
-    found |= mechanism.figures()
+    found |= total.numbers() | mechanism.figures()
     n = found.get("n", checked.data.n if checked.data is not None else None)
-    warning = delta_warning(total.delta, n)
-    if warning and not quiet:
-        print(f"dpmix: {warning}", file=sys.stderr)
+    for each in [] if quiet else of_mechanism(mechanism, n):
+        print(f"dpmix: {each.text}", file=sys.stderr)
     return found
 
 
@@ -111,9 +108,28 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         named = [s.columns for s in (spec.data, spec.release) if s is not None and s.columns is not None]
         columns = len(named[0]) if named else columns_of(spec.mechanism)
     if n is None and spec.data is not None and (spec.data.n is not None or needs_n(spec.mechanism)):
+        check_countable(spec, "mechanism.n")
         n = spec.data.n or len(load_data(spec).values)
     names, categories = public_of(spec)
-    return from_spec(spec.mechanism, columns, n, names if len(names) == columns else (), categories)
+    section = spec.mechanism
+    if spec.data is not None and spec.data.simulate is not None and "order" in type(section).model_fields:
+        section = section.model_copy(update={"order": "public"})  # simulated records are independent
+    known = names if len(names) == columns else ()
+    return from_spec(section, columns, n, known, categories, groups_of(spec.groups))
+
+
+def check_countable(spec: RunSpec, key: str) -> None:
+    """Refuse to count the records of standard input, which the release itself reads, once.
+
+    Raises
+    ------
+    SpecError
+        Naming `key`, by which their number can be said.
+    """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError(
+            f"{key}: missing; standard input is read by the release alone, so say how many records"
+        )
 
 
 def columns_of(section: MechanismSection) -> int:
@@ -136,29 +152,3 @@ def public_of(spec: RunSpec) -> tuple[tuple[str, ...], tuple[tuple[str, ...] | N
     found = [spec.data.categories_of(i) for i in range(len(spec.data.columns))]
     texts = [None if names is None else tuple(str(name) for name in names) for names in found]
     return spec.data.columns, tuple(texts) if any(texts) else ()
-
-
-def delta_warning(delta: float | None, n: int | None) -> str | None:
-    """Say what a delta of 1/n or more permits (methods, section 1); None where there is nothing to say.
-
-    Parameters
-    ----------
-    delta : float or None
-        Of the guarantee.
-    n : int or None
-        Number of records, where it is known.
-    """
-    if not delta:
-        return None
-    if n is None:
-        most = math.ceil(1 / delta) - 1
-        return (
-            f"note: with more than {most} records, delta = {delta:g} is 1/n or more and permits publishing "
-            "somebody's record verbatim"
-        )
-    if delta * n < 1:
-        return None
-    return (
-        f"warning: delta = {delta:g} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
-        "publishing somebody's record verbatim"
-    )

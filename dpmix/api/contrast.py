@@ -6,15 +6,19 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import NamedChains, read_chains
+from dpmix.store.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.store.contrast import write_contrast
 from dpmix.summary.account import spec_of
-from dpmix.summary.contrast import contrast_chains
-from dpmix.summary.contrast_result import Contrast
+from dpmix.summary.contrast import contrast_chains, same_release
+from dpmix.summary.contrast_groups import contrast_groups
+from dpmix.summary.contrast_result import Contrast, Joint
+from dpmix.summary.guarantee import adjacency_of, is_private, is_simulated, level_in_words
 from dpmix.summary.parametric import summarize_parametric
 
 PathLike = str | os.PathLike[str]
@@ -24,26 +28,31 @@ def contrast(
     chain_paths: Sequence[PathLike],
     output: PathLike | None = None,
     *,
-    margin: float = 0.01,
+    margin: float | None = None,
     public_groups: bool = False,
+    groups: Sequence[str] | None = None,
     overrides: Sequence[str] = (),
     report: PathLike | None = None,
     require_convergence: bool = False,
     force: bool = False,
 ) -> Contrast:
-    """Compare two fits: by how much each share differs, and whether by more than a margin.
+    """Compare two groups: by how much each share differs, and whether by more than a margin.
 
     Parameters
     ----------
     chain_paths : sequence of path
-        Two chains files of `dpmix fit`, of one model with the same components: groups A and B.
+        One chains file of `dpmix fit`, of a release of groups; or two, of one model with the same components:
+        groups A and B.
     output : path, optional
         File to write (HDF5).
-    margin : float
-        Absolute difference up to which shares count as equal.
+    margin : float, optional
+        Absolute difference up to which shares count as equal; 0.01 where left out, and 0 for groups of a
+        model that has no shares, of which signs are then told.
     public_groups : bool
         Whether who is in which group is public, and fixed when a record is replaced: the joint guarantee is
-        then the larger of the two, else their sum.
+        then the larger of the two. Else there is none, but for releases that state it themselves.
+    groups : sequence of str, optional
+        Two of the groups of one release; left out where there are two.
     overrides : sequence of str
         `summary.level=value` in place of what the specs inside the chains say.
     report : path, optional
@@ -68,9 +77,20 @@ def contrast(
         After all outputs are written, when `require_convergence` is given.
     """
     files = [os.fspath(path) for path in chain_paths]
-    if len(files) != 2:
-        raise UsageError(f"--contrast compares two chains files, and {len(files)} {_are(len(files))} given")
-    if not (math.isfinite(margin) and 0.0 <= margin < 1.0):
+    if len(files) not in (1, 2):
+        raise UsageError(
+            "--contrast compares two groups of the one release behind a chains file, or two chains files, "
+            f"and {len(files)} {_are(len(files))} given"
+        )
+    if len(files) == 1 and public_groups:
+        raise UsageError(
+            "--public-groups: is for two chains files; who is in a group of one release is private"
+        )
+    if len(files) == 2 and groups is not None:
+        raise UsageError("--groups: is for one chains file, of a release of groups")
+    if margin is not None and not (math.isfinite(margin) and margin >= 0.0):
+        raise UsageError(f"--margin: {margin:g} must be a difference, 0 or more")
+    if len(files) == 2 and margin is not None and margin >= 1.0:
         raise UsageError(f"--margin: {margin:g} must be a difference of shares, from 0 to below 1")
     for override in overrides:
         if not override.lstrip().startswith("summary."):
@@ -83,7 +103,7 @@ def contrast(
             raise UsageError(f"{target} is one of the chains files; give the output another name")
     pair: list[NamedChains] = []
     levels, warnings = [], []
-    for label, file in zip("AB", files, strict=True):
+    for label, file in zip("AB", files, strict=False):
         chains = read_chains([file])
         if not isinstance(chains, NamedChains):
             raise DataError(
@@ -91,17 +111,27 @@ def contrast(
             )
         options = load_spec(spec_of(chains), overrides).summary
         remarks = summarize_parametric(chains, options).remarks
-        warnings += [(f"{label}: {remark.text}", remark.convergence) for remark in remarks]
+        said = f"{label}: " if len(files) == 2 else ""
+        warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
         levels.append(float(options.level))
         pair.append(chains)
-    if levels[0] != levels[1]:
+    if levels[0] != levels[-1]:
         raise UsageError(
             f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by --set "
             f"summary.level={levels[0]:g}"
         )
-    found = contrast_chains(
-        pair, files, margin=margin, level=levels[0], public_groups=public_groups, warnings=warnings
-    )
+    if len(files) == 1:
+        found = contrast_groups(pair[0], files[0], groups, margin=margin, level=levels[0], warnings=warnings)
+    else:
+        found = contrast_chains(
+            pair,
+            files,
+            margin=0.01 if margin is None else margin,
+            level=levels[0],
+            public_groups=public_groups,
+            guarantee=joint(pair[0], pair[1], public_groups),
+            warnings=warnings,
+        )
     if output is not None:
         write_contrast(Path(output), found.to_json(), force=force)
     if report is not None:
@@ -111,6 +141,59 @@ def contrast(
     if require_convergence and found.failures:
         raise ConvergenceError(found.failures, found)
     return found
+
+
+def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
+    """Return what the releases behind two fits guarantee together (methods, section 1).
+
+    Parameters
+    ----------
+    first, second : ChainSet
+    public_groups : bool
+        Whether who is in which group is stated to be public and fixed.
+    """
+    each = [_guarantee(chains) for chains in (first, second)]
+    if same_release(first, second):
+        return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")
+    if all(part.adjacency == Adjacency.PUBLIC_PARTS for part in each):
+        why = (
+            "Together the two releases satisfy {}, the larger of the two: they state that they are of public "
+            "parts of one table, which a record that is replaced does not leave."
+        )
+    elif public_groups:
+        each = [part.of_public_part() for part in each]
+        why = (
+            "Together the two releases satisfy {}, the larger of the two, on the statement that who is in "
+            "which group is public, and does not change when a record is replaced."
+        )
+    else:
+        return Joint(
+            None,
+            None,
+            None,
+            "No joint guarantee is stated of the two releases: a record that is replaced may leave one group "
+            "and join the other, and the sizes of the groups, which are published, tell so with certainty. "
+            "Where who is in which group is public and fixed, the joint guarantee is the larger of the two "
+            "(--public-groups); else release the groups together (data.group).",
+        )
+    return _in_words(in_parallel(each), (first, second), why)
+
+
+def _guarantee(chains: ChainSet) -> Guarantee:
+    """Return the guarantee of the release behind chains; None for what does not apply."""
+    epsilon, delta, rho = (_finite(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    return Guarantee(epsilon, delta, rho, adjacency=Adjacency(adjacency_of(chains.attrs)))
+
+
+def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> Joint:
+    level = level_in_words(found.epsilon, found.delta, found.rho) or "no stated privacy guarantee"
+    if any(is_simulated(chains.attrs) or not is_private(chains.attrs) for chains in behind):
+        level += ", had their noise been real (a release is simulated, or its noise can be reproduced)"
+    return Joint(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
+
+
+def _finite(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(value)
 
 
 def _are(count: int) -> str:

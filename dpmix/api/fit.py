@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmix.api.group_mixtures import group_mixture_task
 from dpmix.api.mixtures import mixture_task
 from dpmix.api.observation import pick_columns
 from dpmix.api.parametric import parametric_task
@@ -19,7 +20,7 @@ from dpmix.chains import available_cores, run
 from dpmix.errors import SpecError, UsageError
 from dpmix.progress import Watch, show_fit
 from dpmix.release import Release
-from dpmix.spec import RunSpec, check_combination, load_spec
+from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.stops import stop_on_signals
 from dpmix.store.atomic import check_output
 from dpmix.store.chains import Finished, write_chains
@@ -217,8 +218,13 @@ def _prepare(
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
-    check_combination(source.kind, checked)
-    if checked.model.kind == "mixture":
+    grouped = bool(source.groups)
+    checked = with_sampler(checked, grouped=grouped)
+    assert checked.model is not None  # as before
+    check_combination(source.kind, checked, grouped=grouped)
+    if checked.model.kind == "mixture" and grouped:
+        task = group_mixture_task(checked, source, about, ids)
+    elif checked.model.kind == "mixture":
         task = mixture_task(checked, source, pick_columns(checked, source, about), ids)
     else:
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,67 @@ import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
+from dpmix.privacy.fingerprint import Marks
 from dpmix.privacy.ledger import Account, Book
 from dpmix.spec import RunSpec
-from dpmix.store.ledger import changing, ledger_path, lock_of, read_ledger
+from dpmix.store.ledger import changing, check_start, ledger_path, lock_of, read_ledger
 
-__all__ = ["Spending", "set_budget", "show", "spending_of", "to_text"]
+__all__ = ["Entering", "Spending", "set_budget", "spending_of"]
 
-_SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested")
+_SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
 """What an entry says of the mechanism, besides the names of the columns."""
+
+
+@dataclass(frozen=True)
+class Entering:
+    """How a release is entered in the ledger of its spec.
+
+    Parameters
+    ----------
+    new : bool
+        Start the ledger, which must not be there; else it must be.
+    bypass : bool
+        Enter nothing, which the release records.
+    yes : bool
+        Go on in spite of warnings that ask for it; enter another table under a known name, as a new edition.
+    """
+
+    new: bool = False
+    bypass: bool = False
+    yes: bool = False
+
+    def check(self, ledger: str | os.PathLike[str] | None) -> None:
+        """Check that nothing is asked for that goes against the other.
+
+        Raises
+        ------
+        UsageError
+            When a ledger is named, or started, and bypassed.
+        """
+        if self.bypass and (self.new or ledger is not None):
+            other = "--new-ledger" if self.new else "--ledger"
+            raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
+
+    def skipped(self, spec: RunSpec) -> str | None:
+        """Say what bypassing the ledger of a spec means; None where none is bypassed."""
+        simulated = spec.data is not None and spec.data.simulate is not None
+        if not self.bypass or spec.privacy is None or simulated:
+            return None
+        return (
+            f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger), and record that in the "
+            "release"
+        )
+
+    def said_of(self, spec: RunSpec) -> str | None:
+        """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
+        if self.skipped(spec) is None or spec.privacy is None:
+            return None
+        print(
+            f"dpmix: warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what "
+            "this release costs is counted nowhere, and it records that",
+            file=sys.stderr,
+        )
+        return "bypassed"
 
 
 class Spending:
@@ -31,54 +85,116 @@ class Spending:
     ----------
     path : Path
         The ledger.
-    dataset : str
-        Name of the confidential data.
+    dataset : str or None
+        Name of the confidential data; None where the spec gives none.
     budget : Budget or None
         As the spec states it.
+    whole : str or None
+        Name of the table that the data are a public part of.
+    accountant : str or None
+        As the spec states it.
+    entering : Entering
     """
 
-    def __init__(self, path: Path, dataset: str, budget: Budget | None) -> None:
-        self.path, self.dataset, self.budget = path, dataset, budget
+    def __init__(
+        self,
+        path: Path,
+        dataset: str | None,
+        budget: Budget | None,
+        whole: str | None = None,
+        accountant: str | None = None,
+        entering: Entering | None = None,
+    ) -> None:
+        self.path, self.budget = path, budget
+        self.whole, self.accountant = whole, accountant
+        self.entering = Entering() if entering is None else entering
+        self._stated = dataset
         self._number: int | None = None
 
+    @property
+    def part(self) -> str | None:
+        """Name of the part, where the data are one."""
+        return None if self.whole is None else self._stated
+
     def foresee(self, guarantee: Guarantee | None = None) -> Account:
-        """Return the data set's account, after a release under `guarantee`, and enter nothing.
+        """Return the account of the data set, or of its whole, after a release, and enter nothing.
 
         Raises
         ------
         DataError
             When the ledger cannot be read, is damaged or was changed.
         PrivacyError
-            When the budget does not cover the release, or is not the one that the ledger has.
+            When the budget does not cover the release, or is not the one that the ledger has; when there is
+            no such ledger, or it knows the data set as a part of another, or as none.
+        UsageError
+            When the name of the data set is missing, or a new ledger is asked for and there.
         """
-        account = self._agreed(read_ledger(self.path).account(self.dataset))
-        return account if guarantee is None else account.allow(guarantee)
+        check_start(self.path, self.entering.new)
+        account = self._agreed(read_ledger(self.path))
+        return account if guarantee is None else account.allow(guarantee, self.part)
+
+    def name(self) -> str:
+        """Return the name under which a release would be entered.
+
+        Raises
+        ------
+        DataError, UsageError
+            As `foresee`.
+        """
+        return read_ledger(self.path).name(self._stated)
 
     def plan(self, guarantee: Guarantee) -> str:
         """Say what a release would enter, and what would remain, and enter nothing.
 
         Raises
         ------
-        DataError, PrivacyError
+        DataError, PrivacyError, UsageError
             As `foresee`.
         """
-        after = self.foresee(guarantee).in_words()
-        return f"enter this in the ledger {self.path}: {after}"
+        start = "start the ledger" if self.entering.new else "enter this in the ledger"
+        return f"{start} {self.path}: {self._words(self.foresee(guarantee))}"
 
-    def reserve(self, mechanism: Mapping[str, Any], columns: Sequence[str], guarantee: Guarantee) -> None:
+    def reserve(
+        self,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks | None = None,
+    ) -> None:
         """Enter a release that is about to be drawn; it counts from here on, whatever becomes of it.
+
+        Parameters
+        ----------
+        mechanism : mapping
+        columns : sequence of str
+        guarantee : Guarantee
+        marks : Marks, optional
+            By which the table is known again.
 
         Raises
         ------
-        DataError, PrivacyError
-            As `foresee`, and when the ledger cannot be written. Nothing is entered then.
+        DataError, PrivacyError, UsageError
+            As `foresee`, and when the ledger cannot be written, knows the data under another name, or other
+            data under this one. Nothing is entered then.
         """
-        with changing(self.path) as book:
-            account = book.account(self.dataset)
-            if self._agreed(account) != account and self.budget is not None:
-                book.set_budget(self.dataset, self.budget, _now())
+        with changing(self.path, self.entering.new) as book:
+            name = book.name(self._stated)  # before anything is entered under it
+            agreed = self._agreed(book)
+            if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
+                book.set_budget(agreed.dataset, self.budget, _now())
             about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
-            self._number = book.spend(self.dataset, about, guarantee, _now(), dpmix.__version__)
+            about["proved"] = guarantee.proved
+            self._number = book.spend(
+                name,
+                about,
+                guarantee,
+                _now(),
+                dpmix.__version__,
+                whole=self.whole,
+                marks=marks,
+                anew=self.entering.yes,
+                accountant=self.accountant,
+            )
 
     def finish(self, output: Path | None) -> str:
         """Enter that the release is written, and say what is spent and what remains.
@@ -96,19 +212,28 @@ class Spending:
         assert self._number is not None  # a release is reserved before it is drawn
         try:
             found = None if output is None else {"file": output.name, "sha256": _digest(output)}
-            with changing(self.path) as book:
+            with changing(self.path, False) as book:
                 book.finish(self._number, found, _now())
-        except (DataError, OSError) as error:
+        except (DataError, PrivacyError, OSError) as error:
             done = "the release was drawn" if output is None else f"{output} is written"
             raise DataError(f"{done} and counts in the ledger, but not as finished there: {error}") from error
-        return f"ledger {self.path.name}: {book.account(self.dataset).in_words()}"
+        name = book.entries[self._number - 1]["dataset"]
+        return f"ledger {self.path.name}: {self._words(book.account(name))}"
 
-    def _agreed(self, account: Account) -> Account:
+    def _words(self, account: Account) -> str:
+        if self.part is None:
+            return account.in_words()
+        return f"{account.in_words()}; part {account.part_in_words(self.part)}"
+
+    def _agreed(self, book: Book) -> Account:
         """Return the account with the budget that holds: the ledger's, or the spec's where it has none."""
+        name = book.name(self._stated)
+        book.check_place(name, self.whole)
+        account = book.counted(self.whole or name, self.accountant)
         if self.budget is None or account.budget == self.budget:
             return account
         if account.budget is None:
-            return Account(account.dataset, account.spent, self.budget)
+            return replace(account, budget=self.budget)
         raise PrivacyError(
             f"privacy.budget: is {self.budget.in_words()}, but {account.dataset} has "
             f"{account.budget.in_words()} in {self.path}; correct the spec, or change that by `dpmix ledger "
@@ -116,7 +241,11 @@ class Spending:
         )
 
 
-def spending_of(spec: RunSpec, outputs: Sequence[str | os.PathLike[str] | None] = ()) -> Spending | None:
+def spending_of(
+    spec: RunSpec,
+    outputs: Sequence[str | os.PathLike[str] | None] = (),
+    entering: Entering | None = None,
+) -> Spending | None:
     """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
 
     Parameters
@@ -125,120 +254,75 @@ def spending_of(spec: RunSpec, outputs: Sequence[str | os.PathLike[str] | None] 
         Checked.
     outputs : sequence of path
         What the release writes, none of which may be the ledger.
+    entering : Entering, optional
 
     Raises
     ------
     SpecError
         When there is a section ``privacy`` and no ledger.
     UsageError
-        When the ledger is named as another file too.
+        When the ledger is named as another file too; when a new one is asked for where none is named.
     DataError, PrivacyError
         As `Spending.foresee`.
     """
     section = spec.privacy
-    if section is None:
+    how = Entering() if entering is None else entering
+    how.check(None)
+    if section is None or how.bypass:
+        if how.new:
+            raise UsageError("--new-ledger: names no file; say which by --ledger FILE or privacy.ledger")
         return None
     if section.ledger is None:
         raise SpecError(
             "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
         )
+    real = spec.data is None or spec.data.simulate is None
+    if real:
+        check_start(section.ledger, how.new)
     final = ledger_path(section.ledger)
     taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
     if spec.data is not None and spec.data.path is not None:
         taken.append(Path(os.path.realpath(spec.data.path)))
     if final in taken or lock_of(final) in taken:
         raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
-    if spec.data is not None and spec.data.simulate is not None:
+    if not real:
         return None
     stated = section.budget
     budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)
-    found = Spending(section.ledger, section.dataset, budget)
+    part = None if spec.data is None else spec.data.part
+    if part is not None and section.dataset is None:
+        raise SpecError(
+            "privacy.dataset: missing; name the part, in the spec or by --dataset NAME (data.part.of names "
+            "the whole)"
+        )
+    whole = None if part is None else part.of
+    found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
     found.foresee()
     return found
 
 
-def show(ledger: str | os.PathLike[str], dataset: str | None = None) -> dict[str, Any]:
-    """Return what a ledger says, for strict JSON: entries, and each data set's sums, budget and remainder.
-
-    Raises
-    ------
-    DataError
-        When there is no such ledger, it is damaged or was changed, or has no such data set.
-    """
-    if not Path(ledger).exists():
-        ledger_path(ledger)
-        read_ledger(ledger)  # says so where one is missing that was there
-        raise DataError(f"{ledger}: no such ledger")
-    book = read_ledger(ledger)
-    if dataset is not None and dataset not in book.datasets:
-        raise DataError(f"{ledger}: has no data set {dataset}; it has {', '.join(book.datasets) or 'none'}")
-    names = book.datasets if dataset is None else (dataset,)
-    return {
-        "ledger": str(ledger),
-        "entries": len(book.entries),
-        "head": book.head,
-        "datasets": [book.account(name).to_json() | {"history": _history(book, name)} for name in names],
-    }
-
-
-def to_text(shown: Mapping[str, Any]) -> str:
-    """Write what `show` returns for people."""
-    count = shown["entries"]
-    lines = [
-        f"{shown['ledger']}: {count} {'entry' if count == 1 else 'entries'}, unbroken to {shown['head']}"
-    ]
-    for part in shown["datasets"]:
-        lines += ["", part["words"]]
-        for each in part["history"]:
-            lines.append(f"  {each['number']:>4}  {each['time']}  {each['words']}")
-    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines)
-
-
 def set_budget(
-    ledger: str | os.PathLike[str], dataset: str, budget: Budget, quiet: bool = False
+    ledger: str | os.PathLike[str],
+    dataset: str | None,
+    budget: Budget,
+    quiet: bool = False,
+    *,
+    new_ledger: bool = False,
 ) -> dict[str, Any]:
     """Set or change the budget of a data set; the ledger keeps the one before, too.
 
     Raises
     ------
-    DataError
-        As `Spending.reserve`.
+    DataError, PrivacyError, UsageError
+        As `Spending.reserve`; for a part of a table, whose budget is the whole's.
     """
-    with changing(ledger) as book:
-        if book.account(dataset).budget != budget:
+    with changing(ledger, new_ledger) as book:
+        dataset = book.name(dataset)
+        if dataset != book.whole_of(dataset) or book.account(dataset).budget != budget:
             book.set_budget(dataset, budget, _now())
     if not quiet:
         print(f"dpmix: ledger {Path(ledger).name}: {book.account(dataset).in_words()}", file=sys.stderr)
     return book.account(dataset).to_json()
-
-
-def _history(book: Book, dataset: str) -> list[dict[str, Any]]:
-    """Return the budgets and releases of a data set in order, each release with its output."""
-    outputs = book.outputs()
-    found = []
-    for entry in book.entries:
-        if entry["dataset"] != dataset or entry["type"] == "release":
-            continue
-        kept = {k: v for k, v in entry.items() if k not in ("dataset", "previous", "digest")}
-        if entry["type"] == "spend":
-            end = outputs.get(entry["number"])
-            kept |= {"finished": end is not None, "output": None if end is None else end["output"]}
-        found.append(kept | {"words": _entry_in_words(kept)})
-    return found
-
-
-def _entry_in_words(entry: Mapping[str, Any]) -> str:
-    if entry["type"] == "budget":
-        return f"budget of {Budget(**entry['budget']).in_words()}"
-    mechanism, guarantee = entry["mechanism"], Guarantee(**entry["guarantee"])
-    kind = mechanism.get("generator") or mechanism.get("kind")
-    columns = ", ".join(mechanism.get("columns", ()))
-    output = entry["output"]
-    where = "not finished, counts all the same" if not entry["finished"] else "kept in memory"
-    if output is not None:
-        where = f"{output['file']} (sha256 {output['sha256'][:12]})"
-    words = Account("", (guarantee,)).cost_in_words()
-    return f"{kind} of {columns}: {words}, {guarantee.trust} model; {where}"
 
 
 def _digest(path: Path) -> str:

@@ -22,12 +22,14 @@ from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, Norma
 from dpmix.store.ragged import Components
 from dpmix.store.recorded import Derive, Recorded
 
-__all__ = ["mixture_task"]
+__all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
 _BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
+
+AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -44,12 +46,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
     seen = observe(spec, release, columns)
     n = len(seen.z)
-    prior = model.concentration
-    mixing = (
-        PitmanYor(1.0, float(model.discount), float(prior.shape), float(prior.rate))
-        if isinstance(prior, GammaPrior)
-        else PitmanYor(float(prior), float(model.discount))
-    )
+    mixing = mixing_of(model)
     sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
@@ -60,9 +57,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
-    name = str(model.kernel)
     names = tuple(release.columns[column] for column in columns)
-    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
         content=Components(parameter_shapes(kernel), kept, spec.summary.levels, names),
@@ -70,7 +65,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         dims=seen.dims,
         columns=names,
         constants=constants,
-        attrs={"kernel": name, "base": base, "base_from": source},
+        attrs=kernel_attrs(model, source),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
     )
@@ -85,6 +80,21 @@ def _derive(levels: tuple[float, ...]) -> Derive:
         return record_quantities(path, levels, check)
 
     return derive
+
+
+def mixing_of(model: AnyMixture) -> PitmanYor:
+    """Return the prior of the mixing measure."""
+    prior, discount = model.concentration, float(model.discount)
+    if isinstance(prior, GammaPrior):
+        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
+    return PitmanYor(float(prior), discount)
+
+
+def kernel_attrs(model: AnyMixture, source: str) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure, and of where the base is from."""
+    name = str(model.kernel)
+    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    return {"kernel": name, "base": base, "base_from": source}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.store.named import Named
 
-__all__ = ["parametric_task"]
+__all__ = ["check_columns", "parametric_task", "task_of"]
 
 _PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior
 _PRIOR_NUMBERS = 1 << 22
@@ -45,8 +45,12 @@ def parametric_task(
     SpecError, DataError
         When spec or release do not allow the model.
     """
-    _check_columns(spec, release, about)
-    model = build(spec, release, allow_code=allow_code)
+    check_columns(spec, release, about)
+    return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
+
+
+def task_of(spec: RunSpec, release: Release, model: ParametricModel, chains: tuple[int, ...]) -> Task:
+    """Return the task of a model whose draws are arrays by name."""
     values = np.ascontiguousarray(release.values, dtype=np.float64)
     statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
     constants: Constants = {name: float(value) for name, value in model.constants.items()}
@@ -75,7 +79,7 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _check_columns(spec: RunSpec, release: Release, about: bool) -> None:
+def check_columns(spec: RunSpec, release: Release, about: bool) -> None:
     """Refuse a choice among the columns of a release: what a model is fitted to is the release as a whole."""
     wanted = spec.release.columns if spec.release is not None and about else None
     for name in wanted or ():

@@ -17,7 +17,7 @@ from dpmix.release import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.store.synthetic import check_synthetic_output, write_synthetic
-from dpmix.summary.guarantee import is_private, is_simulated
+from dpmix.summary.guarantee import is_private, is_simulated, is_unproved
 from dpmix.summary.predictive import mixture_records, parametric_records
 
 __all__ = ["predict"]
@@ -109,6 +109,12 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
 
 def _release(chains: Chains | NamedChains, records: int) -> Release:
     """Draw the records, and say what they inherit."""
+    if chains.mechanism.get("groups"):
+        (group,) = chains.mechanism["groups"]
+        raise DataError(
+            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
+            "drawn; take each group's parameters from the chains file"
+        )
     if isinstance(chains, NamedChains):
         values, names = parametric_records(chains, records)
     else:
@@ -117,6 +123,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
     _check_codes(values, described, labels)
     source = chains.mechanism
     epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    adjacency = str(chains.attrs.get("adjacency", "replacement"))
     trust = str(chains.attrs.get("trust", "local"))
     mechanism = {
         "kind": "synthetic",
@@ -137,8 +144,10 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         rho=rho,
         n=chains.n,
         trust="global",
+        adjacency=adjacency,
         private=is_private(chains.attrs) and source.get("kind") != "none",
         simulated=is_simulated(chains.attrs),
+        proved=False if is_unproved(source) else None,
         labels=labels if any(names is not None for names in labels) else (),
     )
 

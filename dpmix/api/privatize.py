@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.calibrate import delta_warning, mechanism_of
-from dpmix.api.ledger import spending_of
+from dpmix.api.calibrate import mechanism_of
+from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
+from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.ledger import Entering, spending_of
 from dpmix.data import load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms import Mechanism, needs_n
+from dpmix.privacy.accounting import Guarantee
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.store.atomic import check_output
+from dpmix.store.atomic import check_output, check_suffix
 from dpmix.store.release import write_release
 
 _LARGE = 20_000
@@ -33,6 +36,10 @@ def privatize(
     progress: Callable[[int, int], None] | None = None,
     quiet: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    no_ledger: bool = False,
+    yes: bool = False,
 ) -> Release:
     """Apply the mechanism of a spec to its confidential data.
 
@@ -44,7 +51,7 @@ def privatize(
     spec : dict, path or RunSpec
         With the sections ``data`` and ``mechanism``.
     output : path, optional
-        Release file to write. Nothing is written when anything fails.
+        Release file to write (.h5, .hdf5 or .nc). Nothing is written when anything fails.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     force : bool
@@ -57,6 +64,16 @@ def privatize(
         Say nothing but warnings on standard error.
     ledger : path, optional
         File to enter the release in before its noise is drawn, in place of ``privacy.ledger``.
+    dataset : str, optional
+        Name of the data there, in place of ``privacy.dataset``.
+    new_ledger : bool
+        Start that file, which must not be there; else it must be.
+    no_ledger : bool
+        Enter nothing, which the release records where a ledger is configured.
+    yes : bool
+        Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
+        and a histogram whose noise, added up over its bins, exceeds the number of records; and where the
+        table is not the one that the ledger knows under this name.
 
     Returns
     -------
@@ -71,32 +88,42 @@ def privatize(
         When the data are not a clean table of numbers with at least two records, or `output` cannot be
         written.
     PrivacyError
-        When the guarantee cannot be met, a seed is given for real data, or the ledger's budget is exceeded.
+        When the guarantee cannot be met, a seed is given for real data, a warning asks for `yes`, or the
+        ledger's budget is exceeded; when there is no such ledger, or it knows the data otherwise. Nothing is
+        drawn or entered then.
     UsageError
-        When `output` exists and `force` is not given, or is the confidential file itself.
+        When `output` exists and `force` is not given, does not end as HDF5 files do, or is the confidential
+        file itself; when the ledger knows data sets and none is named.
     """
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
+    entering = Entering(new_ledger, no_ledger, yes)
+    entering.check(ledger)
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
     if seed is not None:
         checked = _seeded(checked, seed)
     section = checked.mechanism
     if section is None or not needs_n(section):
         mechanism_of(checked)  # what cannot be met is said before the data are read
     target = None if output is None else _target(checked, Path(output), force)
-    spending = spending_of(checked, (target,))
+    spending = spending_of(checked, (target,), entering)
     data = load_data(checked)
     mechanism = mechanism_of(checked, len(data.columns), len(data.values))
     total = data.values.size
     mechanism.check(data.values)
+    cautions = [*of_mechanism(mechanism, len(data.values)), *of_ledger(spending)]
+    heed(cautions, checked, yes, quiet=quiet)
+    guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
-        spending.reserve(mechanism.describe(), data.columns, mechanism.guarantee)
+        spending.reserve(mechanism.describe(), data.columns, guarantee, marks_of(checked, data))
+    bypassed = entering.said_of(checked)
     with _bar(total, progress, quiet) as report:
         if data.rng is not None:
             release, clamped = mechanism.simulate(data.values, data.columns, data.rng)
         else:
             release, clamped = mechanism.privatize(data.values, data.columns, report)
+    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
-    _tell(in_words(mechanism, data.columns), quiet)
+    _tell(in_words(mechanism, data.columns, guarantee), quiet)
     chosen = release.mechanism.get("threshold")
     if len(release.mechanism.get("thresholds", ())) > 1:
         _tell(f"the threshold chosen is {chosen:g}", quiet)
@@ -108,9 +135,6 @@ def privatize(
         _tell(
             f"the data are simulated and their noise is seeded: this release is not private{entered}", quiet
         )
-    warning = delta_warning(release.delta, release.n)
-    if warning:
-        _tell(warning)
     if spending is not None:
         _tell(spending.finish(target), quiet)
     return release
@@ -130,26 +154,43 @@ def plan(spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: 
     return _planned(checked, mechanism_of(checked))
 
 
-def steps(spec: RunSpec) -> list[str]:
+def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """Say what `privatize` would do, as `plan`, and what it would enter in the spec's ledger.
+
+    What is said before a release is said on standard error; data are read for their number alone, where that
+    depends on it.
 
     Raises
     ------
     SpecError, DataError, PrivacyError
-        As `privatize`, also where the budget would be exceeded.
+        As `privatize`, also where the budget would be exceeded, and where a warning asks for `yes`.
     """
-    spending = spending_of(spec)
-    mechanism = mechanism_of(spec)
+    spending = spending_of(spec, entering=entering)
+    n = _records(spec) if spec.mechanism is not None and needs_n(spec.mechanism) else None
+    mechanism = mechanism_of(spec, n=n)
+    if n is None and depends_on_n(mechanism):
+        n = _records(spec)
+    heed([*of_mechanism(mechanism, n), *of_ledger(spending)], spec, entering is not None and entering.yes)
     found = [f"apply {_planned(spec, mechanism)}"]
-    return found if spending is None else [*found, spending.plan(mechanism.guarantee)]
+    if spending is not None:
+        return [*found, spending.plan(of_part(spec, mechanism.guarantee))]
+    skipped = None if entering is None else entering.skipped(spec)
+    return found if skipped is None else [*found, skipped]
+
+
+def _records(spec: RunSpec) -> int:
+    """Return the number of records, which is public; data are read for it where the spec does not say it."""
+    known = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
+    return len(load_data(spec).values) if known is None else int(known)
 
 
 def _planned(spec: RunSpec, mechanism: Mechanism) -> str:
     names = spec.data.columns if spec.data is not None and spec.data.columns is not None else None
-    return in_words(mechanism, names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain))))
+    columns = names or tuple(f"column {i + 1}" for i in range(len(mechanism.domain)))
+    return in_words(mechanism, columns, of_part(spec, mechanism.guarantee))
 
 
-def in_words(mechanism: Mechanism, columns: Sequence[str]) -> str:
+def in_words(mechanism: Mechanism, columns: Sequence[str], guarantee: Guarantee | None = None) -> str:
     """Say which noise goes where and what that guarantees.
 
     Parameters
@@ -158,9 +199,11 @@ def in_words(mechanism: Mechanism, columns: Sequence[str]) -> str:
         Calibrated.
     columns : sequence of str
         Names of its columns.
+    guarantee : Guarantee, optional
+        What it guarantees of these data, the mechanism's own where left out.
     """
-    total = mechanism.guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+    total = mechanism.guarantee if guarantee is None else guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
     return f"{mechanism.in_words(columns)}; {words}"
 
 
@@ -168,6 +211,7 @@ def _target(spec: RunSpec, output: Path, force: bool) -> Path:
     final = check_output(output, force=force)
     if spec.data is not None and spec.data.path is not None and final == spec.data.path.resolve():
         raise UsageError(f"{output} is the confidential file itself; give another name for the release")
+    check_suffix(output, "a release", strict=True)
     return final
 
 

@@ -171,6 +171,7 @@ def attributes(
         "columns": json.dumps(list(task.columns)),
         "n": release.n,
         "trust": release.trust,
+        "adjacency": release.adjacency,
         "private": release.private,
         "simulated": release.simulated,
         **{name: _number(getattr(release, name)) for name in ("epsilon", "delta", "rho")},

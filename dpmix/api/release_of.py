@@ -11,6 +11,7 @@ from typing import Any
 from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms import STATISTICS, stated
+from dpmix.mechanisms.groups import groups_of
 from dpmix.release import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.mechanism import LogMomentsMechanism
@@ -102,6 +103,15 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     if mechanism is None:
         return
     advice = "take it out of the spec, or give the release it describes"
+    if spec.groups is not None and dict([spec.groups]) != found.groups:
+        made = (
+            "; ".join(f"{name} ({', '.join(names)})" for name, names in found.groups.items()) or "no groups"
+        )
+        key = "data" if spec.data is not None and spec.data.group is not None else "release"
+        raise SpecError(
+            f"{key}.group: {spec.groups[0]} ({', '.join(spec.groups[1])}), but the release is of {made}; "
+            f"{advice}"
+        )
     if mechanism.kind != found.kind:
         raise SpecError(
             f"mechanism.kind: {mechanism.kind}, but the release was made by {found.kind}; {advice}"
@@ -142,7 +152,10 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
         meant = log_moments.meant(mechanism, found.mechanism)
         _check_log_moments(meant, found.mechanism)
     else:
-        meant, _ = stated(mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n)
+        groups = groups_of(found.groups)
+        meant, _ = stated(
+            mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n, groups
+        )
     for name, value, actual in _noises(meant, found.mechanism):
         if not _agree(value, actual):
             raise SpecError(
@@ -187,7 +200,7 @@ def _check_posterior(mechanism: Any, found: Release) -> None:
         )
         raise SpecError(f"mechanism.prior: {stated}, but the release was made with {actual}; {advice}")
     settings = {"method": mechanism.method, "calibration": None, "sensitivity": mechanism.sensitivity}
-    if mechanism.method == "hellinger":
+    if mechanism.method is None or mechanism.method == "hellinger":
         settings["calibration"] = mechanism.calibration
     for key, value in settings.items():
         kept = made.get(key)

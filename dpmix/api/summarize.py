@@ -112,7 +112,7 @@ def summarize(
             },
             **{
                 name: chains.attrs[name]
-                for name in ("epsilon", "delta", "rho", "private", "simulated")
+                for name in ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
                 if name in chains.attrs
             },
         }
@@ -151,7 +151,7 @@ def _summarize_release(
         }
         numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
         attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}
-        attrs |= {name: getattr(release, name) for name in ("private", "simulated")}
+        attrs |= {name: getattr(release, name) for name in ("adjacency", "private", "simulated")}
         write_posterior_summary(Path(output), summary.to_json(), attrs, force=force)
     if report is not None:
         from dpmix.report.posterior import render_posterior  # late: matplotlib takes its time

@@ -109,6 +109,9 @@ def sweep(
     quiet: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    yes: bool = False,
 ) -> SweepResult:
     """Do all runs of a sweep that are not finished, several at once, and gather what came out.
 
@@ -136,6 +139,13 @@ def sweep(
         Whether the Python file of a custom model may run.
     ledger : path, optional
         File to enter releases of confidential data in, in place of ``privacy.ledger``.
+    dataset : str, optional
+        Name of the data there, in place of ``privacy.dataset``.
+    new_ledger : bool
+        Start that file, which must not be there; else it must be.
+    yes : bool
+        Go on in spite of warnings that ask for it, as `dpmix.privatize`; without it no release is made where
+        one of them asks.
 
     Returns
     -------
@@ -154,8 +164,16 @@ def sweep(
     for name, value in (("--jobs", jobs), ("--threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} must be at least 1")
-    settings = (*overrides, *naming_ledger(ledger))
-    ready = prepare(spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code)
+    settings = (*overrides, *naming_ledger(ledger, dataset))
+    ready = prepare(
+        spec,
+        output,
+        settings,
+        force=force,
+        advice=_ALL_ANEW,
+        allow_code=allow_code,
+        new_ledger=new_ledger,
+    )
     ready.folder.open()
     with ready.folder.alone():
         if force:
@@ -163,7 +181,7 @@ def sweep(
                 ready.folder.run(run.name).clear()
         else:
             adopt(ready.folder, ready.identities)
-        ready.make_releases(quiet)
+        ready.make_releases(quiet, yes)
         left = [run for run in ready.plan.runs if ready.folder.run(run.name).row() is None]
         orders = [ready.order(run, threads, allow_code) for run in left]
         at_once = jobs or max(1, available_cores() // threads)
@@ -277,6 +295,9 @@ def emit(
     quiet: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    yes: bool = False,
 ) -> Path:
     """Write a workflow of Snakemake or an array job of Slurm for the runs of a sweep, and run none.
 
@@ -290,7 +311,7 @@ def emit(
         Folder of the sweep, where the file goes.
     kind : str
         ``snakemake`` or ``sbatch``.
-    overrides, threads, quiet, allow_code, ledger
+    overrides, threads, quiet, allow_code, ledger, dataset, new_ledger, yes
         As `sweep`. Jobs are told the overrides, which must not name confidential data, and no ledger.
     force : bool
         Whether to replace a file of that name, and to clear the folders of runs that were others.
@@ -309,8 +330,10 @@ def emit(
         raise UsageError(f"--emit {kind}: unknown; one of {', '.join(KINDS)}")
     if not isinstance(spec, (str, os.PathLike)):
         raise UsageError("--emit: needs the spec of the sweep as a file, which every job reads")
-    settings, advice = (*overrides, *naming_ledger(ledger)), "--force to make such runs anew"
-    ready = prepare(spec, output, settings, renew=force, advice=advice, allow_code=allow_code)
+    settings, advice = (*overrides, *naming_ledger(ledger, dataset)), "--force to make such runs anew"
+    ready = prepare(
+        spec, output, settings, renew=force, advice=advice, allow_code=allow_code, new_ledger=new_ledger
+    )
     ready.check_overrides(overrides)
     ready.folder.open()
     with ready.folder.alone():
@@ -324,7 +347,7 @@ def emit(
         for name in ready.changed:
             ready.folder.run(name).clear()
         adopt(ready.folder, ready.identities)
-        ready.make_releases(quiet)
+        ready.make_releases(quiet, yes)
         if kind == "snakemake":
             ready.folder.note_jobs(ready.specs)
         write_bytes(path, text.encode("utf-8"), force=True)
@@ -339,6 +362,9 @@ def plan(
     force: bool = False,
     allow_code: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    yes: bool = False,
 ) -> str:
     """Say which runs there are, which of them are finished, and what would be released, and do nothing.
 
@@ -349,8 +375,17 @@ def plan(
     SpecError, UsageError, DataError, PrivacyError
         As `sweep`.
     """
-    settings = (*overrides, *naming_ledger(ledger))
-    ready = prepare(spec, output, settings, force=force, advice=_ALL_ANEW, allow_code=allow_code)
+    settings = (*overrides, *naming_ledger(ledger, dataset))
+    ready = prepare(
+        spec,
+        output,
+        settings,
+        force=force,
+        advice=_ALL_ANEW,
+        allow_code=allow_code,
+        new_ledger=new_ledger,
+    )
+    ready.heed(yes, say=True)
     renamed = {} if force else elsewhere(ready.folder, ready.identities)
     lines = []
     width = max(len(run.name) for run in ready.plan.runs)

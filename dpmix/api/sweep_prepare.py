@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -11,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.ledger import Spending, spending_of
-from dpmix.api.privatize import privatize
+from dpmix.api.confidential import of_part
+from dpmix.api.ledger import Entering, Spending, spending_of
+from dpmix.api.privatize import privatize, steps
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.mechanisms import Mechanism
 from dpmix.spec import RunSpec
 from dpmix.spec.model import CustomModel
 from dpmix.spec.sweep import SweepSpec, load_sweep
+from dpmix.standard_input import is_stream
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
 from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan
@@ -44,6 +48,8 @@ class Prepared:
         Whether finished runs are done anew.
     changed : tuple of str
         Runs whose folders hold others, where that is allowed.
+    new_ledger : bool
+        Whether releases start the ledger.
     """
 
     plan: Plan
@@ -52,6 +58,7 @@ class Prepared:
     identities: Mapping[str, Mapping[str, Any]]
     force: bool = False
     changed: tuple[str, ...] = ()
+    new_ledger: bool = False
 
     def order(self, run: Planned, threads: int, allow_code: bool) -> dict[str, Any]:
         """Return what a process is told of a run."""
@@ -60,22 +67,42 @@ class Prepared:
         keep = self.plan.keep_chains
         return order(run, self.plan.keys, self.folder, threads=threads, keep=keep, allow_code=allow_code)
 
-    def make_releases(self, quiet: bool) -> None:
+    def make_releases(self, quiet: bool, yes: bool = False) -> None:
         """Make the releases of confidential data that are not there yet.
 
         Raises
         ------
         DataError, PrivacyError
-            When one cannot be made or entered.
+            When one cannot be made or entered; before the first, when a warning asks for `yes` of any.
         """
+        self.heed(yes)  # in silence: each release says it itself
+        new, name = self.new_ledger, None
         for path, spec, _ in self._releases():
+            if name is None:  # the first release may be entered without a name, and the others be, too
+                name = self._spending(spec).name()
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise DataError(f"cannot write {path.parent}: {reason(error)}") from error
-            privatize(spec, path, quiet=quiet)
+            privatize(spec, path, quiet=quiet, yes=yes, dataset=name, new_ledger=new)
+            new = False
         if self._needs_no_ledger and not quiet:
             print(f"dpmix: {_NOTHING}", file=sys.stderr)
+
+    def heed(self, yes: bool, *, say: bool = False) -> None:
+        """Look before the first release at what any of them asks for, and say it, where wanted.
+
+        Raises
+        ------
+        PrivacyError
+            When a warning asks for `yes`, naming the file of the release.
+        """
+        for path, spec, _ in self._releases():
+            try:
+                with contextlib.redirect_stderr(sys.stderr if say else io.StringIO()):
+                    steps(spec, Entering(self.new_ledger, False, yes))
+            except PrivacyError as error:
+                raise PrivacyError(f"{path}: {error}") from None
 
     def check_overrides(self, overrides: Sequence[str]) -> None:
         """Check that what is set for all jobs, which others may read, does not name confidential data.
@@ -106,8 +133,8 @@ class Prepared:
         lines = []
         account = None
         for path, spec, mechanism in self._releases():
-            spending = _spending(spec)
-            account = (account or spending.foresee()).allow(mechanism.guarantee)
+            spending = self._spending(spec)
+            account = (account or spending.foresee()).allow(of_part(spec, mechanism.guarantee), spending.part)
             lines.append(f"would release {mechanism.in_words(_columns(spec))} as {path}")
         if self._needs_no_ledger:
             lines.append(_NOTHING)
@@ -125,14 +152,20 @@ class Prepared:
         """
         account = None
         for _, spec, mechanism in self._releases():
+            spending = self._spending(spec)
             if account is None:
-                account = _spending(spec).foresee()
+                account = spending.foresee()
                 if account.budget is None:
                     raise PrivacyError(
                         "privacy.budget: missing; a sweep over confidential data spends once for every "
                         "release, so say what they may cost together"
                     )
-            account = account.allow(mechanism.guarantee)
+            account = account.allow(of_part(spec, mechanism.guarantee), spending.part)
+
+    def _spending(self, spec: RunSpec) -> Spending:
+        spending = spending_of(spec, entering=Entering(new=self.new_ledger))
+        assert spending is not None  # a plan of confidential data has a ledger
+        return spending
 
     def _releases(self) -> Iterator[tuple[Path, RunSpec, Mechanism]]:
         """Give each release of confidential data that a run to be done needs, and that is not there yet."""
@@ -174,6 +207,7 @@ def prepare(
     advice: str = "",
     allow_code: bool = False,
     calibrated: bool = True,
+    new_ledger: bool = False,
 ) -> Prepared:
     """Make the plan of a sweep, and check all that can be checked before a run begins.
 
@@ -196,6 +230,8 @@ def prepare(
         Whether custom models may run.
     calibrated : bool
         Whether mechanisms are calibrated and the budget is looked at, as a run needs.
+    new_ledger : bool
+        Whether releases of confidential data start the ledger.
 
     Raises
     ------
@@ -237,7 +273,7 @@ def prepare(
                 if not renew:
                     raise
                 changed.append(run.name)
-    ready = Prepared(plan, specs, folder, identities, force, tuple(changed))
+    ready = Prepared(plan, specs, folder, identities, force, tuple(changed), new_ledger)
     if calibrated and only is None:
         ready.check_budget()
     return ready
@@ -253,6 +289,8 @@ def _check_files(spec: RunSpec, *, confidential: bool) -> None:
     data = spec.data if confidential else None
     for key, section in (("data.path", data), ("release.path", spec.release)):
         path = None if section is None else section.path
+        if is_stream(path):
+            raise SpecError(f"{key}: - is read once, and a sweep makes several releases; name a file")
         if path is not None and not path.is_file():
             raise DataError(f"{key}: {path}: {'not a file' if path.exists() else 'no such file'}")
 
@@ -267,12 +305,6 @@ def _check_mechanism(spec: RunSpec, met: set[str]) -> None:
     if said not in met and spec.mechanism.kind != "none":
         met.add(said)
         mechanism_of(spec)
-
-
-def _spending(spec: RunSpec) -> Spending:
-    spending = spending_of(spec)
-    assert spending is not None  # a plan of confidential data has a ledger
-    return spending
 
 
 def _columns(spec: RunSpec) -> tuple[str, ...]:

@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.api.calibrate import delta_warning
-from dpmix.api.ledger import spending_of
+from dpmix.api.calibrate import check_countable
+from dpmix.api.cautions import heed, of_ledger, of_synthesis
+from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.ledger import Entering, spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
+from dpmix.privacy.accounting import Guarantee
 from dpmix.release import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.synthesis import SynthesisSection
+from dpmix.standard_input import is_stream
 from dpmix.store.synthetic import beside, check_synthetic_output, write_synthetic
 from dpmix.synthesis.choose import generator_of
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.instance import Instance, categories_instance, instance
+from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
 from dpmix.synthesis.records import Records, columns_of, load_records
 
@@ -39,6 +43,10 @@ def synthesize(
     force: bool = False,
     quiet: bool = False,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    new_ledger: bool = False,
+    no_ledger: bool = False,
+    yes: bool = False,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
@@ -65,6 +73,8 @@ def synthesize(
     ledger : path, optional
         File to enter the release in before it is drawn, in place of ``privacy.ledger``; records from `chains`
         cost nothing, and are not entered.
+    dataset, new_ledger, no_ledger, yes
+        As in `dpmix.privatize`.
 
     Returns
     -------
@@ -78,16 +88,21 @@ def synthesize(
     DataError
         When the data are not clean, or `output` cannot be written.
     PrivacyError
-        When the guarantee cannot be met, or the ledger's budget is exceeded.
+        When the guarantee cannot be met, a warning asks for `yes`, or the ledger's budget is exceeded; when
+        there is no such ledger, or it knows the data otherwise. Nothing is drawn or entered then.
     UsageError
         When `output` exists and `force` is not given, or is the confidential file itself; when there are
         `chains` and a `ledger`.
     """
-    if chains is not None and ledger is not None:
-        raise UsageError(
-            "--ledger: records drawn from chains cost nothing, so that there is nothing to enter"
-        )
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger)))
+    entering = Entering(new_ledger, no_ledger, yes)
+    entering.check(ledger)
+    named = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
+    for name, given in named.items():
+        if chains is not None and given is not None:
+            raise UsageError(
+                f"{name}: records drawn from chains cost nothing, so that there is nothing to enter"
+            )
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
     if chains is not None:
         from dpmix.api.predict import predict
 
@@ -102,20 +117,24 @@ def synthesize(
             and final == checked.data.path.resolve()
         ):
             raise UsageError(f"{output} is the confidential file itself; give another name")
-    spending = spending_of(checked, () if target is None else (target, beside(target)))
+    spending = spending_of(checked, () if target is None else (target, beside(target)), entering)
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
         generator_of(section, _columns(checked), n)
     records = load_records(checked)
     _check_n(n, records.n)
     generator = generator_of(section, records.columns, records.n)
+    heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
+    guarantee = of_part(checked, generator.guarantee)
     if spending is not None:
         names = [column.name for column in records.columns]
-        spending.reserve(generator.describe(), names, generator.guarantee)
+        spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
+    bypassed = entering.said_of(checked)
     release = generator.release(records)
+    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
-    _tell(in_words(generator), quiet)
+    _tell(in_words(generator, guarantee), quiet)
     for column, count in zip(records.columns, records.clamped, strict=True):
         if count:
             outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
@@ -126,29 +145,36 @@ def synthesize(
             f"the data are simulated and their synthesis is seeded: this release is not private{entered}",
             quiet,
         )
-    for text in cautions(generator):
-        _tell(text)
     if spending is not None:
         _tell(spending.finish(target), quiet)
     return release
 
 
-def steps(spec: RunSpec) -> list[str]:
+def steps(spec: RunSpec, entering: Entering | None = None) -> list[str]:
     """Say what `synthesize` would do, without drawing or entering anything.
+
+    What is said before a release is said on standard error.
 
     Raises
     ------
     SpecError, DataError, PrivacyError
         As `synthesize`.
     """
-    spending = spending_of(spec)
-    generator = planned(spec)
-    found = [f"release {in_words(generator)}"]
-    return found if spending is None else [*found, spending.plan(generator.guarantee)]
+    spending = spending_of(spec, entering=entering)
+    generator = planned(spec, counting=True)
+    heed([*of_synthesis(generator), *of_ledger(spending)], spec, entering is not None and entering.yes)
+    guarantee = of_part(spec, generator.guarantee)
+    found = [f"release {in_words(generator, guarantee)}"]
+    if spending is not None:
+        return [*found, spending.plan(guarantee)]
+    skipped = None if entering is None else entering.skipped(spec)
+    return found if skipped is None else [*found, skipped]
 
 
-def planned(spec: RunSpec) -> Generator:
+def planned(spec: RunSpec, *, counting: bool = False) -> Generator:
     """Return the generator of a spec; data are read for their number alone, where the spec does not say it.
+
+    Standard input is read for it where that is what it is for (`counting`).
 
     Raises
     ------
@@ -157,6 +183,8 @@ def planned(spec: RunSpec) -> Generator:
     """
     section = section_of(spec)
     n = _stated_n(spec)
+    if n is None and not counting:
+        check_countable(spec, "synthesis.n")
     return generator_of(section, _columns(spec), load_records(spec).n if n is None else n)
 
 
@@ -176,15 +204,16 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``epsilon``, ``delta``, ``records`` and the other figures of the generator; with data
-        ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and ``instance``.
+        ``epsilon``, ``delta``, ``proved``, ``records`` and the other figures of the generator; with data the
+        object ``curator_only``: ``delta_instance`` (or ``epsilon_instance`` where the guarantee is pure) and
+        ``instance``.
 
     Raises
     ------
     SpecError, DataError, PrivacyError
         As `synthesize`.
     """
-    records = None if spec.data is None else load_records(spec)
+    records = None if spec.data is None or is_stream(spec.data.path) else load_records(spec)
     if records is None:
         generator = planned(spec)
     else:
@@ -192,19 +221,18 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
         generator = generator_of(section_of(spec), records.columns, records.n)
     total = generator.guarantee
     found: dict[str, Any] = {"kind": generator.kind}
-    found |= {k: v for k in ("epsilon", "delta", "rho") if (v := getattr(total, k)) is not None}
-    found |= generator.figures()
+    found |= total.numbers() | generator.figures()
     if records is not None:
         own = at_instance(generator, records)
         if own:
-            found |= own
+            found["curator_only"] = own
             _tell(
-                "note: the figures at the observed database (instance) depend on the confidential records: "
-                "they are for the curator alone, belong into no release, and decide nothing",
+                "note: the figures at the observed database (curator_only) depend on the confidential "
+                "records: they are for the curator alone, belong into no release, and decide nothing",
                 quiet,
             )
-    for text in cautions(generator):
-        _tell(text, quiet)
+    for each in of_synthesis(generator):
+        _tell(each.text, quiet)
     return found
 
 
@@ -220,39 +248,21 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
             epsilon,
             rng=np.random.default_rng(0),  # simulates releases that nobody sees
         )
-        return {"delta_instance": found.delta, "instance": _curators(found)}
+        return {"delta_instance": found.delta, "instance": dataclasses.asdict(found)}
     if isinstance(generator, DirichletMultinomial):
         cells = generator.cells
         found = categories_instance(
             cells.counts(records.values), cells.count, generator.concentration, generator.records
         )
-        return {"epsilon_instance": found.epsilon, "instance": _curators(found)}
+        return {"epsilon_instance": found.epsilon, "instance": dataclasses.asdict(found)}
     return {}
 
 
-def _curators(found: Instance) -> dict[str, Any]:
-    return {"curator_only": True, **dataclasses.asdict(found)}
-
-
-def in_words(generator: Generator) -> str:
-    """Say what is drawn and what that guarantees."""
-    total = generator.guarantee
-    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust)
+def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
+    """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
+    total = generator.guarantee if guarantee is None else guarantee
+    words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
     return f"{generator.in_words()}; {words}"
-
-
-def cautions(generator: Generator) -> list[str]:
-    """Say what whoever asked for this guarantee should know (methods, sections 1 and 5)."""
-    found = []
-    if isinstance(generator, PitmanYor):
-        at_most = "" if generator.discount == 0 else "up to "
-        found.append(
-            "note: this mechanism republishes records verbatim: one that nobody shares is released with "
-            f"probability {at_most}{generator.guarantee.delta:.3g} (records/n = "
-            f"{generator.records / generator.n:.3g}), whatever epsilon is"
-        )
-    warning = delta_warning(generator.guarantee.delta, generator.n)
-    return [*found, *([] if warning is None else [warning])]
 
 
 def section_of(spec: RunSpec) -> SynthesisSection:

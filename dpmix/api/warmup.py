@@ -227,7 +227,10 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
         return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
     mechanism = mechanism_of(spec, n=n)
     values = _records(mechanism, n, rng)
-    names = names or tuple(f"column {i + 1}" for i in range(values.shape[1]))
+    groups = getattr(mechanism, "groups", None)
+    if groups is not None:
+        values = np.column_stack([values, rng.integers(groups.count, size=n)])
+    names = names or tuple(f"column {i + 1}" for i in range(values.shape[1] - (groups is not None)))
     return mechanism.simulate(values, names, rng)[0]
 
 

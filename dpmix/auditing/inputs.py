@@ -17,7 +17,10 @@ from dpmix.auditing.losses import Loss, loss_of_mechanism
 from dpmix.auditing.stronger import faulty_mechanism
 from dpmix.mechanisms.base import Mechanism
 from dpmix.mechanisms.clamped_moments import ClampedMoments
+from dpmix.mechanisms.clamped_moments_groups import GroupedMoments
+from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments import LogMoments
+from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.posterior import PosteriorRelease
@@ -43,8 +46,8 @@ class Pair:
     ----------
     words : str
         How they differ.
-    one, other : ndarray, shape (n, d)
-        The same but for one record.
+    one, other : ndarray, shape (n, d), or (n, d + 1)
+        The same but for one record; codes of groups stand last, where there are groups.
     """
 
     words: str
@@ -158,6 +161,36 @@ def _told(release: Release) -> list[float]:
 
 
 def _mechanism_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
+    groups: Groups | None = getattr(mechanism, "groups", None)
+    if groups is None:
+        yield from _record_pairs(mechanism, d, n)
+        return
+    far, low, high = _reach(mechanism, d)  # who changes values alone is told apart less
+    base = np.tile(np.append(low, 0.0), (n, 1))
+    yield moved(f"a record changes its {groups.name}", base, np.append(far, 0.0), np.append(far, 1.0))
+    words = f"a record changes its {groups.name} and all values"
+    yield moved(words, base, np.append(low, 0.0), np.append(high, 1.0))
+
+
+def _reach(mechanism: Mechanism, d: int) -> tuple[Floats, Floats, Floats]:
+    """Return records of which the first is worst to change its group, the others far apart."""
+    if isinstance(mechanism, NoisyCounts):
+        high = np.array([*(count - 1 for count in mechanism.levels), mechanism.classes - 1], dtype=np.float64)
+        return np.zeros(d), np.zeros(d), high
+    if isinstance(mechanism, GroupedLogMoments):
+        a = mechanism.thresholds[-1]
+        u = mechanism.settings(a).centre - float(np.log(a))
+        parts = np.arange(1, d + 1)
+        s = int(np.argmax(np.maximum(0.0, -parts * np.log(parts * a)) + (d - 2 * parts) * u)) + 1
+        far, spread = np.zeros(d), np.zeros(d)
+        far[:s], spread[d // 2 :] = 1.0 / s, 1.0 / (d - d // 2)
+        return far, np.eye(d)[0], spread
+    low, high = np.array(mechanism.domain, dtype=np.float64).T
+    beyond = BEYOND * (high - low)
+    return high if isinstance(mechanism, GroupedMoments) else low, low - beyond, high + beyond
+
+
+def _record_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
     if isinstance(mechanism, NoisyCounts):
         far = np.array([*(count - 1 for count in mechanism.levels), mechanism.classes - 1], dtype=np.float64)
         yield moved("a record changes class and every level", np.zeros((n, d)), np.zeros(d), far)

@@ -18,6 +18,7 @@ from scipy import special
 from dpmix.mechanisms.base import LocalAdditive, Mechanism, clamp
 from dpmix.mechanisms.binomial import Binomial
 from dpmix.mechanisms.log_moments import LogMoments, mean_logs
+from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -66,11 +67,13 @@ def loss_of_mechanism(mechanism: Mechanism, one: Floats, other: Floats) -> Loss 
         return _smoothed(mechanism, *both)
     if isinstance(mechanism, PerturbedHistogram):
         cells = _bins(mechanism, mechanism.bins)
-        first, second = (np.bincount(cells(x), minlength=mechanism.bins).astype(float) for x in both)
+        first, second = (np.bincount(cells(x), minlength=mechanism.cells).astype(float) for x in both)
         return _additive(first, second, mechanism.s, mechanism.noise)
     if isinstance(mechanism, NoisyStatistic):
         first, second = (mechanism.statistic(x)[0].astype(float) for x in both)
-        return _additive(first, second, mechanism.s, mechanism.noise)
+        return _additive(first, second, mechanism.scales, mechanism.noise)
+    if isinstance(mechanism, GroupedLogMoments):
+        return _grouped_logs(mechanism, *both)
     if isinstance(mechanism, LogMoments):
         return _log_moments(mechanism, *both)
     if isinstance(mechanism, NoisyPosterior):  # the noisy counts are told last
@@ -120,7 +123,12 @@ def _additive(first: Floats, second: Floats, scale: Any, noise: str) -> Loss:
 
 def _bins(mechanism: Any, count: int) -> Callable[[Floats], NDArray[np.int64]]:
     edges = equal_edges(mechanism.domain[0], count)
-    return lambda x: cell_of(clamp(mechanism.kind, mechanism.domain, x)[0][:, 0], edges)
+
+    def cells(x: Floats) -> NDArray[np.int64]:
+        found = cell_of(clamp(mechanism.kind, mechanism.domain, x[:, :1])[0][:, 0], edges)
+        return found if mechanism.groups is None else found + count * x[:, 1].astype(np.int64)
+
+    return cells
 
 
 def _binomial(mechanism: Binomial, one: Floats, other: Floats) -> Loss:
@@ -136,27 +144,46 @@ def _smoothed(mechanism: SmoothedHistogram, one: Floats, other: Floats) -> Loss:
     cells = _bins(mechanism, mechanism.bins)
     logs = [
         np.log(
-            (1 - mechanism.weight) * np.bincount(cells(x), minlength=mechanism.bins) / mechanism.n
-            + mechanism.weight / mechanism.bins
+            (1 - mechanism.weight) * np.bincount(cells(x), minlength=mechanism.cells) / mechanism.n
+            + mechanism.weight / mechanism.cells
         )
         for x in (one, other)
     ]
     each = logs[0] - logs[1]
     edges = equal_edges(mechanism.domain[0], mechanism.bins)
-    drawn = slice(mechanism.draws)
-    return lambda releases: np.asarray(each[cell_of(releases[:, drawn], edges)].sum(axis=1))
+    k, width = mechanism.draws, 1 if mechanism.groups is None else 2
+
+    def loss(releases: Floats) -> Floats:
+        drawn = releases[:, : k * width].reshape(len(releases), k, width)
+        found = cell_of(drawn[:, :, 0], edges)
+        if width == 2:
+            found = found + mechanism.bins * drawn[:, :, 1].astype(np.int64)
+        return np.asarray(each[found].sum(axis=1))
+
+    return loss
 
 
 def _chosen_posterior(mechanism: Any, one: Floats, other: Floats) -> Loss | None:
-    """Return the loss of the exponential mechanism, whose weights of two categories are listed."""
-    if len(mechanism.prior) != 2:
+    """Return the loss of the exponential mechanism, where its weights are listed."""
+    from dpmix.posteriors.law import LISTED, states  # late: numba, half a second
+
+    of, d = mechanism.posteriors, len(mechanism.prior)
+    if d > 2 and of.size > LISTED:
         return None
     weights = [np.asarray(mechanism.law.weights(mechanism.counts(x)), dtype=float) for x in (one, other)]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = [np.log(w / w.max()) - np.log((w / w.max()).sum()) for w in weights]
         each = np.nan_to_num(logs[0] - logs[1], nan=0.0, posinf=_MOST, neginf=-_MOST)
     least = mechanism.prior[0]
-    return lambda releases: each[np.clip(np.rint(releases[:, 0] - least).astype(int), 0, len(each) - 1)]
+    if d == 2:
+        return lambda releases: each[np.clip(np.rint(releases[:, 0] - least).astype(int), 0, len(each) - 1)]
+    places = {counts: place for place, counts in enumerate(map(tuple, states(of.n, d).tolist()))}
+
+    def loss(releases: Floats) -> Floats:
+        counts = np.rint(releases[:, :d] - mechanism.prior).astype(int)
+        return np.array([each[places[row]] if row in places else 0.0 for row in map(tuple, counts.tolist())])
+
+    return loss
 
 
 def _log_moments(mechanism: LogMoments, one: Floats, other: Floats) -> Loss:
@@ -164,7 +191,7 @@ def _log_moments(mechanism: LogMoments, one: Floats, other: Floats) -> Loss:
 
     All records but the first are the same, so that a part has the same means wherever the first is not.
     """
-    d, sizes, candidates = len(mechanism.columns), mechanism.sizes, mechanism.thresholds
+    d, sizes = len(mechanism.columns), mechanism.sizes
     shares = [x / x.sum(axis=1)[:, None] for x in (one, other)]
 
     def means(x: Floats, part: int, threshold: float, there: bool) -> Floats:
@@ -187,11 +214,28 @@ def _log_moments(mechanism: LogMoments, one: Floats, other: Floats) -> Loss:
             sides.append(special.logsumexp(terms, axis=0))
         return np.asarray(sides[0] - sides[1])
 
-    places = d * len(sizes)
+    return _at_threshold(mechanism, shares, d * len(sizes), of_means)
+
+
+def _grouped_logs(mechanism: GroupedLogMoments, one: Floats, other: Floats) -> Loss:
+    """Return the loss of sizes and sums of groups at the threshold told, and of scores."""
+
+    def of_sums(y: Floats, threshold: float) -> Floats:
+        first, second = (mechanism.statistic(x, threshold) for x in (one, other))
+        return _additive(first, second, mechanism.scales(threshold), "laplace")(y)
+
+    shares = [x[:, :-1] / x[:, :-1].sum(axis=1)[:, None] for x in (one, other)]
+    return _at_threshold(mechanism, shares, mechanism.size, of_sums)
+
+
+def _at_threshold(
+    mechanism: LogMoments, shares: list[Floats], places: int, of_values: Callable[[Floats, float], Floats]
+) -> Loss:
+    """Return the loss of what is released at the threshold told after it, and of the scores after that."""
+    candidates, choice = mechanism.thresholds, mechanism.choice
     scores = [
         np.diff([(x.min(axis=1) >= a).sum() for a in candidates], prepend=0).astype(float) for x in shares
     ]
-    choice = mechanism.choice
     of_scores = None if choice is None else _additive(scores[0], scores[1], choice.scale, "geometric")
 
     def loss(releases: Floats) -> Floats:
@@ -199,7 +243,7 @@ def _log_moments(mechanism: LogMoments, one: Floats, other: Floats) -> Loss:
         for threshold in candidates:
             chosen = releases[:, places] == threshold
             if chosen.any():
-                found[chosen] = of_means(releases[chosen], threshold)
+                found[chosen] = of_values(releases[chosen], threshold)
         return found if of_scores is None else found + of_scores(releases[:, places + 1 :])
 
     return loss

@@ -44,7 +44,7 @@ def faulty_mechanism(mechanism: Mechanism) -> Faulty:
         w = mechanism.weight  # tanh(eps/(2 M)), of twice the epsilon
         return _TWICE, dataclasses.replace(mechanism, weight=2 * w / (1 + w * w))
     if isinstance(mechanism, SmoothedHistogram):
-        weight = _weight(mechanism.bins, mechanism.n, mechanism.weight)
+        weight = _weight(mechanism.cells, mechanism.n, mechanism.weight)
         return _TWICE, dataclasses.replace(mechanism, weight=weight)
     if isinstance(mechanism, LogMoments):
         first, second = 2 * mechanism.epsilon1, 2 * mechanism.epsilon2

@@ -5,39 +5,46 @@ A new mechanism is one file here with a class like `Laplace`, and one line in ea
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.base import Mechanism, Pairs
+from dpmix.mechanisms.groups import Groups
 from dpmix.privacy.accounting import Guarantee
+from dpmix.spec.grouping import GROUPED
 
-__all__ = ["STATISTICS", "WHOLE", "Mechanism", "from_spec", "needs_n", "stated"]
+__all__ = ["STATISTICS", "WHOLE", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
 
 Stated = tuple[dict[str, Any], Guarantee]
 
 # how a kind's module makes its mechanism, and what it makes of an analyst's statement; a command imports the
 # modules of the kinds that it meets
-_BY_KIND: dict[str, Callable[[Any, Any, Pairs, int | None], Mechanism]] = {
-    "laplace": lambda of, spec, domain, n: of.Laplace.from_spec(spec, domain),
-    "gaussian": lambda of, spec, domain, n: of.Gaussian.from_spec(spec, domain),
-    "wavelet": lambda of, spec, domain, n: of.Wavelet.from_spec(spec, domain, n),
-    "binomial": lambda of, spec, domain, n: of.Binomial.from_spec(spec, domain, n),
-    "smoothed_histogram": lambda of, spec, domain, n: of.SmoothedHistogram.from_spec(spec, domain, n),
-    "perturbed_histogram": lambda of, spec, domain, n: of.PerturbedHistogram.from_spec(spec, domain, n),
+_BY_KIND: dict[str, Callable[[Any, Any, Pairs, int | None, Groups | None], Mechanism]] = {
+    "laplace": lambda of, spec, domain, n, groups: of.Laplace.from_spec(spec, domain),
+    "gaussian": lambda of, spec, domain, n, groups: of.Gaussian.from_spec(spec, domain),
+    "wavelet": lambda of, spec, domain, n, groups: of.Wavelet.from_spec(spec, domain, n),
+    "binomial": lambda of, spec, domain, n, groups: of.Binomial.from_spec(spec, domain, n),
+    "smoothed_histogram": lambda of, spec, domain, n, groups: of.SmoothedHistogram.from_spec(
+        spec, domain, n, groups
+    ),
+    "perturbed_histogram": lambda of, spec, domain, n, groups: of.PerturbedHistogram.from_spec(
+        spec, domain, n, groups
+    ),
 }
-_STATED: dict[str, Callable[[Any, Any, int, int | None], Stated]] = {
-    "laplace": lambda of, spec, columns, n: _additive(of.stated(spec, spec.domain, columns)),
-    "gaussian": lambda of, spec, columns, n: _additive(of.stated(spec, spec.domain, columns)),
-    "wavelet": lambda of, spec, columns, n: of.stated(spec),
-    "binomial": lambda of, spec, columns, n: of.stated(spec),
-    "smoothed_histogram": lambda of, spec, columns, n: of.stated(spec, n),
-    "perturbed_histogram": lambda of, spec, columns, n: of.stated(spec),
-    "noisy_counts": lambda of, spec, columns, n: of.stated(spec),
-    "clamped_moments": lambda of, spec, columns, n: of.stated(spec),
-    "log_moments": lambda of, spec, columns, n: of.stated(spec, n),
-    "posterior": lambda of, spec, columns, n: _stated_posterior(of, spec, n),
+_STATED: dict[str, Callable[[Any, Any, int, int | None, Groups | None], Stated]] = {
+    "laplace": lambda of, spec, columns, n, groups: _additive(of.stated(spec, spec.domain, columns)),
+    "gaussian": lambda of, spec, columns, n, groups: _additive(of.stated(spec, spec.domain, columns)),
+    "wavelet": lambda of, spec, columns, n, groups: of.stated(spec),
+    "binomial": lambda of, spec, columns, n, groups: of.stated(spec),
+    "smoothed_histogram": lambda of, spec, columns, n, groups: of.stated(spec, n, groups),
+    "perturbed_histogram": lambda of, spec, columns, n, groups: of.stated(spec, groups),
+    "noisy_counts": lambda of, spec, columns, n, groups: of.stated(spec, groups),
+    "clamped_moments": lambda of, spec, columns, n, groups: of.stated(spec, groups),
+    "log_moments": lambda of, spec, columns, n, groups: of.stated(spec, n, groups),
+    "posterior": lambda of, spec, columns, n, groups: _stated_posterior(of, spec, n),
 }
 STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
 """Kinds that release a statistic of the whole sample, of several columns together."""
@@ -62,6 +69,7 @@ def from_spec(
     n: int | None = None,
     names: Sequence[str] = (),
     categories: Sequence[tuple[str, ...] | None] = (),
+    groups: Groups | None = None,
 ) -> Mechanism:
     """Return the calibrated mechanism of a spec's section ``mechanism``.
 
@@ -77,6 +85,8 @@ def from_spec(
         Names of the columns; column 1, .. where left out.
     categories : sequence of tuple of str or None
         Public categories of each column, where it has any.
+    groups : Groups, optional
+        Groups whose sizes are private, for the kinds of `dpmix.spec.grouping.GROUPED`.
 
     Raises
     ------
@@ -94,6 +104,7 @@ def from_spec(
     if spec.kind not in _BY_KIND and spec.kind not in WHOLE:
         known_kinds = " or ".join((*_BY_KIND, *WHOLE))
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {known_kinds}")
+    _check_groups(spec.kind, groups)
     given = getattr(spec, "n", None)
     if n is not None and given is not None and given != n:
         raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
@@ -102,25 +113,36 @@ def from_spec(
         if records is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
-        return _of_whole(spec, known, records, categories)
+        return _of_whole(spec, known, records, categories, groups)
     if columns > 1 and spec.kind not in _SEVERAL:
         raise SpecError(
             f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a spec of "
             f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
         )
     _check_domain(spec, columns)
-    return _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n)
+    made: Any = _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n, groups)
+    order = getattr(spec, "order", None)  # of rows, which local releases alone have
+    ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
+    return ordered
 
 
 def _of_whole(
-    spec: Any, names: tuple[str, ...], n: int, categories: Sequence[tuple[str, ...] | None]
+    spec: Any,
+    names: tuple[str, ...],
+    n: int,
+    categories: Sequence[tuple[str, ...] | None],
+    groups: Groups | None,
 ) -> Mechanism:
     of = _module(spec.kind)
     made: Mechanism
     if spec.kind == "posterior":
         made = of.from_spec(spec, names, n, categories)
     elif spec.kind == "noisy_counts":
-        made = of.NoisyCounts.from_spec(spec, names, n, categories)
+        made = of.NoisyCounts.from_spec(spec, names, n, categories, groups)
+    elif groups is not None:
+        of = _module(f"{spec.kind}_groups")
+        grouped = of.GroupedLogMoments if spec.kind == "log_moments" else of.GroupedMoments
+        made = grouped.from_spec(spec, names, n, groups)
     elif spec.kind == "log_moments":
         made = of.LogMoments.from_spec(spec, names, n)
     else:
@@ -128,7 +150,14 @@ def _of_whole(
     return made
 
 
-def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
+def _check_groups(kind: str, groups: Groups | None) -> None:
+    if groups is not None and kind not in GROUPED:
+        raise SpecError(
+            f"data.group: {kind} is not for groups whose sizes are private; use {' or '.join(GROUPED)}"
+        )
+
+
+def stated(spec: Any, columns: int, n: int | None = None, groups: Groups | None = None) -> Stated:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
     Parameters
@@ -139,6 +168,8 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         Number of columns of the release.
     n : int, optional
         Number of confidential records, where it is known; else that of the spec.
+    groups : Groups, optional
+        Groups whose sizes are private.
 
     Raises
     ------
@@ -148,6 +179,7 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
     """
     if spec.kind == "none":
         return {"kind": "none"}, Guarantee(None, None, None)
+    _check_groups(spec.kind, groups)
     if spec.kind not in _STATED:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
     if spec.kind in STATISTICS or spec.kind == "posterior":
@@ -156,7 +188,7 @@ def stated(spec: Any, columns: int, n: int | None = None) -> Stated:
         _check_domain(spec, 1)
     elif spec.domain is not None:
         _check_pairs(spec.domain, columns)
-    own, guarantee = _STATED[spec.kind](_module(spec.kind), spec, columns, n)
+    own, guarantee = _STATED[spec.kind](_module(spec.kind), spec, columns, n, groups)
     return {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind
+from dpmix.privacy.order import random_order
 from dpmix.release import Release
 
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
+NoisyCells = tuple[int, float, bool]
+"""Their number, their noise's standard deviation, and whether both together beyond n need a yes."""
 
 
 class Mechanism(abc.ABC):
@@ -31,6 +34,11 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Total guarantee over the columns of a record."""
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """Cells of a table of counts and the standard deviation of their noise; None where there is none."""
+        return None
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -105,6 +113,8 @@ class LocalAdditive(Mechanism):
         What was asked for, such as ``{"epsilon": 5.0}``.
     delta : float or None
         The delta at which Gaussian noise is stated as (epsilon, delta).
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
     """
 
     kind: ClassVar[Kind]
@@ -113,6 +123,7 @@ class LocalAdditive(Mechanism):
     calibration: str
     requested: dict[str, float] = field(default_factory=dict)
     delta: float | None = None
+    order: str = "shuffled"
 
     def __post_init__(self) -> None:
         """Check that scales and bounds go together."""
@@ -156,7 +167,8 @@ class LocalAdditive(Mechanism):
         """Say which noise goes where."""
         noise = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
         pairs = zip(self.scale, columns, strict=True)
-        return f"{noise[self.kind]} " + ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        return f"{noise[self.kind]} {scales}, {order_in_words(self.order)}"
 
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
@@ -165,9 +177,10 @@ class LocalAdditive(Mechanism):
         bounded, clamped = clamp(self.kind, self.domain, values)
         released = np.empty_like(bounded)
         n = bounded.shape[0]
+        rows = random_order(n) if self.order == "shuffled" else slice(None)
         for column, noise in enumerate(self.noises):
             report = None if progress is None else _shifted(progress, column * n)
-            released[:, column] = noise.add(np.ascontiguousarray(bounded[:, column]), report)
+            released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
         return self._release(released, columns), clamped
 
     def simulate(
@@ -198,9 +211,11 @@ class LocalAdditive(Mechanism):
             rho=total.rho,
             n=len(values),
             adjacency=total.adjacency,
+            proved=total.proved,
             trust=total.trust,
             private=private,
             simulated=simulated,
+            order="public" if simulated else self.order,
         )
 
 
@@ -221,6 +236,20 @@ def clamp(
     low, high = np.array(domain, dtype=np.float64).T
     outside = ((values < low) | (values > high)).sum(axis=0)
     return np.clip(values, low, high), tuple(int(count) for count in outside)
+
+
+def noise_sd(noise: str, scale: float) -> float:
+    """Return the standard deviation of Laplace, two-sided geometric or Gaussian noise of a scale."""
+    if noise == "laplace":
+        return math.sqrt(2) * scale
+    if noise == "geometric":  # with q = exp(-1/s) the variance is 2 q/(1 - q)^2
+        return 1 / (math.sqrt(2) * math.sinh(min(0.5 / scale, 700.0)))
+    return scale
+
+
+def order_in_words(order: str) -> str:
+    """Say in which order rows are released."""
+    return "rows in random order" if order == "shuffled" else "rows in their own order, which is public"
 
 
 def width(pair: tuple[float, float]) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.base import Pairs, Progress
-from dpmix.mechanisms.one_column import OneColumn
+from dpmix.mechanisms.base import Pairs, Progress, order_in_words
+from dpmix.mechanisms.one_column import LocalOneColumn
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Ratio, Source, binomial, digits, expm1, log1p, round_down, round_up
 from dpmix.release import Release
@@ -23,7 +23,7 @@ from dpmix.spec.mechanism import BinomialMechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binomial(OneColumn):
+class Binomial(LocalOneColumn):
     """Release Z ~ Binomial(M, 1/2 + w (u - 1/2)), u the place of y in its domain, from 0 to 1.
 
     It is eps-DP with eps = M log((1+w)/(1-w)), attained by Z = 0 or M at the two ends of the domain, hence
@@ -66,13 +66,14 @@ class Binomial(OneColumn):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         trials = f"{self.trials} trial{'s' * (self.trials > 1)}"
-        return f"binomial noise: a count of {trials} with weight {self.weight:.6g} for {columns[0]}"
+        count = f"a count of {trials} with weight {self.weight:.6g} for {columns[0]}"
+        return f"binomial noise: {count}, {order_in_words(self.order)}"
 
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the values; see `Mechanism`."""
-        bounded, clamped = self._clamp(values)
+        bounded, clamped = self._rows(values)
         counts = self.draw(bounded, os.urandom)
         if progress is not None:
             progress(len(counts))

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.base import Pairs, clamp, width
+from dpmix.mechanisms.groups import Groups, with_groups
 from dpmix.mechanisms.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.spec.mechanism import ClampedMomentsMechanism
 
-__all__ = ["ClampedMoments", "exact_sensitivity", "factors", "paper_sensitivity", "stated"]
+__all__ = [
+    "ClampedMoments",
+    "GroupedWidths",
+    "exact_sensitivity",
+    "factors",
+    "grouped_widths",
+    "paper_sensitivity",
+    "stated",
+]
 
 _BITS = 20  # values in [-1, 1] are moved to multiples of 2^-20, so that sums of products are exact
 _MOST = 2**31
@@ -41,8 +50,12 @@ class ClampedMoments(NoisyStatistic):
     kind: ClassVar[str] = "clamped_moments"
 
     @classmethod
-    def from_spec(cls, spec: ClampedMomentsMechanism, columns: Sequence[str], n: int) -> ClampedMoments:
+    def from_spec(
+        cls, spec: ClampedMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
+    ) -> ClampedMoments:
         """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
+
+        Groups are for `dpmix.mechanisms.clamped_moments_groups.GroupedMoments`.
 
         Raises
         ------
@@ -68,13 +81,14 @@ class ClampedMoments(NoisyStatistic):
                 requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
                 n=n,
                 domain=bounds,
+                groups=groups,
             )
 
         if spec.scale is not None:
             return make(spec.scale)
         assert spec.epsilon is not None  # the spec states one of the two
         if spec.calibration == "paper":
-            return make(paper_sensitivity(len(columns) - 1) / spec.epsilon)
+            return make(_widths(len(columns) - 1, groups)[1] / spec.epsilon)
         made: ClampedMoments = calibrated_scale(make, make(1.0).sensitivity, spec.epsilon)
         return made
 
@@ -97,15 +111,18 @@ class ClampedMoments(NoisyStatistic):
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the entries, shape (size,), summed exactly."""
+        products, unit, clamped = self._products(values)
+        return np.array([float(_exact_sum(entry)) for entry in products.T]) / unit, clamped
+
+    def _products(self, values: Floats) -> tuple[NDArray[np.int64], float, tuple[int, ...]]:
+        """Return each record's entries in units of 1/2^40, that number, and how many values were clamped."""
         bounded, clamped = clamp(self.kind, self.domain, values)
         low, high = np.array(self.domain).T
         unit = np.clip(2 * (bounded - low) / (high - low) - 1, -1, 1)
         whole = np.rint(unit * 2**_BITS).astype(np.int64)
-        ones = np.full((len(whole), 1), 2**_BITS, dtype=np.int64)
-        table = np.hstack([ones, whole])
-        pairs = factors(len(self.domain))
-        sums = np.array([float(_exact_sum(table[:, i] * table[:, j])) for i, j in pairs])
-        return sums * 2.0 ** (-2 * _BITS), clamped
+        table = np.hstack([np.full((len(whole), 1), 2**_BITS, dtype=np.int64), whole])
+        first, second = np.array(factors(len(self.domain))).T
+        return table[:, first] * table[:, second], 2.0 ** (2 * _BITS), clamped
 
     def own(self) -> dict[str, Any]:
         """Return the bounds."""
@@ -140,6 +157,55 @@ def paper_sensitivity(p: int) -> float:
     return float(p * p + 3 * p + 3)
 
 
+class GroupedWidths(NamedTuple):
+    """Of the moments of groups whose sizes are private."""
+
+    centre: tuple[float, ...]
+    """What is taken off each entry."""
+    kappa: float
+    """By what sizes are multiplied beside sums."""
+    exact: float
+    """L1 sensitivity of (kappa sizes, sums)."""
+    paper: float
+    """The same with the paper's in place of the exact one of moments, where that is larger."""
+
+
+def grouped_widths(p: int, groups: Groups) -> GroupedWidths:
+    """Return centres, kappa and the exact sensitivity of the moments of groups (methods, section 16).
+
+    A record that changes its group takes f(x) - c from the sums of one group and adds f(x') - c to those of
+    another, f the entries of one record z in [-1, 1]^q, q = p + 1. The c from which the largest
+    D = ||f(z) - c|| in L1 norm is least is 0 of z_i and z_i z_j, by the symmetry of changing signs (D is
+    convex in c), and 1 of squares: at z = (1, .., 1) no c <= 1 gives less than q (q + 1)/2, which at 1 is
+    the most. For with t = |z| it is sum t_i + sum_(i<j) t_i t_j + sum (1 - t_i^2); of t with one sum T it is
+    largest where all are equal, T + T^2/2 - 3 T^2/(2 q) + q, which is largest at T = q for q >= 2.
+
+    So 2 D = q (q + 1), attained by (1, .., 1) that changes its group, above `exact_sensitivity`, the most
+    within a group; each size that changes adds kappa.
+
+    Parameters
+    ----------
+    p : int
+        Number of predictors.
+    groups : Groups
+        The public groups.
+    """
+    q = p + 1
+    centre = tuple(1.0 if i == j else 0.0 for i, j in factors(q))
+    apart = float(q * (q + 1))
+    kappa = groups.kappa(apart, len(centre))
+    sizes = groups.changes * kappa
+    return GroupedWidths(centre, kappa, apart + sizes, max(apart, paper_sensitivity(p)) + sizes)
+
+
+def _widths(p: int, groups: Groups | None) -> tuple[float, float]:
+    """Return the exact sensitivity, and the paper's."""
+    if groups is None:
+        return exact_sensitivity(p), paper_sensitivity(p)
+    found = grouped_widths(p, groups)
+    return found.exact, found.paper
+
+
 def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
     """Return the public bounds of a spec.
 
@@ -158,20 +224,25 @@ def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
     return bounds
 
 
-def stated(spec: ClampedMomentsMechanism) -> tuple[dict[str, Any], Guarantee]:
+def stated(spec: ClampedMomentsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     bounds = bounds_of(spec)
     p = len(bounds) - 1
     if p < 1:
         raise SpecError("mechanism.bounds: one pair; give one per predictor, and the response's last")
-    exact = exact_sensitivity(p)
+    exact, paper = _widths(p, groups)
     if spec.scale is not None:
         scale = spec.scale
     else:
         assert spec.epsilon is not None  # the spec states one of the two
-        scale = (paper_sensitivity(p) if spec.calibration == "paper" else exact) / spec.epsilon
-    own = {"bounds": [list(pair) for pair in bounds], "noise": "laplace", "scale": [scale]}
-    return own | {"sensitivity": [exact]}, Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
+        scale = (paper if spec.calibration == "paper" else exact) / spec.epsilon
+    own: dict[str, Any] = {"bounds": [list(pair) for pair in bounds], "noise": "laplace", "scale": [scale]}
+    if groups is not None:
+        known = grouped_widths(p, groups)
+        own |= {"groups": groups.describe(), "kappa": known.kappa, "centre": list(known.centre)}
+        own["scale"] = [scale / known.kappa, scale]
+    guarantee = Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
+    return own | {"sensitivity": [exact]}, with_groups(guarantee, groups)
 
 
 def _exact_sum(values: NDArray[np.int64]) -> int:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.figures import figure
 from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
+from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments_settings import epsilons_of, meant, sizes_of, stated, thresholds_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -71,10 +73,15 @@ class LogMoments(Mechanism):
     calibration: str = "exact"
     requested: dict[str, float] = field(default_factory=dict)
     domain: Pairs = ()
+    groups: Groups | None = None
 
     @classmethod
-    def from_spec(cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int) -> LogMoments:
+    def from_spec(
+        cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
+    ) -> LogMoments:
         """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+        Groups are for `dpmix.mechanisms.log_moments_groups.GroupedLogMoments`.
 
         Raises
         ------
@@ -106,6 +113,7 @@ class LogMoments(Mechanism):
                 for k in ("epsilon", "epsilon1", "epsilon2")
                 if getattr(spec, k) is not None
             },
+            groups=groups,
         )
 
     @property
@@ -191,8 +199,8 @@ class LogMoments(Mechanism):
             scales = ", ".join(f"{self.noise(part, a).scale:.4g}" for part in range(len(self.sizes)))
             return f"Laplace noise of scale {scales} {means} {a:g}"
         return (
-            f"Laplace noise (epsilon {self.epsilon1:g}) {means} one of {len(self.thresholds)} thresholds, "
-            f"chosen with geometric noise (epsilon {self.epsilon2:g})"
+            f"Laplace noise (epsilon {figure(self.epsilon1)}) {means} one of {len(self.thresholds)} "
+            f"thresholds, chosen with geometric noise (epsilon {figure(self.epsilon2)})"
         )
 
     def check(self, values: Floats) -> None:
@@ -243,6 +251,7 @@ class LogMoments(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=rng is None,
             simulated=rng is not None,

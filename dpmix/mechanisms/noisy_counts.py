@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.base import NoisyCells, noise_sd
+from dpmix.mechanisms.groups import Groups, with_groups
 from dpmix.mechanisms.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -27,6 +29,10 @@ class NoisyCounts(NoisyStatistic):
     rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
 
     Entries stand by feature, then class, then level.
+
+    With groups whose sizes are private the class is the pair (group, class), of code group * classes +
+    class: a record that changes its group takes 1 from a count of every feature and adds 1 to another, as
+    one that changes its class does. Sums of counts over levels say all that is said of the groups' sizes.
 
     Parameters
     ----------
@@ -50,6 +56,7 @@ class NoisyCounts(NoisyStatistic):
         columns: Sequence[str],
         n: int,
         categories: Sequence[tuple[str, ...] | None] = (),
+        groups: Groups | None = None,
     ) -> NoisyCounts:
         """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
 
@@ -63,6 +70,8 @@ class NoisyCounts(NoisyStatistic):
             Number of records.
         categories : sequence of tuple of str or None
             Public categories of each column.
+        groups : Groups, optional
+            Groups whose sizes are private; their codes stand last in values, after the class.
 
         Raises
         ------
@@ -84,6 +93,7 @@ class NoisyCounts(NoisyStatistic):
                 levels=spec.levels,
                 classes=spec.classes,
                 categories=tuple(categories),
+                groups=groups,
             )
 
         if spec.scale is not None:
@@ -105,14 +115,28 @@ class NoisyCounts(NoisyStatistic):
     @property
     def size(self) -> int:
         """Number of counts."""
-        return self.classes * sum(self.levels)
+        return self.cells * sum(self.levels)
+
+    @property
+    def cells(self) -> int:
+        """Number of classes, or of pairs of group and class."""
+        return self.classes * (1 if self.groups is None else self.groups.count)
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The counts of the feature with most levels, which a posterior weighs: no yes is needed."""
+        cells = self.size // sum(self.levels) * max(self.levels)
+        return cells, noise_sd(self.noise, self.s), False
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
-        """Return the counts of codes, shape (size,); codes start at 0, the class stands last."""
+        """Return the counts of codes, shape (size,); codes from 0 on, the class last before groups."""
+        group: NDArray[np.int64] | int = 0
+        if self.groups is not None:
+            values, group = self.groups.parted(values)
         codes = values.astype(np.int64)
-        label = codes[:, -1]
+        label = group * self.classes + codes[:, -1]
         parts = [
-            np.bincount(label * count + codes[:, k], minlength=self.classes * count)
+            np.bincount(label * count + codes[:, k], minlength=self.cells * count)
             for k, count in enumerate(self.levels)
         ]
         return np.concatenate(parts), (0,) * values.shape[1]
@@ -124,16 +148,23 @@ class NoisyCounts(NoisyStatistic):
             for name, names in zip(self.columns, self.categories, strict=False)
             if names is not None
         }
-        return {"levels": list(self.levels), "classes": self.classes} | (
-            {"categories": known} if known else {}
-        )
+        found: dict[str, Any] = {"levels": list(self.levels), "classes": self.classes}
+        if known:
+            found["categories"] = known
+        return found if self.groups is None else found | {"groups": self.groups.describe()}
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        own = {} if self.groups is None else {"groups": self.groups.describe()}
+        return super().figures() | own
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         words = {"laplace": "Laplace noise", "geometric": "two-sided geometric noise"}[self.noise]
+        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
         return (
             f"{words} of scale {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
-            f"{self.classes} classes"
+            f"{self.classes} classes{by}"
         )
 
 
@@ -179,15 +210,18 @@ def noise_rho(noise: str, scale: float, features: int, granularity: float = 0.0)
     return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
-def stated(spec: NoisyCountsMechanism) -> tuple[dict[str, Any], Guarantee]:
+def stated(spec: NoisyCountsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     features = len(spec.levels)
     scale = spec.scale if spec.scale is not None else 2 * features / (spec.epsilon or 1.0)
-    own = {
+    own: dict[str, Any] = {
         "levels": list(spec.levels),
         "classes": spec.classes,
         "noise": spec.noise,
         "scale": [scale],
         "sensitivity": [2.0 * features],
     }
-    return own, Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
+    if groups is not None:
+        own["groups"] = groups.describe()
+    guarantee = Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
+    return own, with_groups(guarantee, groups)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, clamp
-from dpmix.release import Release, equal_edges
+from dpmix.mechanisms.groups import Groups
+from dpmix.privacy.order import random_order
+from dpmix.release import Release, cell_of, equal_edges
 from dpmix.release_mechanism import trust_of
 
 
@@ -28,12 +30,15 @@ class OneColumn(Mechanism):
         How noise or weight were found.
     requested : dict
         What was asked for, such as ``{"epsilon": 5.0}``.
+    groups : Groups, optional
+        Groups whose sizes are private; values have their codes as last column then. For histograms alone.
     """
 
     kind: ClassVar[str]
     domain: Pairs
     calibration: str
     requested: dict[str, float] = field(default_factory=dict)
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         """Check that there is one pair of finite bounds."""
@@ -49,12 +54,25 @@ class OneColumn(Mechanism):
             "domain": [list(pair) for pair in self.domain],
             "calibration": self.calibration,
             "requested": dict(self.requested),
+            **({} if self.groups is None else {"groups": self.groups.describe()}),
         } | own
 
     def _clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         """Return the values in the domain, shape (n,), and how many were outside."""
         bounded, outside = clamp(self.kind, self.domain, values)
         return np.ascontiguousarray(bounded[:, 0]), outside
+
+    def _cells(self, values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+        """Return the cell of each record, a bin or group * bins + bin, and how many values were outside."""
+        groups: NDArray[np.int64] | int = 0
+        if self.groups is not None:
+            values, groups = self.groups.parted(values)
+        bounded, outside = self._clamp(values)
+        return groups * bins + cell_of(bounded, checked_edges(self.kind, self.domain[0], bins)), outside
+
+    def _count(self, bins: int) -> int:
+        """Return how many cells there are: bins, in each group where there are groups."""
+        return bins * (1 if self.groups is None else self.groups.count)
 
     def _release(
         self,
@@ -71,20 +89,48 @@ class OneColumn(Mechanism):
         return Release(
             values=values,
             columns=tuple(columns) if values.shape[1] == 1 else self.names(columns[0]),
+            labels=() if values.shape[1] == 1 or self.groups is None else (None, self.groups.names),
             mechanism=mechanism,
             epsilon=total.epsilon,
             delta=total.delta,
             rho=total.rho,
             n=n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust=trust_of(self.kind),
             private=private,
             simulated=not private,
+            order=self._order(private),
         )
+
+    def _order(self, private: bool) -> str | None:
+        """Return what a release says of the order of its rows; None where they are no records."""
+        return None
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns of the release."""
         return (column,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOneColumn(OneColumn):
+    """A mechanism that releases each record of one column by itself.
+
+    Parameters
+    ----------
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    order: str = "shuffled"
+
+    def _order(self, private: bool) -> str | None:
+        return self.order if private else "public"
+
+    def _rows(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values in the domain in the order of their release, and how many were outside."""
+        bounded, outside = self._clamp(values)
+        return bounded[random_order(len(bounded))] if self.order == "shuffled" else bounded, outside
 
 
 def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> NDArray[np.float64]:

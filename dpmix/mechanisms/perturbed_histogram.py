@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.base import Pairs, Progress
-from dpmix.mechanisms.one_column import OneColumn, checked_edges
+from dpmix.mechanisms.base import NoisyCells, Pairs, Progress, noise_sd
+from dpmix.mechanisms.groups import Groups, with_groups
+from dpmix.mechanisms.one_column import OneColumn
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
 from dpmix.privacy.gaussian import gaussian_mu
 from dpmix.privacy.geometric import GeometricNoise
 from dpmix.privacy.noise import AdditiveNoise
-from dpmix.release import Release, cell_of
+from dpmix.release import Release
 from dpmix.spec.mechanism import PerturbedHistogramMechanism
 
 Noise = Literal["laplace", "gaussian", "geometric"]
@@ -41,6 +42,9 @@ class PerturbedHistogram(OneColumn):
     Laplace and two-sided geometric noise of scale s (parameter exp(-1/s)) are eps-DP with eps = 2/s; each of
     the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
     Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
+
+    With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
+    changes its group takes 1 from a count and adds 1 to another, too.
     """
 
     kind: ClassVar[str] = "perturbed_histogram"
@@ -52,7 +56,11 @@ class PerturbedHistogram(OneColumn):
 
     @classmethod
     def from_spec(
-        cls, spec: PerturbedHistogramMechanism, domain: Pairs, n: int | None = None
+        cls,
+        spec: PerturbedHistogramMechanism,
+        domain: Pairs,
+        n: int | None = None,
+        groups: Groups | None = None,
     ) -> PerturbedHistogram:
         """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
 
@@ -74,6 +82,7 @@ class PerturbedHistogram(OneColumn):
                 s=formula * (1 + (2.0**attempt - 1) * 2.0**-52),
                 n=spec.n if n is None else n,
                 delta=spec.delta,
+                groups=groups,
             )
             if spec.scale is not None:
                 return made
@@ -91,13 +100,22 @@ class PerturbedHistogram(OneColumn):
     def source(self) -> AdditiveNoise | GeometricNoise:
         """The noise of all counts together."""
         if self.noise == "geometric":
-            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.bins)
+            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.cells)
         spread = 2.0**53 if self.n is None else float(self.n)
-        return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.bins, spread)
+        return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
+
+    @property
+    def cells(self) -> int:
+        """Number of counts."""
+        return self._count(self.bins)
 
     @property
     def guarantee(self) -> Guarantee:
         """Epsilon, or rho of Gaussian noise, by the noise library's own privacy map; else rho exactly."""
+        return with_groups(self._guarantee, self.groups)
+
+    @property
+    def _guarantee(self) -> Guarantee:
         noise = self.source
         if isinstance(noise, GeometricNoise):
             return Guarantee(noise.epsilon, 0.0, noise_rho(self.noise, self.s), "global")
@@ -106,6 +124,13 @@ class PerturbedHistogram(OneColumn):
             rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
             return Guarantee(event.epsilon, 0.0, rho, "global")
         return compose([event], delta=self.delta, trust="global")
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Mechanism`."""
+        source = self.source
+        cells = source.size if isinstance(source, GeometricNoise) else source.block
+        return cells, noise_sd(self.noise, self.s), True
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
@@ -121,14 +146,17 @@ class PerturbedHistogram(OneColumn):
 
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
-        found = {"scale": self.s, "sensitivity": SENSITIVITY[self.noise], "bins": self.bins}
+        found: dict[str, Any] = {"scale": self.s, "sensitivity": SENSITIVITY[self.noise], "bins": self.bins}
         if self.noise == "geometric":
             found["parameter"] = math.exp(-1 / self.s)
+        if self.groups is not None:
+            found |= {"groups": self.groups.describe(), "cells": self.cells}
         return found | ({} if self.n is None else {"n": self.n})
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        return f"{_WORDS[self.noise]} {self.s:.6g} on the counts of {columns[0]} in {self.bins} bins"
+        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
+        return f"{_WORDS[self.noise]} {self.s:.6g} on the counts of {columns[0]} in {self.bins} bins{by}"
 
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
@@ -159,9 +187,8 @@ class PerturbedHistogram(OneColumn):
     def _counts(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         if self.n is not None and len(values) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
-        bounded, clamped = self._clamp(values)
-        edges = checked_edges(self.kind, self.domain[0], self.bins)
-        return np.bincount(cell_of(bounded, edges), minlength=self.bins).astype(np.int64), clamped
+        cells, clamped = self._cells(values, self.bins)
+        return np.bincount(cells, minlength=self.cells).astype(np.int64), clamped
 
 
 def noise_rho(noise: Noise, scale: float, granularity: float = 0.0) -> float:
@@ -202,7 +229,9 @@ def formula_scale(spec: PerturbedHistogramMechanism) -> float:
     return 1 / (response_epsilon if spec.noise == "geometric" else laplace_epsilon)(spec.rho / 2)
 
 
-def stated(spec: PerturbedHistogramMechanism) -> tuple[dict[str, Any], Guarantee]:
+def stated(
+    spec: PerturbedHistogramMechanism, groups: Groups | None = None
+) -> tuple[dict[str, Any], Guarantee]:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     scale = formula_scale(spec)
     own = {
@@ -210,7 +239,9 @@ def stated(spec: PerturbedHistogramMechanism) -> tuple[dict[str, Any], Guarantee
         "noise": spec.noise,
         "scale": [scale],
         "sensitivity": [SENSITIVITY[spec.noise]],
-    }
+    } | ({} if groups is None else {"groups": groups.describe()})
     if spec.noise == "gaussian":
-        return own, compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
-    return own, Guarantee(2 / scale, 0.0, noise_rho(spec.noise, scale), "global")
+        guarantee = compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
+    else:
+        guarantee = Guarantee(2 / scale, 0.0, noise_rho(spec.noise, scale), "global")
+    return own, with_groups(guarantee, groups)

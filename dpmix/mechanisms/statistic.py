@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
+from dpmix.mechanisms.groups import Groups, with_groups
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.geometric import GeometricNoise
 from dpmix.privacy.noise import AdditiveNoise
@@ -43,6 +44,8 @@ class NoisyStatistic(Mechanism):
         What was asked for, such as ``{"epsilon": 1.0}``.
     n : int
         Number of confidential records.
+    groups : Groups, optional
+        Groups whose sizes are private; values have their codes as last column then.
     """
 
     kind: ClassVar[str]
@@ -53,6 +56,7 @@ class NoisyStatistic(Mechanism):
     n: int
     noise: Noise = "laplace"
     domain: Pairs = ()
+    groups: Groups | None = None
 
     @property
     @abc.abstractmethod
@@ -85,14 +89,19 @@ class NoisyStatistic(Mechanism):
         return AdditiveNoise("laplace", self.s, self.sensitivity, self.size, 4.0 * self.n + 4.0)
 
     @property
+    def scales(self) -> Floats:
+        """Scale of the noise of each released number, shape (size,)."""
+        return np.full(self.size, self.s)
+
+    @property
     def guarantee(self) -> Guarantee:
         """Epsilon by the noise library's own privacy map, and rho."""
         noise = self.source
         if isinstance(noise, GeometricNoise):
-            return Guarantee(noise.epsilon, 0.0, self.rho, "global")
+            return with_groups(Guarantee(noise.epsilon, 0.0, self.rho, "global"), self.groups)
         event = noise.event()
         assert isinstance(event, LaplaceEvent)  # its noise is
-        return Guarantee(event.epsilon, 0.0, self.rho, "global")
+        return with_groups(Guarantee(event.epsilon, 0.0, self.rho, "global"), self.groups)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
@@ -120,26 +129,34 @@ class NoisyStatistic(Mechanism):
         """Release the statistic; see `Mechanism`."""
         found, clamped = self._checked(values)
         noise = self.source
-        noisy = noise.add(found)
+        noisy = noise.add(self._weighted(found))
         if progress is not None:
             progress(values.size)
-        return self._release(noisy, private=True), clamped
+        return self._release(self._told(noisy), private=True), clamped
 
     def simulate(
         self, values: Floats, columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the statistic of simulated values with seeded noise; see `Mechanism`."""
         found, clamped = self._checked(values)
-        return self._release(self.source.simulate(found, rng), private=False), clamped
+        noisy = self.source.simulate(self._weighted(found), rng)
+        return self._release(self._told(noisy), private=False), clamped
 
     def _checked(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
-        if values.shape != (self.n, len(self.columns)) or not np.isfinite(values).all():
-            raise PrivacyError(
-                f"{self.kind} takes finite values of {self.n} records and {len(self.columns)} columns"
-            )
+        width = len(self.columns) + (self.groups is not None)
+        if values.shape != (self.n, width) or not np.isfinite(values).all():
+            raise PrivacyError(f"{self.kind} takes finite values of {self.n} records and {width} columns")
         found, clamped = self.statistic(values)
         wanted = np.int64 if self.noise == "geometric" else np.float64
         return found.astype(wanted), clamped
+
+    def _weighted(self, found: NDArray[Any]) -> NDArray[Any]:
+        """Return what one scale of noise is right for, of a statistic."""
+        return found
+
+    def _told(self, noisy: Floats) -> Floats:
+        """Return the noisy statistic of what `_weighted` gave."""
+        return noisy
 
     def _release(self, noisy: Floats, *, private: bool) -> Release:
         total = self.guarantee
@@ -152,6 +169,7 @@ class NoisyStatistic(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=private,
             simulated=not private,

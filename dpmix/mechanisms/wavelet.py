@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.base import Pairs, Progress
-from dpmix.mechanisms.one_column import OneColumn, checked_edges
+from dpmix.mechanisms.base import Pairs, Progress, order_in_words
+from dpmix.mechanisms.one_column import LocalOneColumn, checked_edges
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
@@ -24,7 +24,7 @@ _MOST = 2**28
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wavelet(OneColumn):
+class Wavelet(LocalOneColumn):
     """Release psi_jk(y) + Laplace(s) for every level j = 0..J and k = 0..2^j - 1, in this order.
 
     y is mapped to [0, 1), and psi_jk(y) = 2^(j/2) (1[0 <= u < 1/2] - 1[1/2 <= u < 1]) with u = 2^j y - k, so
@@ -114,7 +114,10 @@ class Wavelet(OneColumn):
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         width = 2 ** (self.levels + 1) - 1
-        return f"Laplace noise of scale {self.s:.6g} on each of the {width} Haar coefficients of {columns[0]}"
+        noise = (
+            f"Laplace noise of scale {self.s:.6g} on each of the {width} Haar coefficients of {columns[0]}"
+        )
+        return f"{noise}, {order_in_words(self.order)}"
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the coefficients: the column's with (j, k)."""
@@ -124,7 +127,8 @@ class Wavelet(OneColumn):
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the values; see `Mechanism`."""
-        coefficients, clamped = self._coefficients(values)
+        self.check(values)
+        coefficients, clamped = self._coefficients(*self._rows(values))
         n, width = coefficients.shape
         report = None if progress is None else lambda done: progress(done // width)
         noisy = self.noise.add(coefficients.ravel(), report).reshape(n, width)
@@ -134,7 +138,8 @@ class Wavelet(OneColumn):
         self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
         """Release simulated values with seeded noise; see `Mechanism`."""
-        coefficients, clamped = self._coefficients(values)
+        self.check(values)
+        coefficients, clamped = self._coefficients(*self._clamp(values))
         noisy = self.noise.simulate(coefficients, rng)
         return self._release(noisy, columns, len(noisy), rng), clamped
 
@@ -147,11 +152,10 @@ class Wavelet(OneColumn):
                 f"a release may have; take mechanism.levels below {self.levels}"
             )
 
-    def _coefficients(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        self.check(values)
-        width = 2 ** (self.levels + 1) - 1
-        bounded, clamped = self._clamp(values)
-        edges = checked_edges(self.kind, self.domain[0], width + 1)
+    def _coefficients(
+        self, bounded: NDArray[np.float64], clamped: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        edges = checked_edges(self.kind, self.domain[0], 2 ** (self.levels + 1))
         return haar(cell_of(bounded, edges), self.levels), clamped
 
 

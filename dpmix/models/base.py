@@ -17,6 +17,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.release import GROUP
+
 __all__ = ["Arrays", "ModelChain", "Parameter", "ParametricChain", "ParametricModel", "Samples"]
 
 Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
@@ -96,11 +98,14 @@ class Parameter:
     name : str
         Its name in the chains file.
     dims : tuple of str
-        Names of its own dimensions, whose coordinates the model gives; none for a scalar.
+        Names of its own dimensions, whose coordinates the model gives; none for a scalar. Where the release
+        is of groups, the first is `GROUP`.
     role : str
         ``"scalar"``: every entry is summarized with its diagnostics. ``"shares"``: probabilities over the one
         dimension, summarized also as a distribution with its bands. ``"curve"``: a distribution function over
-        the one, numeric dimension, summarized as that alone. ``"draw"``: kept, and not summarized.
+        the one, numeric dimension, summarized as that alone, and ``"density"`` a density likewise. These may
+        have the dimension of groups before it, and are summarized for each. ``"draw"``: kept, and not
+        summarized.
     title : str
         What summaries call it; its name where left out.
     column : str
@@ -115,10 +120,11 @@ class Parameter:
 
     def __post_init__(self) -> None:
         """Check that the role is one, and goes with the dimensions."""
-        if self.role not in ("scalar", "shares", "curve", "draw"):
+        if self.role not in ("scalar", "shares", "curve", "density", "draw"):
             raise ValueError(f"{self.name}: unknown role {self.role!r}")
-        if self.role in ("shares", "curve") and len(self.dims) != 1:
-            raise ValueError(f"{self.name}: a {self.role} has one dimension, not {len(self.dims)}")
+        own = len(self.dims) - (self.dims[:1] == (GROUP,))
+        if self.role in ("shares", "curve", "density") and own != 1:
+            raise ValueError(f"{self.name}: a {self.role} has one dimension, not {own}")
 
 
 class ParametricModel(ABC):

@@ -23,6 +23,7 @@ __all__ = [
     "SmoothedDraws",
     "hides_counts",
     "log_count",
+    "log_likelihood",
     "log_noise",
     "reach",
     "released",
@@ -173,3 +174,12 @@ def _polya_hides(likelihood: PolyaDraws):
 @hides_counts.register
 def _hidden_hides(likelihood: HiddenCounts):
     return True
+
+
+@njit
+def log_likelihood(likelihood, noisy, counts):
+    """Return sum_j l_j(c_j) of counts (J,), up to a constant."""
+    total = 0.0
+    for j in range(len(counts)):
+        total += log_count(likelihood, noisy, j, counts[j])
+    return total

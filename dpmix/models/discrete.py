@@ -1,9 +1,10 @@
 """The discrete model: a Dirichlet or Pitman-Yor process given synthetic records, or a histogram's counts.
 
 Each draw is one P of the posterior (`dpmix.models.discrete_law`), of which functionals are kept, and one
-record drawn from it. Where the posterior has a closed form draws are independent; else they follow a Markov
-chain over latent counts: of pairs of cells at once (`latent: exact`), or record by record (`latent:
-metropolis`), each proposal being accepted with probability e^-eps at least where the release is eps-DP.
+record drawn from it. Given records that continue the urn of the confidential ones draws are independent;
+else they follow a Markov chain over latent counts: of pairs of cells at once (`latent: exact`), or record by
+record (`latent: metropolis`), each proposal being accepted with probability e^-eps at least where the release
+is eps-DP.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
 from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
-from dpmix.models.cell_counts import HiddenCounts, log_count
-from dpmix.models.discrete_law import Law, law_of
+from dpmix.models.cell_counts import HiddenCounts, log_likelihood
+from dpmix.models.discrete_groups import DiscreteGroups
+from dpmix.models.discrete_law import Law, law_of, prior_functionals, write_functionals
 from dpmix.models.discrete_public import Public, functional_columns, public_of
 from dpmix.models.functionals import LabelColumn, NumericColumn, draw, plan
-from dpmix.models.latent_counts import Latent, cell_prior, sweep_counts, sweep_records
+from dpmix.models.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
 from dpmix.models.noisy_counts import start_noisy
 from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
@@ -36,7 +37,7 @@ Floats = NDArray[np.float64]
 Functional = NumericColumn | LabelColumn
 
 
-def build(spec: RunSpec, release: Release) -> Discrete:
+def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(spec, release)
@@ -45,10 +46,17 @@ def build(spec: RunSpec, release: Release) -> Discrete:
     by_record = spec.sampler.latent == "metropolis"
     if by_record and law.likelihood is None:
         raise SpecError(
-            "sampler.latent: metropolis is for latent records, and the posterior given these has a closed "
-            "form; use latent: exact"
+            "sampler.latent: metropolis moves latent records, and those behind this release are drawn "
+            "independently; use latent: exact"
         )
-    return Discrete(release, public, columns, law, by_record)
+    if not release.groups:
+        return Discrete(release, public, columns, law, by_record)
+    if by_record:
+        raise SpecError(
+            "sampler.latent: metropolis is not for a release of groups, whose sizes change with every "
+            "record; use latent: exact"
+        )
+    return DiscreteGroups(release, columns, law, _parameters(public, columns))
 
 
 class Discrete(ParametricModel):
@@ -77,33 +85,15 @@ class Discrete(ParametricModel):
         self.plan = plan(columns)
         self.parameters, self.coords, self.places = _parameters(public, columns)
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": law.discount}
-        self.attrs = {"variance_ratio": f"{law.variance_ratio:.6g}"}
         self.has_log_likelihood = law.exact_likelihood
         self.by_record = by_record
         if by_record and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
-    def write(self, row: int, out: Mapping[str, Floats], drawn: Floats, record: Floats) -> None:
-        """Write the functionals of a drawn P, and a record from it, to place `row` of arrays."""
-        for name, (start, stop) in self.places.items():
-            if name not in out:
-                continue
-            if start < 0:
-                out[name][row] = record[stop]
-            else:
-                out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
-
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw P from the process itself."""
-        law = self.law
-        assert law.prior is not None and law.prior_fixed is not None  # every law has one
-        kept = [p for p in self.parameters if p.role in ("scalar", "shares")]
-        out = {p.name: np.empty((draws, *self.shape(p))) for p in kept}
-        drawn, record = np.empty(int(self.plan.out[-1])), np.empty(len(self.plan.numeric))
-        for row in range(draws):
-            draw(rng, law.prior, law.base, self.plan, law.prior_fixed, drawn, record)
-            self.write(row, out, drawn, record)
-        return out
+        kept = {p.name: self.shape(p) for p in self.parameters if p.role in ("scalar", "shares")}
+        return prior_functionals(self.law, self.plan, self.places, kept, rng, draws)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
         """Return a chain at its start."""
@@ -111,9 +101,10 @@ class Discrete(ParametricModel):
 
 
 class DiscreteChain(ParametricChain):
-    """Independent draws of P by its closed form."""
+    """Independent draws: of the confidential records by the urn, and of P given them."""
 
     model: Discrete
+    _likelihood = 0.0
 
     def __init__(self, model: Discrete, rng: Generator, state: dict[str, NDArray[Any]] | None = None) -> None:
         super().__init__(model, rng, state or {})
@@ -126,18 +117,23 @@ class DiscreteChain(ParametricChain):
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model
-        likelihood = draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
-        model.write(row, out, self._row, self._record)
+        draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
+        write_functionals(row, out, model.places, self._row, self._record)
         if "log_likelihood" in out:
-            out["log_likelihood"][row] = self.log_likelihood(likelihood)
+            out["log_likelihood"][row] = self.log_likelihood()
 
     def law(self) -> Any:
-        """Return the law of P given the state."""
-        return self.model.law.measure
+        """Return the law of P given records drawn here, or given the state."""
+        law, urn = self.model.law, self.model.law.urn
+        assert urn is not None  # else counts are latent
+        drawn = urn.draw(self.rng)
+        if law.exact_likelihood:
+            self._likelihood = urn.log_likelihood(drawn)
+        return law.given(drawn[:-1]) if urn.closed else urn.measure(self.rng, drawn, law.measure)
 
-    def log_likelihood(self, sampled: float) -> float:
-        """Return the log likelihood of the release; `sampled` is that of the fixed atoms as a sample."""
-        return sampled
+    def log_likelihood(self) -> float:
+        """Return the log likelihood of the release given the records, up to a constant."""
+        return self._likelihood
 
 
 class CountsChain(DiscreteChain):
@@ -147,7 +143,7 @@ class CountsChain(DiscreteChain):
         law = model.law
         assert law.likelihood is not None and law.cells is not None  # the model looks
         self._prior = cell_prior(law.concentration, law.cells)
-        counts = _start(rng, self._prior.shapes, law.likelihood.released, model.records)
+        counts = start_counts(rng, self._prior.shapes, law.likelihood.released, model.records)
         hidden = len(counts) if isinstance(law.likelihood, HiddenCounts) else 0
         labels = np.repeat(np.arange(len(counts)), counts) if model.by_record else np.empty(0, dtype=np.int64)
         self._latent = Latent(counts, labels, np.zeros(hidden), np.zeros(hidden), np.zeros(3))
@@ -166,27 +162,9 @@ class CountsChain(DiscreteChain):
         """Return the law of P given the latent counts."""
         return self.model.law.given(self._latent.counts)
 
-    def log_likelihood(self, sampled: float) -> float:
+    def log_likelihood(self) -> float:
         """Return the log likelihood of the release given the latent counts, up to a constant."""
-        return float(_log_likelihood(self.model.law.likelihood, self._latent))
-
-
-@njit
-def _log_likelihood(likelihood, latent):
-    """Return sum_j l_j(c_j)."""
-    total = 0.0
-    for j in range(len(latent.counts)):
-        total += log_count(likelihood, latent.noisy, j, latent.counts[j])
-    return total
-
-
-def _start(rng: Generator, shapes: Floats, released: Floats, n: int) -> NDArray[np.int64]:
-    """Draw counts to start from: of probabilities between the prior's and the release's."""
-    seen = np.where(shapes > 0.0, np.maximum(released, 0.0), 0.0)
-    weights = rng.standard_gamma(shapes + 0.1 * seen)
-    if not weights.sum() > 0.0:
-        weights = shapes
-    return rng.multinomial(n, weights / weights.sum()).astype(np.int64)
+        return float(log_likelihood(self.model.law.likelihood, self._latent.noisy, self._latent.counts))
 
 
 def _parameters(

@@ -1,43 +1,42 @@
-"""The posterior of the discrete model given a release: in closed form, or through latent counts in cells.
+"""The posterior of the discrete model given a release: by the urn, or through latent counts in cells.
 
-P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P.
+P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P: that P is the one reported.
 
 - Synthetic records of `pitman_yor`, drawn with the same d, alpha and P0, continue the sequence of the
-  confidential ones. P given them is taken for the measure that the whole sequence has in common, the
-  posterior of which is that given a sample (`dpmix.models.process`, methods section 5). Under another prior
-  it is not.
+  confidential ones: these are drawn given the released ones, and then P given them
+  (`dpmix.models.discrete_urn`, methods section 5). Draws are independent.
 - Everything else depends on the records through their numbers c in cells, and d = 0. Synthetic records of
   `dirichlet_multinomial` whose prior counts are a = alpha P0(cell) continue the sequence likewise; else c is
   latent, see `dpmix.models.cell_counts` and `dpmix.models.latent_counts`. Within a cell the model knows no
   more than the base measure.
-
-The measure that confidential records alone were drawn from is less certain than that of the sequence: given
-the confidential records it does not depend on the synthetic ones, and `Law.variance_ratio` times as much
-variance is left.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.cells import Cells
 from dpmix.errors import SpecError
 from dpmix.models import locations
-from dpmix.models.cell_counts import NOISES, HiddenCounts, NoisyCounts, PolyaDraws, SmoothedDraws, released
+from dpmix.models.cell_counts import NOISES, HiddenCounts, PolyaDraws, SmoothedDraws, released
 from dpmix.models.discrete_public import Public, bases_of, grids_of, vector_of
-from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, fixed_atoms
+from dpmix.models.discrete_shown import told_apart
+from dpmix.models.discrete_urn import Urn
+from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, Plan, draw, fixed_atoms
+from dpmix.models.histogram_release import histogram_likelihood
 from dpmix.models.locations import ATOMS, ColumnBase, Locations
 from dpmix.models.process import Measure, default_tolerance
 from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
 
-__all__ = ["Law", "law_of"]
+__all__ = ["Law", "law_of", "prior_functionals", "write_functionals"]
 
 _MOST_ATOMS = 20_000  # of a finite base measure that are all held as atoms
 _AGREEMENT = 1e-9
@@ -53,7 +52,7 @@ class Law:
     Parameters
     ----------
     measure : Measure
-        Given the release; or with the prior alone, where counts in the cells are latent.
+        With the prior alone; what is known of the confidential records is added to it.
     base : Locations
         Base measures of the columns.
     fixed : FixedAtoms
@@ -63,11 +62,11 @@ class Law:
     exact_likelihood : bool
         Whether the likelihood of a draw is known.
     likelihood : NamedTuple, optional
-        Of latent counts (`dpmix.models.cell_counts`); None for a closed form.
+        Of latent counts (`dpmix.models.cell_counts`); None where there is an urn.
     cells : array (J,)
         Base probabilities of the cells, where counts are latent.
-    variance_ratio : float
-        Of P as the measure of the confidential records alone, to P as that of the whole sequence.
+    urn : Urn, optional
+        Of the confidential records, where these are drawn given the release.
     prior : Measure
         P before any release; its fixed atoms are `prior_fixed`.
     """
@@ -80,7 +79,7 @@ class Law:
     exact_likelihood: bool
     likelihood: Any = None
     cells: Floats | None = None
-    variance_ratio: float = 1.0
+    urn: Urn | None = None
     prior: Measure | None = None
     prior_fixed: FixedAtoms | None = None
 
@@ -90,6 +89,37 @@ class Law:
         if len(atoms):
             return self.measure._replace(atoms=atoms + counts)
         return self.measure._replace(regions=regions + counts)
+
+
+def write_functionals(
+    row: int, out: Mapping[str, Floats], places: Mapping[str, tuple[int, int]], drawn: Floats, record: Floats
+) -> None:
+    """Write what was drawn of P, and a record from it, to place `row` of the arrays that are there."""
+    for name, (start, stop) in places.items():
+        if name not in out:
+            continue
+        if start < 0:
+            out[name][row] = record[stop]
+        else:
+            out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
+
+
+def prior_functionals(
+    law: Law,
+    plan: Plan,
+    places: Mapping[str, tuple[int, int]],
+    shapes: Mapping[str, tuple[int, ...]],
+    rng: Generator,
+    draws: int,
+) -> dict[str, Floats]:
+    """Draw P before any release; return those of its functionals that have a shape, (draws, ..) each."""
+    assert law.prior is not None and law.prior_fixed is not None  # every law has one
+    out = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
+    drawn, record = np.empty(int(plan.out[-1])), np.empty(len(plan.numeric))
+    for row in range(draws):
+        draw(rng, law.prior, law.base, plan, law.prior_fixed, drawn, record)
+        write_functionals(row, out, places, drawn, record)
+    return out
 
 
 def law_of(model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]) -> Law:
@@ -117,62 +147,55 @@ def _given_sample(
     ):
         if value is not None and float(value) != own:
             raise SpecError(_other_prior(key, f"{value:g}", f"{own:g}"))
-    grids = grids_of(release, len(public.columns))
+    own_grids = grids_of(release, len(public.columns))
+    grids, values, distinct, old = told_apart(release, public, own_grids, alpha)
     stated = mechanism.get("base") or [None] * len(public.columns)
     own_base = {c.name: base for c, base in zip(public.columns, stated, strict=True) if c.bounds is not None}
     bases = bases_of(own_base or None, public, grids)
-    if model.base is not None and not _same_bases(_asked_bases(model.base, public, grids), bases):
-        raise SpecError(_other_prior("base", "another", "the one that the release states"))
+    if model.base is not None:
+        asked = _asked_bases(model.base, public, own_grids)
+        if not _same_bases(asked, bases_of(own_base or None, public, own_grids)):
+            raise SpecError(_other_prior("base", "another", "the one that the release states"))
     finite = all(base.kind == ATOMS for base in bases)
+    merged = any(grid is not None for grid in own_grids) and all(
+        column.bounds is None or grid is not None
+        for column, grid in zip(public.columns, own_grids, strict=True)
+    )
     free = any(column.free for column in public.columns)
-    if d > 0.0 and finite and not free:
+    if d > 0.0 and (finite or merged) and not free:
         raise SpecError(
-            f"model.kind: discrete has no closed form for records drawn with discount {d:g} whose new values "
-            "are categories or points of a grid; synthesize with discount 0, or without synthesis.snap"
+            f"model.kind: discrete has no known posterior for records drawn with discount {d:g} whose new "
+            "values are categories or points of a grid, where several may be one; synthesize with discount "
+            "0, or without synthesis.snap"
         )
-    values, sizes = np.unique(release.values, axis=0, return_counts=True)
-    counts = sizes.astype(np.float64)
+    points, sizes = np.unique(values, axis=0, return_counts=True)
+    seen: Floats = sizes.astype(np.float64)
+    prior: Floats = np.zeros(len(points))
     tolerance = default_tolerance(alpha, float(len(release.values)))
-    new = alpha + d * len(values)
     support = math.prod(len(base.points) for base in bases) if finite else 0
-    if finite and (len(public.columns) == 1 or d == 0.0) and support <= _MOST_ATOMS:
-        if d == 0.0:
-            points, shares = _product(bases)
-            values, counts, weights = _merged(values, counts, points, alpha * shares)
-        else:  # one column of free labels: all those that were not released are one atom
-            values = np.concatenate([values, bases[0].points[:, None]])
-            weights = np.append(counts - d, new)
-            counts = np.append(counts, 0.0)
-        measure = Measure(weights, np.empty(0), np.empty(0), 0.0, _nowhere(len(bases)), tolerance)
-        exact = True
-    else:
-        region, everywhere = np.array([new]), np.full((1, len(bases)), -1, dtype=np.int64)
-        measure = Measure(counts - d, region, region.copy(), d, everywhere, tolerance)
-        exact = free or not finite
-    fixed = fixed_atoms(columns, values, counts)
+    alike = free and len(bases) == 1
+    closed = finite and not alike and d == 0.0 and support <= _MOST_ATOMS
+    if closed:
+        places, shares = _product(bases)
+        points, seen, prior = _merged(points, seen, places, alpha * shares)
+    urn = Urn(release.n, seen, prior, alpha, d, distinct, closed, old, alike)
+    if alike:  # all labels that were not released are one atom
+        points = np.concatenate([points, bases[0].points[:, None]])
+    measure = Measure(prior, np.empty(0), np.empty(0), d, _nowhere(len(bases)), tolerance)
+    fixed = fixed_atoms(columns, points)
     edges: list[Floats | None] = [None] * len(bases)
-    ratio = _variance_ratio(alpha, release)
-    one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
-    prior = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
-    none = fixed_atoms(columns, np.empty((0, len(bases))), np.empty(0))
     base = locations.locations(bases, edges)
-    return Law(measure, base, fixed, alpha, d, exact, variance_ratio=ratio, prior=prior, prior_fixed=none)
-
-
-def _variance_ratio(alpha: float, release: Release) -> float:
-    """Return var P(A) of what n draws of P, a posterior given m draws, were drawn from, to var P(A).
-
-    Of a Dirichlet process whose P0(A) is the posterior mean; nearly 1 + 2 (m + alpha + 1) / n for large n.
-    """
-    n, size = release.n, alpha + len(release.values)
-    share = n * (n + size) / ((size + 1.0) * (alpha + n) ** 2)
-    return (size + 1.0) * (share + (1.0 - share) / (alpha + n + 1.0))
+    one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
+    before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
+    none = fixed_atoms(columns, np.empty((0, len(bases))))
+    law = Law(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
+    return replace(law, prior=before, prior_fixed=none)
 
 
 def _other_prior(key: str, value: str, own: str) -> str:
     return (
         f"model.{key}: {value}, but the records were drawn with {own}; under another prior the posterior "
-        "given draws of pitman_yor has no closed form: leave it out, or fit a release of counts in cells"
+        "given draws of pitman_yor is not known: leave it out, or fit a release of counts in cells"
     )
 
 
@@ -215,13 +238,13 @@ def _product(bases: list[ColumnBase]) -> tuple[Floats, Floats]:
 
 
 def _merged(values: Floats, counts: Floats, points: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return all atoms, how often each was seen, and their Dirichlet parameters: prior and counts."""
+    """Return all atoms, how often each was seen, and their prior Dirichlet parameters."""
     rows = np.concatenate([values, points])
     merged, where = np.unique(rows, axis=0, return_inverse=True)
     where = where.ravel()
     seen = np.bincount(where[: len(values)], counts, minlength=len(merged))
-    weights = seen + np.bincount(where[len(values) :], prior, minlength=len(merged))
-    there = weights > 0.0
+    weights = np.bincount(where[len(values) :], prior, minlength=len(merged))
+    there = seen + weights > 0.0
     found = (merged[there], seen[there], weights[there])
     return found[0].astype(np.float64), found[1].astype(np.float64), found[2].astype(np.float64)
 
@@ -263,36 +286,30 @@ def _given_cells(
     else:
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
-    drawn = _drawn(release, cells)
-    fixed = fixed_atoms(columns, points, drawn if finite and polya else np.zeros(len(points)))
+    fixed = fixed_atoms(columns, points)
+    if release.kind != "synthetic":
+        law = Law(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
+        return replace(law, prior=measure, prior_fixed=fixed)
+    drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
-        ratio = _variance_ratio(alpha, release)
-        law = Law(measure, base, fixed, alpha, 0.0, finite, variance_ratio=ratio)
-        return replace(law, measure=law.given(drawn), prior=measure, prior_fixed=fixed)
+        urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
+        law = Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
+        return replace(law, prior=measure, prior_fixed=fixed)
     likelihood = _likelihood(release, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
     law = Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
     return replace(law, prior=measure, prior_fixed=fixed)
 
 
-def _drawn(release: Release, cells: Cells) -> Floats:
-    """Return the released numbers in the cells: of records, or with noise, shape (J,)."""
-    if release.kind == "perturbed_histogram":
-        return np.ascontiguousarray(release.values[:, 0])
-    return released(cells.of_values(release.values), cells.count)
-
-
 def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:
-    """Return the log-likelihoods of the counts."""
+    """Return the log-likelihoods of the counts, given synthetic records."""
     mechanism = release.mechanism
-    kind = mechanism["generator"] if release.kind == "synthetic" else release.kind
+    kind = mechanism["generator"]
     if kind == "dirichlet_multinomial":
         return PolyaDraws(drawn, float(mechanism["concentration"]))
     if kind == "smoothed_histogram" and not mechanism.get("noise"):
         weight = float(mechanism["weight"])
         return SmoothedDraws(drawn, (1.0 - weight) * cells.count / release.n, weight)
     noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
-    if release.kind == "perturbed_histogram":
-        return NoisyCounts(drawn, noise, scale)
     weight = float(mechanism["weight"]) if kind == "smoothed_histogram" else 0.0
     return HiddenCounts(drawn, noise, scale, weight)

@@ -6,6 +6,7 @@ equal cells over its bounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.cells import Cells, Column, Grid
+from dpmix.cells import NEW_LABEL, Cells, Column, Grid
 from dpmix.errors import SpecError
 from dpmix.models import locations
 from dpmix.models.functionals import LabelColumn, NumericColumn
@@ -23,10 +24,20 @@ from dpmix.spec.model import DiscreteModel
 from dpmix.spec.run import RunSpec
 from dpmix.spec.summary import SummarySpec
 
-__all__ = ["OTHER", "Public", "bases_of", "functional_columns", "grids_of", "public_of", "vector_of"]
+__all__ = [
+    "OTHER",
+    "Public",
+    "bases_of",
+    "confidential",
+    "functional_columns",
+    "grids_of",
+    "public_of",
+    "vector_of",
+]
 
 OTHER = "(any other)"
-"""Name of all labels together that were not released, of a column of free labels."""
+"""Name of all labels together that were not released as confidential ones, of a column of free labels."""
+_NEW = re.compile(re.escape(NEW_LABEL) + r"[1-9]\d*")
 _SUM = 1e-6
 
 Floats = NDArray[np.float64]
@@ -40,7 +51,8 @@ class Public:
     ----------
     columns : tuple of Column
     names : tuple
-        For each column the labels that codes stand for, in their order; None for numbers.
+        For each column the labels that codes stand for, in their order; None for numbers. Of free labels
+        those of confidential records, and `OTHER`.
     cells : Cells or None
         Cells that the records were counted in; None where there were none.
     """
@@ -68,7 +80,7 @@ def public_of(spec: RunSpec, release: Release) -> Public:
         columns = tuple(Column.described(account) for account in mechanism["columns"])
         labels = release.labels or (None,) * len(columns)
         names = tuple(
-            (*(known or ()), OTHER) if column.free else column.categories
+            (*filter(confidential, known or ()), OTHER) if column.free else column.categories
             for column, known in zip(columns, labels, strict=True)
         )
         counted = mechanism["generator"] != "pitman_yor"
@@ -78,6 +90,11 @@ def public_of(spec: RunSpec, release: Release) -> Public:
         raise SpecError("mechanism.domain: missing; the model needs the public bounds of the histogram")
     column = Column(release.columns[0], (float(pairs[0][0]), float(pairs[0][1])))
     return Public((column,), (None,), Cells((column,), (int(mechanism["bins"]),), (None,)))
+
+
+def confidential(label: str) -> bool:
+    """Return whether a released label is one of confidential records, and not made up for a new value."""
+    return _NEW.fullmatch(label) is None
 
 
 def grids_of(release: Release, count: int) -> tuple[Grid | None, ...]:

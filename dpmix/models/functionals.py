@@ -122,14 +122,13 @@ class FixedAtoms(NamedTuple):
     """Fixed atoms as `draw` takes them.
 
     values (K, D) numbers or codes; order (D, K) sorts a numeric column, ordered (D, K) its values so sorted;
-    piece (D, K) the piece between points, or the slot, of each; counts (K,) how often each was seen.
+    piece (D, K) the piece between points, or the slot, of each.
     """
 
     values: Any
     order: Any
     ordered: Any
     piece: Any
-    counts: Any
 
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
@@ -175,8 +174,8 @@ def plan(columns: Sequence[Column]) -> Plan:
     )
 
 
-def fixed_atoms(columns: Sequence[Column], values: Floats, counts: Floats) -> FixedAtoms:
-    """Return atoms at `values` (K, D), seen `counts` (K,) times, sorted column by column."""
+def fixed_atoms(columns: Sequence[Column], values: Floats) -> FixedAtoms:
+    """Return atoms at `values` (K, D), sorted column by column."""
     k, d = values.shape
     order = np.empty((d, k), dtype=np.int64)
     ordered = np.empty((d, k))
@@ -192,8 +191,7 @@ def fixed_atoms(columns: Sequence[Column], values: Floats, counts: Floats) -> Fi
             order[i] = np.arange(k)
             ordered[i] = part
             piece[i] = column.slots[part.astype(np.int64)]
-    counts = np.ascontiguousarray(counts, dtype=np.float64)
-    return FixedAtoms(np.ascontiguousarray(values, dtype=np.float64), order, ordered, piece, counts)
+    return FixedAtoms(np.ascontiguousarray(values, dtype=np.float64), order, ordered, piece)
 
 
 @njit
@@ -298,14 +296,7 @@ def _numbers(plan, column, fixed, atoms, sticks, places, row):
 
 @njit
 def draw(rng, measure: Measure, base: Locations, plan: Plan, fixed: FixedAtoms, row, record):
-    """Draw P, write its functionals to `row` and one record drawn from it to `record` (D,).
-
-    Returns
-    -------
-    float
-        Sum over the fixed atoms of their counts times the logs of their weights: the log-likelihood of P
-        where they are the sample.
-    """
+    """Draw P, write its functionals to `row` and one record drawn from it to `record` (D,)."""
     atoms = np.empty(len(measure.atoms))
     regions = np.empty(len(measure.regions))
     draw_weights(rng, measure, atoms, regions)
@@ -328,8 +319,3 @@ def draw(rng, measure: Measure, base: Locations, plan: Plan, fixed: FixedAtoms, 
             out[fixed.piece[column, i]] += atoms[i]
         for t in range(len(sticks)):
             out[plan.slots[plan.first[column] + int(places[t])]] += sticks[t]
-    total = 0.0
-    for i in range(len(atoms)):
-        if fixed.counts[i] > 0.0:
-            total += fixed.counts[i] * math.log(atoms[i])
-    return total

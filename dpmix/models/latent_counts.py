@@ -1,8 +1,9 @@
 """Two samplers of the numbers c_j of n records in J cells, given a release that depends on these alone.
 
-With the cell probabilities integrated out, c has a Dirichlet-multinomial prior,
-``p(c) = n! Gamma(alpha) / Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the
-release a likelihood ``exp(sum_j l_j(c_j))`` (`dpmix.models.cell_counts`).
+With the cell probabilities integrated out, c has a Dirichlet-multinomial prior, ``p(c) = n! Gamma(alpha) /
+Gamma(alpha + n) prod_j Gamma(alpha p_j + c_j) / (Gamma(alpha p_j) c_j!)``, and the release a likelihood
+``exp(sum_j l_j(c_j))`` (`dpmix.models.cell_counts`). Where the cells are those of several groups of unknown
+sizes, the prior is another, see `dpmix.models.group_counts`.
 
 `sweep_records` holds the cell of each record and offers each a cell from its predictive distribution given
 the others, ``(alpha p_j + c_j) / (alpha + n - 1)``, by taking another record's cell or one from the base
@@ -19,13 +20,26 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
+from dpmix._jit import dispatch, njit
 from dpmix.models.cell_counts import hides_counts, log_count, reach
 from dpmix.models.noisy_counts import POSITIVE, SUM, TOTAL, log_shares, refresh, sum_of_others
 
-__all__ = ["CellPrior", "Latent", "cell_prior", "sweep_counts", "sweep_records"]
+__all__ = [
+    "EXACT",
+    "CellPrior",
+    "Latent",
+    "cell_prior",
+    "log_across",
+    "log_records",
+    "move_across",
+    "start_counts",
+    "sweep_counts",
+    "sweep_records",
+    "take_sizes",
+]
 
 EXACT = 8  # weighing this many ways costs about as much as a slice
 
@@ -42,6 +56,29 @@ class CellPrior(NamedTuple):
     active: Any
     concentration: float
     exact: int
+
+
+@dispatch()
+def log_records(prior, j, x):
+    """Return the log prior weight of x records in cell j, up to a constant."""
+
+
+@dispatch()
+def log_across(prior, a, b, step):
+    """Return the log prior weight of `step` records more in the group of cell a than now, and less in b's.
+
+    Up to a constant; 0 where there is one group.
+    """
+
+
+@dispatch()
+def move_across(prior, a, b, step):
+    """Take note of the sizes of the groups that `step` records moved from cell b to cell a leave."""
+
+
+@dispatch()
+def take_sizes(prior, counts):
+    """Take note of the sizes of the groups, of counts (J,)."""
 
 
 class Latent(NamedTuple):
@@ -65,6 +102,37 @@ def cell_prior(concentration: float, probabilities: NDArray[np.float64], exact: 
     active = np.flatnonzero(share > 0.0).astype(np.int64)
     cumulative[active[-1] :] = 1.0
     return CellPrior(concentration * share, cumulative, active, float(concentration), exact)
+
+
+def start_counts(
+    rng: Generator, shapes: NDArray[np.float64], released: NDArray[np.float64], n: int
+) -> NDArray[np.int64]:
+    """Draw counts (J,) to start from: of probabilities between the prior's and the release's."""
+    seen = np.where(shapes > 0.0, np.maximum(released, 0.0), 0.0)
+    weights = rng.standard_gamma(shapes + 0.1 * seen)
+    if not weights.sum() > 0.0:
+        weights = shapes
+    return rng.multinomial(n, weights / weights.sum()).astype(np.int64)
+
+
+@log_records.register
+def _log_records(prior: CellPrior, j, x):
+    return math.lgamma(prior.shapes[j] + x) - math.lgamma(x + 1.0)
+
+
+@log_across.register
+def _log_across(prior: CellPrior, a, b, step):
+    return 0.0
+
+
+@move_across.register
+def _move_across(prior: CellPrior, a, b, step):
+    pass
+
+
+@take_sizes.register
+def _take_sizes(prior: CellPrior, counts):
+    pass
 
 
 @njit
@@ -109,22 +177,23 @@ def _sweep_once(prior, likelihood, rng, state, moves):
 @njit
 def _log_cell(prior, likelihood, noisy, j, x):
     """Return the log weight of x records in cell j, for the noisy count as it is."""
-    return math.lgamma(prior.shapes[j] + x) - math.lgamma(x + 1.0) + log_count(likelihood, noisy, j, float(x))
+    return log_records(prior, j, x) + log_count(likelihood, noisy, j, float(x))
 
 
 @njit
 def _log_pair(prior, likelihood, state, a, b, x, total):
     """Return the log conditional weight of (c_a, c_b) = (x, total - x)."""
     noisy = state.noisy
-    return _log_cell(prior, likelihood, noisy, a, x) + _log_cell(prior, likelihood, noisy, b, total - x)
+    value = _log_cell(prior, likelihood, noisy, a, x) + _log_cell(prior, likelihood, noisy, b, total - x)
+    return value + log_across(prior, a, b, x - state.counts[a])
 
 
 @njit
 def _log_pair_along(prior, state, a, b, x, total):
     """Return that weight where the noisy counts move as the counts do, so that the noise stays as it is."""
     noisy, sums, explained = state.noisy, state.sums, state.explained
-    value = math.lgamma(prior.shapes[a] + x) - math.lgamma(x + 1.0)
-    value += math.lgamma(prior.shapes[b] + (total - x)) - math.lgamma(total - x + 1.0)
+    value = log_records(prior, a, x) + log_records(prior, b, total - x)
+    value += log_across(prior, a, b, x - state.counts[a])
     step = float(x - state.counts[a])
     others = sum_of_others(noisy, sums, a, b)
     positive = sums[POSITIVE] - (1.0 if noisy[a] > 0.0 else 0.0) - (1.0 if noisy[b] > 0.0 else 0.0)
@@ -165,9 +234,10 @@ def _width(likelihood, state, a, b, total, along):
 
 
 @njit
-def _put_pair(state, a, b, new, along):
+def _put_pair(prior, state, a, b, new, along):
     """Leave `new` records in cell a, and the rest of both in cell b; the noisy counts follow if `along`."""
     step = new - state.counts[a]
+    move_across(prior, a, b, step)
     state.counts[a] += step
     state.counts[b] -= step
     if not along:
@@ -200,7 +270,7 @@ def _draw_pair(prior, likelihood, rng, state, a, b, along, least, scratch):
         new += 1
     while scratch[new] == 0.0:  # the end of the sum, by rounding
         new -= 1
-    _put_pair(state, a, b, new, along)
+    _put_pair(prior, state, a, b, new, along)
 
 
 @njit
@@ -213,7 +283,7 @@ def _swap_pair(prior, likelihood, rng, state, a, b, along):
     gain = _log_weight(prior, likelihood, state, a, b, total - now, total, along)
     gain -= _log_weight(prior, likelihood, state, a, b, now, total, along)
     if -rng.standard_exponential() < gain:
-        _put_pair(state, a, b, total - now, along)
+        _put_pair(prior, state, a, b, total - now, along)
 
 
 @njit
@@ -242,7 +312,7 @@ def _move_pair(prior, likelihood, rng, state, a, b, along, least):
             low = y
         else:
             high = y
-    _put_pair(state, a, b, new, along)
+    _put_pair(prior, state, a, b, new, along)
 
 
 @njit
@@ -273,6 +343,7 @@ def sweep_counts(prior, likelihood, rng, state, count):
     would seldom meet.
     """
     scratch = np.empty(prior.exact + 1)
+    take_sizes(prior, state.counts)
     for _ in range(count):
         _sweep_pairs(prior, likelihood, rng, state, prior.active, 0, scratch)
         _sweep_pairs(prior, likelihood, rng, state, np.flatnonzero(state.counts), 1, scratch)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
-from dpmix.models.base import Parameter, ParametricModel
+from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, size_of
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
 from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
@@ -44,6 +44,11 @@ def build(spec: RunSpec, release: Release) -> LinearRegression:
         bound = farthest_change(p + 1) * law.rate
         offers = spec.sampler.offers or default_offers(release.n, bound)
     rows = np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64)
+    if release.groups:
+        # late: it is made of what is here
+        from dpmix.models.regression_grouped import GroupedRegression
+
+        return GroupedRegression(release, law, start, rows, offers, spec.sampler.joint)
     return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
 
 
@@ -100,7 +105,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
         bounds=np.concatenate([low, 2.0 / (high - low)]),
-        rate=1.0 / release.scales[0],
+        rate=1.0 / release.scales[-1],  # of groups, those of sizes stand before it
         beta_mean=_floats(np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), (q,))),
         beta_precision=_floats(sd**-2.0),
         shape=float(model.sigma2_prior.a),
@@ -177,9 +182,31 @@ class LinearRegression(ParametricModel):
         if release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> RegressionChain:
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:
         """Return a chain at a draw of parameters and records from the prior."""
         return RegressionChain(self, rng)
+
+    def write(self, where: Any, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write parameters (draws, ..), with normals for predictions after them, to places of the draws.
+
+        `where` indexes the first dimensions of the arrays in `out`: draws, and a group where there are any.
+        """
+        q = len(self.law.columns)
+        p = q - 1
+        beta, sd = saved[:, :q], saved[:, q]
+        end = q + 1 + p + p * p
+        out["beta"][where] = beta
+        if "sigma2" in out:
+            out["sigma2"][where] = sd**2
+        if "x_mean" in out:
+            out["x_mean"][where] = saved[:, q + 1 : q + 1 + p]
+        if "x_cov" in out:
+            root = saved[:, q + 1 + p : end].reshape(-1, p, p)
+            out["x_cov"][where] = root @ root.transpose(0, 2, 1)
+        if "prediction" in out:
+            mean = beta[:, :1] + beta[:, 1:] @ self.rows.T
+            out["prediction"][where] = mean
+            out["predictive"][where] = mean + sd[:, None] * saved[:, end:]
 
 
 def _names(release: Release, p: int) -> list[str]:
@@ -216,7 +243,7 @@ class RegressionChain(AugmentedChain):
         self.theta.learnt[LEARNING] = 0.0
         saved = np.zeros((draws, len(self.theta.values) + len(self.model.rows)))
         self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
-        self._write(slice(first, first + draws), out, saved)
+        self.model.write(slice(first, first + draws), out, saved)
 
     def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
         scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
@@ -226,26 +253,7 @@ class RegressionChain(AugmentedChain):
     def record(self, row: int, out: Mapping[str, Floats]) -> None:
         """Write the parameters, and draw the predictions."""
         noise = self.rng.standard_normal(len(self.model.rows))
-        self._write(slice(row, row + 1), out, np.concatenate([self.theta.values, noise])[None])
-
-    def _write(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
-        """Write parameters (draws, ..), with normals for predictions after them, to places of the draws."""
-        q = len(self.law.columns)
-        p = q - 1
-        beta, sd = saved[:, :q], saved[:, q]
-        end = q + 1 + p + p * p
-        out["beta"][rows] = beta
-        if "sigma2" in out:
-            out["sigma2"][rows] = sd**2
-        if "x_mean" in out:
-            out["x_mean"][rows] = saved[:, q + 1 : q + 1 + p]
-        if "x_cov" in out:
-            root = saved[:, q + 1 + p : end].reshape(-1, p, p)
-            out["x_cov"][rows] = root @ root.transpose(0, 2, 1)
-        if "prediction" in out:
-            mean = beta[:, :1] + beta[:, 1:] @ self.model.rows.T
-            out["prediction"][rows] = mean
-            out["predictive"][rows] = mean + sd[:, None] * saved[:, end:]
+        self.model.write(slice(row, row + 1), out, np.concatenate([self.theta.values, noise])[None])
 
 
 def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:

@@ -20,6 +20,7 @@ from dpmix.errors import DataError
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.class_counts import (
+    COUNT,
     ClassCounts,
     draw_probabilities,
     make_cell_tally,
@@ -29,7 +30,9 @@ from dpmix.models.class_counts import (
 )
 from dpmix.models.class_moves import make_tables, start_counts, sweep_class_counts
 from dpmix.models.class_sweep import make_class_room, run_class_sweeps, run_count_sweeps
-from dpmix.release import Release
+from dpmix.models.grouped import parameters_of_groups
+from dpmix.models.histogram_release import group_names
+from dpmix.release import GROUP, Release
 from dpmix.spec.model import NaiveBayesModel
 from dpmix.spec.run import RunSpec
 
@@ -74,11 +77,12 @@ class NaiveBayes(ParametricModel):
     def __init__(self, release: Release, prior: float, offers: int | None) -> None:
         mechanism = release.mechanism
         self.levels = tuple(int(count) for count in mechanism["levels"])
-        classes = int(mechanism["classes"])
+        self.groups = group_names(release)
+        classes = max(1, len(self.groups)) * int(mechanism["classes"])
         self.n, self.offers = release.n, offers
         self.law = make_class_counts(release.values[:, 0], self.levels, classes, release.scales[0], prior)
         self.tables = make_tables(self.law, release.n) if offers is None else None
-        self.parameters, self.coords = _parameters(mechanism, self.levels, classes)
+        self.parameters, self.coords = _parameters(mechanism, self.levels, self.groups)
         self.constants = {"n": release.n, "prior": prior}
         if offers is not None and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
@@ -101,16 +105,33 @@ class NaiveBayes(ParametricModel):
     def write(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
         """Write probabilities (draws, I + cells), of classes and then of levels, to places of the draws."""
         classes, start = self.law.classes, self.law.start
-        out["p"][rows] = saved[:, :classes]
+        p = saved[:, :classes]
+        if self.groups:
+            joint = p.reshape(len(saved), len(self.groups), -1)
+            share = joint.sum(axis=2)
+            out["group_share"][rows] = share
+            # a share that underflows says nothing of its classes
+            p = joint / np.where(share > 0.0, share, 1.0)[:, :, None]
+        out["p"][rows] = p
         for k, count in enumerate(self.levels):
             part = saved[:, classes + start[k] : classes + start[k + 1]]
-            out[f"p_feature_{k + 1}"][rows] = part.reshape(len(saved), classes, count)
+            found = out[f"p_feature_{k + 1}"]
+            found[rows] = part.reshape(len(saved), *found.shape[1:-1], count)
+
+    def write_sizes(self, row: int, out: Mapping[str, Floats], counts: NDArray[Any]) -> None:
+        """Write the sizes of the groups, of the counts of all cells, where there are groups."""
+        if self.groups:
+            first = counts[: self.law.start[1]]  # of the first feature, which counts every record once
+            out["group_size"][row] = first.reshape(len(self.groups), -1).sum(axis=1)
 
 
 def _parameters(
-    mechanism: Mapping[str, Any], levels: tuple[int, ...], classes: int
+    mechanism: Mapping[str, Any], levels: tuple[int, ...], groups: tuple[str, ...]
 ) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
-    """Return the parameters with their coordinates: categories where the release tells them, else 1, 2, .."""
+    """Return the parameters with their coordinates: categories where the release tells them, else 1, 2, ..
+
+    Of groups, p is that of the classes within each.
+    """
     names = [str(name) for name in mechanism.get("columns") or ()]
     names = names if len(names) == len(levels) + 1 else ["" for _ in range(len(levels) + 1)]
     known = mechanism.get("categories") or {}
@@ -121,12 +142,15 @@ def _parameters(
             return np.array([str(label) for label in labels])
         return np.arange(1, count + 1)
 
-    coords = {"class": places(names[-1], classes)}
-    found = [Parameter("p", ("class",))]
+    own = (GROUP,) if groups else ()
+    coords = {GROUP: np.array(groups)} if groups else {}
+    coords["class"] = places(names[-1], int(mechanism["classes"]))
+    found = [Parameter("p", (*own, "class"))]
     for k, count in enumerate(levels):
         coords[f"level_{k + 1}"] = places(names[k], count)
-        found.append(Parameter(f"p_feature_{k + 1}", ("class", f"level_{k + 1}"), column=names[k]))
-    return tuple(found), coords
+        dims = (*own, "class", f"level_{k + 1}")
+        found.append(Parameter(f"p_feature_{k + 1}", dims, column=names[k]))
+    return (*found, *(parameters_of_groups() if groups else ())), coords
 
 
 class CountsChain(ParametricChain):
@@ -143,7 +167,10 @@ class CountsChain(ParametricChain):
         sweep_class_counts(self.model.law, self.model.tables, self.rng, self.state["counts"], count)
 
     def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
-        """Sweep, and draw the probabilities, in one call."""
+        """Sweep, and draw the probabilities, in one call; of groups in one each, for the sizes in between."""
+        if self.model.groups:
+            super().sweep_and_save(draws, thin, first, out)
+            return
         saved, counts = self._saved_room(draws), self.state["counts"]
         run_count_sweeps(self.model.law, self.model.tables, self.rng, counts, draws, thin, saved)
         self.model.write(slice(first, first + draws), out, saved)
@@ -156,6 +183,7 @@ class CountsChain(ParametricChain):
             self.model.law, self.rng, self.state["counts"], saved[0, :classes], saved[0, classes:]
         )
         self.model.write(slice(row, row + 1), out, saved)
+        self.model.write_sizes(row, out, self.state["counts"])
 
     def _saved_room(self, draws: int) -> Floats:
         return np.empty((draws, self.model.law.classes + len(self.state["counts"])))
@@ -182,7 +210,10 @@ class RecordsChain(AugmentedChain):
         self._run(1, count, np.zeros((0, 0)), np.zeros(0))
 
     def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
-        """Sweep, and save the probabilities, in one call."""
+        """Sweep, and save the probabilities, in one call; of groups in one each, for the sizes in between."""
+        if self.model.groups:
+            super().sweep_and_save(draws, thin, first, out)
+            return
         saved = np.empty((draws, len(self.theta.classes) + len(self.theta.levels)))
         self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
         self.model.write(slice(first, first + draws), out, saved)
@@ -196,3 +227,4 @@ class RecordsChain(AugmentedChain):
         """Write the probabilities."""
         saved = np.concatenate([self.theta.classes, self.theta.levels])[None]
         self.model.write(slice(row, row + 1), out, saved)
+        self.model.write_sizes(row, out, self.tally.cells[:, COUNT])

@@ -42,7 +42,8 @@ class Measure(NamedTuple):
     """Law of a random measure: see the module.
 
     atoms (K,) Dirichlet parameters of the fixed atoms; regions (R,) those of the regions; concentration (R,)
-    and discount of the processes within; cells (R, D) cell of each column that the region is, -1 for all.
+    and discount d of the processes within, -d for a single atom; cells (R, D) cell of each column that the
+    region is, -1 for all.
     """
 
     atoms: Any
@@ -150,6 +151,14 @@ def stick_breaking(rng, measure: Measure, masses):
         if not masses[r] > 0.0:
             continue
         start = used
+        if measure.concentration[r] <= -measure.discount:  # one atom
+            weights = _wider(weights, used + 1)
+            weights[used] = masses[r]
+            used += 1
+            if used > len(homes):
+                homes = _wider(homes, len(weights))
+            homes[start] = r
+            continue
         weights, used, left, spread = _break_region(
             rng,
             masses[r],

@@ -40,13 +40,13 @@ from dpmix.models.regression_coordinates import (
     unpack,
 )
 
-__all__ = ["move_jointly"]
+__all__ = ["follow", "map_of", "move_jointly"]
 
 WANTED, FARTHEST = 0.8, 2.0
 
 
 @njit
-def _map(model, values, out, rescaled):
+def map_of(model, values, out, rescaled):
     """Set `out` (q + 1, q + 1) to the matrix that takes (1, z, e) to (1, x, y), or to (1, x~, y~)."""
     q = len(model.columns)
     p = q - 1
@@ -91,7 +91,7 @@ def _approximate(model, values, moments, near, work, rest):
     """
     size = len(model.columns) + 1
     matrix, half, table = work[0], work[1], work[2]
-    _map(model, values, matrix, True)
+    map_of(model, values, matrix, True)
     for i in range(size):
         for j in range(size):
             value = 0.0
@@ -127,11 +127,11 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
     """
     q = len(model.columns)
     at, inverse = work[0], work[1]
-    _map(model, values, work[2], False)
+    map_of(model, values, work[2], False)
     invert_lower(work[2], inverse)
     scratch[:] = values  # for what is known
     unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
-    _map(model, scratch, at, True)
+    map_of(model, scratch, at, True)
     matrix = product(at, inverse)
     bar = learnt[NEAR]
     chosen = np.empty(len(records), dtype=np.bool_)
@@ -157,7 +157,7 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
                 moments[j + 1, 0] -= record[j]
                 for k in range(q):
                     moments[j + 1, k + 1] -= record[j] * record[k]
-            _follow(inverse, record, near[count])
+            follow(inverse, record, near[count])
             count += 1
     return near
 
@@ -166,7 +166,7 @@ def _set_apart(model, learnt, values, scratch, records, moments, work):
 def _standardized(model, values, moments, work, out):
     """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
     matrix, inverse, half = work[0], work[1], work[2]
-    _map(model, values, matrix, False)
+    map_of(model, values, matrix, False)
     invert_lower(matrix, inverse)
     size = len(matrix)
     for i in range(size):
@@ -248,7 +248,7 @@ def _slice(model, rng, lines, point, root, values, moments, near, work, rest, in
 
 
 @njit
-def _follow(matrix, record, out):
+def follow(matrix, record, out):
     """Set the first half of `out` to what (1, x, y) of a record becomes under `matrix` (q + 1, q + 1)."""
     q = len(matrix) - 1
     for i in range(q):
@@ -278,14 +278,14 @@ def move_jointly(model, rng, theta, records, tally, moments):
     unpack(model, point, moved)
     after = _approximate(model, moved, standard, near, work, rest)
     # records follow by the map from the old (1, x, y) over (1, z, e) to the new
-    _map(model, values, work[0], False)
+    map_of(model, values, work[0], False)
     invert_lower(work[0], work[1])
-    _map(model, moved, work[2], False)
+    map_of(model, moved, work[2], False)
     matrix = product(work[2], work[1])
     rest[:] = model.released
     offer = np.empty(records.shape[1])
     for i in range(len(records)):
-        _follow(matrix, records[i], offer)
+        follow(matrix, records[i], offer)
         fill(model, offer)
         subtract(offer, rest)
     level = distance(rest)
@@ -296,7 +296,7 @@ def move_jointly(model, rng, theta, records, tally, moments):
         learnt[ACCEPTED] += 1.0
         values[:] = moved
         for i in range(len(records)):
-            _follow(matrix, records[i], offer)
+            follow(matrix, records[i], offer)
             fill(model, offer)
             records[i][:] = offer
         tally.sums[:] = rest

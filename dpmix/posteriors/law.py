@@ -24,6 +24,7 @@ ROUNDING = 1 + 2.0**-14
 """Factor by which the smooth sensitivity is rounded up: more than what arithmetic loses of the distances."""
 _LARGEST_EPSILON = 50.0
 _SMALLEST_DELTA = 1e-30
+_MOST_BITS = 960  # e^-700, where `exp_minus` ends, is below 2^-1009
 
 
 def theorem_gamma(epsilon: float, delta: float, size: int) -> float:
@@ -42,13 +43,20 @@ def weight_bits(epsilon: float, delta: float, size: int) -> int:
     Raises
     ------
     PrivacyError
-        When epsilon is above 50, or delta below 1e-30 or not below 1.
+        When epsilon is above 50, delta below 1e-30 or not below 1, or there are more posteriors than can be
+        told apart by doubles.
     """
     if not 0 < epsilon <= _LARGEST_EPSILON:
         raise PrivacyError(f"mechanism.epsilon: method hellinger takes at most 50, not {epsilon:g}")
     if not _SMALLEST_DELTA <= delta < 1:
         raise PrivacyError(f"mechanism.delta: method hellinger takes at least 1e-30, not {delta:g}")
-    return math.ceil(math.log2(size) - math.log2(delta) + epsilon / math.log(2) + 1) + 21
+    bits = math.ceil(math.log2(size) - math.log2(delta) + epsilon / math.log(2) + 1) + 21
+    if bits > _MOST_BITS:
+        raise PrivacyError(
+            f"method hellinger takes at most 2^{_MOST_BITS} posteriors over delta, which this is beyond; use "
+            "method: geometric"
+        )
+    return bits
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,20 @@ class Posteriors:
         return table, bits
 
     @property
+    def bits(self) -> int:
+        """2^bits units of the tables are one."""
+        return self._made[1]
+
+    @property
+    def inexact(self) -> float:
+        """How far a step of the tables may be off before it is rounded to units; see `_half_steps`.
+
+        Sums of at most 33 logarithms with relative errors below 2^-51 each. Those of x over the centre are
+        below 42; those of the recurrence add up to log(1 + 1/(2 entry)) + log(33) at most.
+        """
+        return math.ldexp(64 * (8 + math.log1p(0.5 / min(self.prior))), -53)
+
+    @property
     def table(self) -> Integers:
         """T_i(k) of `2^bits` units to one, shape (d, 2 n + 1)."""
         return self._made[0]

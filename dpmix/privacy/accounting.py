@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import laplace_rho
@@ -53,6 +54,10 @@ class Guarantee:
         ``"local"`` or ``"global"``.
     adjacency : Adjacency
         The neighbouring relation, without which the numbers mean nothing.
+    proved : bool
+        Whether there is a proof of it, in writing or by enumeration (docs/privacy.md).
+    gaussian : bool
+        Whether it is that of Gaussian noise alone, of mu = sqrt(2 rho).
 
     Raises
     ------
@@ -65,6 +70,8 @@ class Guarantee:
     rho: float | None
     trust: str = "local"
     adjacency: Adjacency = Adjacency.REPLACEMENT
+    gaussian: bool = field(default=False, compare=False)
+    proved: bool = True
 
     def __post_init__(self) -> None:
         """Take a relation as it is written in files."""
@@ -73,6 +80,12 @@ class Guarantee:
         except ValueError:
             known = " or ".join(Adjacency)
             raise PrivacyError(f"adjacency is {self.adjacency!s:.40}, and not {known}") from None
+
+    def numbers(self) -> dict[str, Any]:
+        """Return those of epsilon, delta and rho that apply, and whether they are proved."""
+        found = {name: getattr(self, name) for name in ("epsilon", "delta", "rho")}
+        stated = {name: value for name, value in found.items() if value is not None}
+        return stated | {"proved": self.proved} if stated else {}
 
     def of_public_part(self) -> Guarantee:
         """Return what a release of one part of a table guarantees where the parts are public."""
@@ -107,7 +120,9 @@ def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
     trust = "local" if all(each.trust == "local" for each in parts) else "global"
     epsilon = largest("epsilon")
     delta = None if epsilon is None else max(each.delta or 0.0 for each in parts)
-    return Guarantee(epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS)
+    return Guarantee(
+        epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS, all(each.proved for each in parts)
+    )
 
 
 def weakest(relations: Iterable[Adjacency]) -> Adjacency:
@@ -121,6 +136,65 @@ def weakest(relations: Iterable[Adjacency]) -> Adjacency:
         if each in found:
             return each
     return Adjacency.REPLACEMENT
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was released of one table, and of public parts of it.
+
+    Parameters
+    ----------
+    whole : tuple of Guarantee
+        Of releases of all records, in order.
+    parts : mapping of str to tuple of Guarantee
+        Of releases of each part, in order; no record is in two parts.
+    """
+
+    whole: tuple[Guarantee, ...] = ()
+    parts: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that the parts' guarantees are for public parts, and the whole's are not.
+
+        Raises
+        ------
+        PrivacyError
+            When they compose to nothing.
+        """
+        for name, spent in self.parts.items():
+            for each in spent:
+                if each.adjacency != Adjacency.PUBLIC_PARTS:
+                    raise PrivacyError(
+                        f"a guarantee for {each.adjacency} is none for {name}, a part of a table, together "
+                        "with its other parts: a record may change part, and the parts' sizes are published"
+                    )
+        if any(each.adjacency == Adjacency.PUBLIC_PARTS for each in self.whole):
+            raise PrivacyError("a guarantee for public parts is none for a whole table: name its part")
+
+    def adding(self, more: Guarantee, part: str | None = None) -> Spent:
+        """Return it after one more release, of the whole or of a part.
+
+        Raises
+        ------
+        PrivacyError
+            When its guarantee does not compose with the others.
+        """
+        if part is None:
+            return replace(self, whole=(*self.whole, more))
+        return replace(self, parts={**self.parts, part: (*self.parts.get(part, ()), more)})
+
+    def lines(self) -> tuple[tuple[Guarantee, ...], ...]:
+        """Return what a record may be in: the releases of the whole with those of one part, for each part."""
+        return tuple((*self.whole, *part) for part in self.parts.values()) or (self.whole,)
+
+    def line(self, part: str | None) -> tuple[Guarantee, ...]:
+        """Return the releases that a record of one part is in; without one, those of the whole."""
+        return self.whole if part is None else (*self.whole, *self.parts.get(part, ()))
+
+    @property
+    def releases(self) -> int:
+        """Number of all releases."""
+        return len(self.whole) + sum(map(len, self.parts.values()))
 
 
 def sum_up(values: Iterable[float]) -> float:
@@ -163,8 +237,8 @@ def compose(
     if len(pure) == len(events):
         return Guarantee(sum_up(pure), 0.0, rho, trust)
     if pure or delta is None:
-        return Guarantee(None, None, rho, trust)
-    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust)
+        return Guarantee(None, None, rho, trust, gaussian=not pure)
+    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust, gaussian=True)
 
 
 def _up(value: float) -> float:

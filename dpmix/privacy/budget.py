@@ -1,6 +1,8 @@
 """What the releases of one data set cost together, and whether a budget covers them.
 
-All guarantees are for the replacement of one record of the same data set (methods, section 1). Local and
+All guarantees are for the replacement of one record of the same data set (methods, section 1), or of public
+parts of it: a record is in one part, so that for each part its releases and those of the whole are what it is
+in, and all releases together cost what the worst of the parts does. That is exact: `Spent.lines`. Local and
 global releases compose alike: a guarantee for each record on its own is one for the replacement of a record.
 What a release is of may be chosen in view of those before it; for its cost to be, too, sums are proved
 (Rogers et al. 2016; for zCDP Feldman and Zrnic 2021), the best split of them is not. Two compositions are
@@ -13,7 +15,8 @@ Any split of the releases between the two is valid, and the two results add; the
 splits is what is stated, so that it is a bound that holds, not always the smallest one.
 
 A number is the decimal that it is written as (its shortest one, for a double): sums are exact, and three
-times 0.1 meets 0.3. What is converted by formula is rounded up.
+times 0.1 meets 0.3. What is converted by formula is rounded up. The accountant ``pld`` takes the privacy loss
+distribution too (`dpmix.privacy.pld`), and states the less of the two.
 """
 
 from __future__ import annotations
@@ -25,10 +28,27 @@ from fractions import Fraction
 from typing import Any
 
 from dpmix.errors import PrivacyError
-from dpmix.privacy.accounting import Guarantee
+from dpmix.figures import figure, stated
+from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 
-__all__ = ["LARGEST", "Budget", "Total", "covers", "epsilon_at", "in_words", "remaining", "total", "zcdp"]
+__all__ = [
+    "ACCOUNTANTS",
+    "LARGEST",
+    "Budget",
+    "Total",
+    "covers",
+    "epsilon_at",
+    "in_words",
+    "remaining",
+    "total",
+    "upward",
+    "worst",
+    "zcdp",
+]
+
+ACCOUNTANTS = ("sums", "pld")
+"""Basic composition and zCDP; or privacy loss distributions, too, where they say less."""
 
 LARGEST = 1e100
 """Numbers beyond it are no guarantee, and their sums no numbers."""
@@ -77,8 +97,9 @@ class Budget:
     def in_words(self) -> str:
         """Write it as in "epsilon = 1, delta = 0"."""
         if self.rho is not None:
-            return f"rho = {self.rho:g}"
-        return f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+            return f"rho = {stated(self.rho)}"
+        assert self.epsilon is not None and self.delta is not None  # one of the two kinds
+        return f"epsilon = {stated(self.epsilon)}, delta = {stated(self.delta)}"
 
 
 @dataclass(frozen=True)
@@ -93,12 +114,33 @@ class Total:
         By basic composition.
     rho : float or None
         By composition of zCDP.
+    adjacency : Adjacency
+        For which neighbours all of them hold together.
     """
 
     releases: int
     epsilon: float | None
     delta: float | None
     rho: float | None
+    adjacency: Adjacency = Adjacency.REPLACEMENT
+
+
+def worst(spent: Spent) -> Total:
+    """Return what all releases cost together: of each number the largest over the parts (methods, section 1).
+
+    Raises
+    ------
+    PrivacyError
+        As `total`.
+    """
+    found = [total(line) for line in spent.lines()]
+
+    def largest(name: str) -> float | None:
+        numbers = [getattr(each, name) for each in found]
+        return None if any(number is None for number in numbers) else max(numbers)
+
+    relation = weakest(each.adjacency for line in spent.lines() for each in line)
+    return Total(spent.releases, largest("epsilon"), largest("delta"), largest("rho"), relation)
 
 
 def total(spent: Sequence[Guarantee]) -> Total:
@@ -116,9 +158,10 @@ def total(spent: Sequence[Guarantee]) -> Total:
     basic = len(pairs) == len(spent)
     return Total(
         len(spent),
-        _up(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
-        _up(sum((d for _, d in pairs), Fraction(0))) if basic else None,
-        _up(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
+        upward(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
+        upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
+        upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
+        weakest(g.adjacency for g in spent),
     )
 
 
@@ -146,39 +189,74 @@ def zcdp(guarantee: Guarantee) -> Fraction | None:
     return min(found, default=None)
 
 
-def epsilon_at(spent: Sequence[Guarantee], delta: float) -> Fraction | None:
+def epsilon_at(spent: Spent | Sequence[Guarantee], delta: float, accountant: str = "sums") -> Fraction | None:
     """Return the smallest epsilon found for which all releases together are (epsilon, delta)-DP.
 
     Parameters
     ----------
-    spent : sequence of Guarantee
+    spent : Spent, or sequence of Guarantee
         Of the same data set, in order.
     delta : float
         0 at least, below 1.
+    accountant : str
+        One of `ACCOUNTANTS`.
 
     Returns
     -------
     Fraction or None
         None where no epsilon is known at this delta.
     """
+    if isinstance(spent, Spent):
+        found = [epsilon_at(line, delta, accountant) for line in spent.lines()]
+        known = [each for each in found if each is not None]
+        return max(known) if len(known) == len(found) else None
     if not spent:
         return Fraction(0)
-    return _least(_splits(spent[:-1]), spent[-1], _exact(delta))
+    return _tighter(spent, delta, _least(_splits(spent[:-1]), spent[-1], _exact(delta)), accountant)
 
 
-def covers(budget: Budget, spent: Sequence[Guarantee]) -> bool:
+def _tighter(
+    spent: Sequence[Guarantee], delta: float, sums: Fraction | None, accountant: str
+) -> Fraction | None:
+    """Return the less of an epsilon and that of the privacy loss distribution, where that is asked for."""
+    if accountant == "sums":
+        return sums
+    from dpmix.privacy.pld import loss_epsilon  # late: it takes a library that not everybody has
+
+    found = loss_epsilon(spent, delta)
+    known = [each for each in (sums, None if found is None else _exact(found)) if each is not None]
+    return min(known, default=None)
+
+
+def covers(budget: Budget, spent: Spent | Sequence[Guarantee], accountant: str = "sums") -> bool:
     """Whether the releases together stay within a budget."""
+    if isinstance(spent, Spent):
+        return all(covers(budget, line, accountant) for line in spent.lines())
     if budget.rho is not None:
         rhos = [zcdp(g) for g in spent]
         known = [r for r in rhos if r is not None]
         return len(known) == len(rhos) and sum(known, Fraction(0)) <= _exact(budget.rho)
     assert budget.delta is not None  # one of the two kinds
+    most = _exact(budget.epsilon)
     found = epsilon_at(spent, budget.delta)
-    return found is not None and found <= _exact(budget.epsilon)
+    if (found is None or found > most) and accountant != "sums":
+        found = epsilon_at(spent, budget.delta, accountant)
+    return found is not None and found <= most
 
 
-def remaining(budget: Budget, spent: Sequence[Guarantee]) -> dict[str, float]:
+def remaining(
+    budget: Budget, spent: Spent | Sequence[Guarantee], accountant: str = "sums"
+) -> dict[str, float]:
     """Return what one more release may cost, each on its own: the numbers of releases that `covers` accepts.
+
+    Parameters
+    ----------
+    budget : Budget
+    spent : Spent, or sequence of Guarantee
+        With parts, the release is one of the whole.
+    accountant : str
+        One of `ACCOUNTANTS`. Under ``pld`` epsilon is found to a 65,536th of the budget; delta and rho are
+        what sums accept, and more may be.
 
     Returns
     -------
@@ -186,6 +264,9 @@ def remaining(budget: Budget, spent: Sequence[Guarantee]) -> dict[str, float]:
         ``epsilon`` of a release under pure epsilon; ``rho`` of one that states rho alone, where the budget is
         of rho or has a delta; ``delta`` of one that is (0, delta)-DP, where the budget is of epsilon.
     """
+    if isinstance(spent, Spent):
+        each = [remaining(budget, line, accountant) for line in spent.lines()]
+        return {name: min(found[name] for found in each) for name in each[0]}
     if budget.rho is not None:
         rho = total(spent).rho
         left = Fraction(0) if rho is None else max(_exact(budget.rho) - _exact(rho), Fraction(0))
@@ -200,8 +281,12 @@ def remaining(budget: Budget, spent: Sequence[Guarantee]) -> dict[str, float]:
     if not budget.delta:
         least = epsilon_at(spent, 0.0)
         return {"epsilon": 0.0 if least is None else _down(max(most - least, Fraction(0))), "delta": 0.0}
+    pure = _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon)
+    if accountant != "sums":
+        more = lambda v: covers(budget, [*spent, Guarantee(v, 0.0, None)], accountant)  # noqa: E731
+        pure = max(pure, _largest(more, budget.epsilon, 16))
     return {
-        "epsilon": _largest(lambda v: holds(Guarantee(v, 0.0, None)), budget.epsilon),
+        "epsilon": pure,
         "delta": _largest(lambda v: holds(Guarantee(0.0, v, None)), budget.delta),
         "rho": _largest(lambda v: holds(Guarantee(None, None, v)), budget.epsilon),
     }
@@ -211,9 +296,9 @@ def in_words(spent: Total) -> str:
     """Write sums as in "(epsilon = 1, delta = 0)-DP and 0.4-zCDP"."""
     parts = []
     if spent.epsilon is not None:
-        parts.append(f"(epsilon = {spent.epsilon:.6g}, delta = {spent.delta:.6g})-DP")
+        parts.append(f"(epsilon = {figure(spent.epsilon)}, delta = {figure(spent.delta or 0.0)})-DP")
     if spent.rho is not None:
-        parts.append(f"{spent.rho:.6g}-zCDP")
+        parts.append(f"{figure(spent.rho)}-zCDP")
     return " and ".join(parts) or "no single notion of all of them"
 
 
@@ -270,7 +355,7 @@ def _at(rho: Fraction, epsilon: Fraction, left: Fraction) -> Fraction | None:
     if rho == 0:
         return epsilon
     room = _down(left)
-    return epsilon + Fraction(rho_to_epsilon(_up(rho), room) * _ROUNDING) if room > 0 else None
+    return epsilon + Fraction(rho_to_epsilon(upward(rho), room) * _ROUNDING) if room > 0 else None
 
 
 def _largest_pure(rho: Fraction) -> float:
@@ -280,14 +365,14 @@ def _largest_pure(rho: Fraction) -> float:
     )
 
 
-def _largest(holds: Callable[[float], bool], most: float) -> float:
+def _largest(holds: Callable[[float], bool], most: float, halvings: int = 48) -> float:
     """Return the largest number up to `most` for which a monotone condition holds, to 14 digits; else 0."""
     if not holds(0.0) or most <= 0:
         return 0.0
     if holds(most):
         return most
     low, high = 0.0, most
-    for _ in range(48):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
@@ -308,7 +393,8 @@ def _exact(value: float | None) -> Fraction:
     return Fraction(0) if value is None else Fraction(repr(float(value)))
 
 
-def _up(value: Fraction) -> float:
+def upward(value: Fraction) -> float:
+    """Return the double that is next to a number, or the one above."""
     nearest = float(value)
     return nearest if _exact(nearest) >= value else math.nextafter(nearest, math.inf)
 

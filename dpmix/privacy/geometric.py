@@ -1,4 +1,10 @@
-"""Two-sided geometric noise on integers, by OpenDP's exact sampler seeded by the operating system."""
+"""Two-sided geometric noise on integers, by OpenDP's exact sampler seeded by the operating system.
+
+OpenDP adds in the integers' own type and saturates: 2^31 - 1 in place of anything above it, where Python's
+int is asked for, which it takes for 32 bits. So 64 bits are asked for, and scale and integers are bounded
+before anything is drawn, such that noise passes 2^53, up to which doubles hold every integer, with a
+probability far below 2^-40.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,10 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 
-_LARGEST = 2.0**53
+LARGEST_SCALE = 1e12
+"""Of the noise: beyond 2^52 then with a probability below exp(-4503) for each integer."""
+LARGEST_VALUE = 2**52
+"""Of an integer before noise."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class GeometricNoise:
         PrivacyError
             When the scale is beyond what integers in doubles can hold.
         """
-        if not 1e-12 < self.scale < 1e12:
+        if not 1e-12 < self.scale < LARGEST_SCALE:
             raise PrivacyError(
                 f"the scale of geometric noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
             )
@@ -61,14 +70,13 @@ class GeometricNoise:
         Raises
         ------
         PrivacyError
-            When the values are not such, or a noisy one is beyond 2^53.
+            When the values are not such, or not counts of at most 2^52 records: before anything is drawn.
         """
         if values.dtype != np.int64 or values.shape != (self.size,):
             raise PrivacyError("geometric noise is added to whole numbers of the stated shape only")
-        noisy = self._measurement(values.tolist())
-        if len(noisy) != self.size or max(map(abs, noisy)) > _LARGEST:
-            raise PrivacyError("the noise library returned what doubles cannot hold")
-        return np.array(noisy, dtype=np.float64)
+        if not ((values >= -LARGEST_VALUE) & (values <= LARGEST_VALUE)).all():
+            raise PrivacyError("geometric noise is added to whole numbers of at most 2^52 only")
+        return np.array(self._measurement(values.tolist()), dtype=np.float64)
 
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator: simulations only."""
@@ -83,5 +91,5 @@ def _measurement(scale: float, size: int) -> Any:
     import opendp.prelude as dp  # half a second, and only real releases need it
 
     dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T=int), size=size)
-    return dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=scale)
+    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)

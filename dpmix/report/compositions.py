@@ -30,20 +30,22 @@ def lead(summary: Summary) -> str:
     )
 
 
-def shares_caption(summary: Summary) -> str:
-    """Say what the picture of the expected shares shows."""
+def shares_caption(summary: Summary, about: str) -> str:
+    """Say what the picture of the expected shares, " in GROUP" where there are groups, shows."""
     return (
-        f"Expected shares E[x], alpha over its sum: {summary.source} mean, and the interval that holds "
-        f"{100 * summary.level:g}% of the {summary.source} of each by itself, from "
+        f"Expected shares E[x]{about}, alpha over its sum: {summary.source} mean, and the interval that "
+        f"holds {100 * summary.level:g}% of the {summary.source} of each by itself, from "
         f"{summary.band_draws:,} draws of alpha."
     )
 
 
 def section(summary: Summary) -> str:
     """Return the section about joint regions, censoring and noise; empty for other models."""
-    found = summary.composition
-    if found is None:
-        return ""
+    parts = [_section(summary, found) for found in summary.compositions.values()]
+    return "<h2>Joint regions, censoring and noise</h2>\n" + "\n".join(parts) if parts else ""
+
+
+def _section(summary: Summary, found: Composition) -> str:
     level = f"{100 * summary.level:g}%"
     region = "confidence" if found.is_bootstrap else "credible"
     caption = (
@@ -53,8 +55,11 @@ def section(summary: Summary) -> str:
     )
     if found.truth is not None:
         caption += " Crosses are the truth of the simulation."
-    picture = captioned(_figure(summary, found), "Joint regions of alpha and of the expected shares", caption)
-    return f"<h2>Joint regions, censoring and noise</h2>\n{picture}\n{_table(found)}{_truth(found, level)}"
+    about = f" in {found.group}" if found.group else ""
+    alt = f"Joint regions of alpha and of the expected shares{about}"
+    picture = captioned(_figure(summary, found), alt, caption)
+    title = f"<h3>{escape(found.group)}</h3>\n" if found.group else ""
+    return f"{title}{picture}\n{_table(found)}{_truth(found, level)}"
 
 
 def _figure(summary: Summary, found: Composition) -> Figure:
@@ -63,7 +68,8 @@ def _figure(summary: Summary, found: Composition) -> Figure:
     panels = (("alpha", "alpha", "alpha[{}]"), ("mean", "E[x]", "E[x][{}]"))
     with drawings((7.2, 3.3), 2) as (figure, both):
         for axes, (key, label, series) in zip(both, panels, strict=True):
-            draws = [summary.series.get(series.format(name)) for name in names]
+            prefix = f"{found.group}," if found.group else ""
+            draws = [summary.series.get(series.format(prefix + name)) for name in names]
             if draws[0] is not None and draws[1] is not None:
                 _dots(axes, draws[0].ravel(), draws[1].ravel())
             edge = _edge(found.ellipsoids[key], pair)

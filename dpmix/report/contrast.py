@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpmix.pages import BLUE, GREY, captioned, drawing, page
 from dpmix.report.labels import plain
 from dpmix.summary.contrast_result import Contrast
-from dpmix.summary.contrast_text import meaning
+from dpmix.summary.contrast_text import last_cell, last_column, meaning, records
 from dpmix.summary.text import figure as number
 
 __all__ = ["contrast_figure", "render"]
@@ -38,14 +38,16 @@ def contrast_figure(found: Contrast) -> Figure:
         (dots,) = axes.plot([p.mean for p in found.differences], rows, "o", color=BLUE, ms=5, label="mean")
         axes.set_yticks(rows, [plain(name) for name in found.names])
         axes.set(ylim=(rows.size - 0.4, -0.6))
-        axes.set_xlabel(f"difference of {found.title}, A less B")
+        first, second = (plain(group.label) for group in found.groups)
+        axes.set_xlabel(f"difference of {found.title}, {first} less {second}")
         figure.legend(handles=[dots, lines, margin], loc="outside upper left", ncols=3)
     return figure
 
 
 def _head(found: Contrast) -> str:
     groups = "".join(
-        f"<li><b>{group.label}</b>: {escape(group.file)}, {group.n:,} records, by {escape(group.method)}</li>"
+        f"<li><b>{escape(group.label)}</b>: {escape(group.file)}, {records(group)}, by "
+        f"{escape(group.method)}</li>"
         for group in found.groups
     )
     box = ""
@@ -65,23 +67,19 @@ def _picture(found: Contrast) -> str:
 
 
 def _table(found: Contrast) -> str:
-    last = "beyond" if found.is_bootstrap else "Pr(beyond)"
-    names = ("in A", "in B", "A - B", "sd", f"{100 * found.level:g}% interval", "MCSE", last)
-    header = "".join(f'<th scope="col">{name}</th>' for name in names)
+    a, b = (group.label for group in found.groups)
+    last = last_column(found)
+    names = (f"in {a}", f"in {b}", f"{a} - {b}", "sd", f"{100 * found.level:g}% interval", "MCSE", last)
+    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     rows = ""
     for place, part in enumerate(found.differences):
-        beyond = (
-            ("yes" if part.excludes_margin else "no")
-            if part.probability is None
-            else number(part.probability, ".3f")
-        )
         cells = (
             *(number(group.mean[place]) for group in found.groups),
             number(part.mean),
             number(part.sd),
             f"{number(part.lower)} to {number(part.upper)}",
             number(part.mcse, ".2g"),
-            beyond,
+            last_cell(found, part),
         )
         rows += f'<tr><th scope="row">{escape(part.name)}</th>'
         rows += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

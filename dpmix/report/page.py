@@ -106,7 +106,7 @@ def _density(summary: Summary) -> str:
     for name, density in summary.densities.items():
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f", its Hellinger distance from the prior {distance:.2f}"
-        about = f" ({name}{apart})"
+        about = f" ({name}{apart})" if not density.group else f" in {name}{apart}"
         caption = _density_caption(summary, name, about if several else "")
         prior = "" if density.prior is None else ", and the prior density"
         alt = (
@@ -146,19 +146,19 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
 def _distribution(summary: Summary) -> str:
     parts = []
     for name, found in summary.distributions.items():
-        about = f" of {name}" if name else ""
         what = "distribution function" if found.is_numeric else "probabilities of the categories"
         caption = (
-            f"Posterior mean of the {what}{about} of a record. The band holds {100 * summary.level:g}% of "
-            f"the posterior at each {'point' if found.is_numeric else 'category'} by itself, from "
-            f"{summary.band_draws:,} draws of the random distribution."
+            f"Posterior mean of the {what}{found.about} of a record. The band holds "
+            f"{100 * summary.level:g}% of the posterior at each "
+            f"{'point' if found.is_numeric else 'category'} by itself, from {summary.band_draws:,} draws of "
+            "the random distribution."
         )
         if summary.composition is not None:
-            caption = compositions.shares_caption(summary)
+            caption = compositions.shares_caption(summary, found.about)
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
-        parts.append(captioned(drawn, f"Posterior of the {what}{about}", caption))
+        parts.append(captioned(drawn, f"Posterior of the {what}{found.about}", caption))
     title = "Distribution of a record" if summary.composition is None else "Expected shares"
     return f"<h2>{title}</h2>\n" + "\n".join(parts) if parts else ""
 
@@ -242,6 +242,13 @@ def _meaning(summary: Summary) -> str:
         return (
             "<b>p[c]</b> is the probability of a category, <b>count[c]</b> the confidential number of "
             "records in it, which the release tells with noise. "
+        )
+    if any(density.group for density in summary.densities.values()):
+        return (
+            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and <b>quantile</b> "
+            "are those of a record of the group under its random density, <b>group_share</b> is the "
+            "probability that a record is of the group, <b>group_size</b> the confidential number of those "
+            "that are, which the release tells with noise. "
         )
     if summary.distributions:
         return (

@@ -88,7 +88,9 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
             )
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         units = "in the data's units" if summary.composition is None else "as a share"
-        axes.set_xlabel(f"{plain(name)}, {units}" if name else f"value, {units}")
+        group = f" in {plain(density.group)}" if density.group else ""
+        about = "value" if group or not name else plain(name)
+        axes.set_xlabel(f"{about}{group}, {units}")
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, *prior, *baseline, *histogram],
@@ -103,9 +105,10 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
     return figure
 
 
-def distribution_figure(summary: Summary, column: str) -> Figure:
+def distribution_figure(summary: Summary, name: str) -> Figure:
     """Posterior mean and band of a distribution function, or of the most probable categories."""
-    found = summary.distributions[column]
+    found = summary.distributions[name]
+    group = f" in {plain(found.group)}" if found.group else ""
     label = f"{100 * summary.level:g}% pointwise band"
     if not isinstance(found.at, tuple):
         with drawing((7.2, 3.7)) as (figure, axes):
@@ -114,7 +117,7 @@ def distribution_figure(summary: Summary, column: str) -> Figure:
             )
             (mean,) = axes.plot(found.at, found.mean, color=BLUE, lw=2.0, label="posterior mean")
             axes.set(xlim=(found.at[0], found.at[-1]), ylim=(0.0, 1.02))
-            axes.set_xlabel(f"{column}, in the data's units" if column else "value, in the data's units")
+            axes.set_xlabel(f"{plain(found.column) or 'value'}{group}, in the data's units")
             axes.set_ylabel("probability of a value up to here")
             figure.legend(handles=[mean, band], loc="outside upper left", ncols=2)
         return figure
@@ -127,10 +130,11 @@ def distribution_figure(summary: Summary, column: str) -> Figure:
         lines = axes.hlines(rows, found.lower[chosen], found.upper[chosen], color=INK, lw=1.4, label=label)
         axes.set_yticks(rows, [plain(found.at[place]) for place in chosen])
         axes.set(xlim=(0.0, None), ylim=(chosen.size - 0.4, -0.6))
-        of_category = f"probability of each category{f' of {column}' if column else ''}"
-        axes.set_xlabel(
-            of_category if summary.composition is None else "expected share E[x] of each component"
-        )
+        if summary.composition is None:
+            of_column = f" of {plain(found.column)}" if found.column else ""
+            axes.set_xlabel(f"probability of each category{of_column}{group}")
+        else:
+            axes.set_xlabel(f"expected share E[x] of each component{group}")
         figure.legend(handles=[bars, lines], loc="outside upper left", ncols=2)
     return figure
 

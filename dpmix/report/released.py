@@ -51,7 +51,10 @@ def values_of(summary: Summary, column: str) -> Floats | None:
     kind = mechanism.get("kind")
     if kind in ("laplace", "gaussian", "none", "smoothed_histogram"):
         table = released.reshape(released.shape[0], -1)
-        return np.asarray(table[:, list(summary.densities).index(column)])
+        place = list(summary.densities).index(column)
+        if summary.densities[column].group:  # the second column has the codes of the groups
+            return np.asarray(table[table[:, 1] == place, 0])
+        return np.asarray(table[:, place])
     if kind == "binomial" and {"trials", "weight"} <= set(mechanism) and _domain(mechanism) is not None:
         low, high = _domain(mechanism) or (0.0, 1.0)
         share = released.ravel() / float(mechanism["trials"])
@@ -64,7 +67,7 @@ def shown(summary: Summary, column: str) -> Shown | None:
     mechanism, grid = summary.provenance.mechanism, summary.densities[column].grid
     kind = mechanism.get("kind")
     if kind == "perturbed_histogram":
-        return _counts(summary)
+        return _counts(summary, column)
     values = values_of(summary, column)
     if values is None or values.size == 0:
         return None
@@ -104,14 +107,19 @@ def _step(mechanism: Mapping[str, Any]) -> float:
     return (domain[1] - domain[0]) / (float(mechanism["trials"]) * float(mechanism["weight"]))
 
 
-def _counts(summary: Summary) -> Shown | None:
+def _counts(summary: Summary, column: str) -> Shown | None:
     domain, counts = _domain(summary.provenance.mechanism), summary.released.ravel()
+    records, over = float(summary.n), f"over the {summary.n:,} records"
+    if summary.densities[column].group:
+        table = counts.reshape(len(summary.densities), -1)
+        counts = table[list(summary.densities).index(column)]
+        records, over = max(float(counts.sum()), 1.0), "over their sum, for the group's size is not released"
     if domain is None or counts.size == 0 or summary.n <= 0:
         return None
     edges = np.linspace(*domain, counts.size + 1)
-    heights = np.maximum(counts, 0.0) / (summary.n * np.diff(edges))
+    heights = np.maximum(counts, 0.0) / (records * np.diff(edges))
     below = int((counts < 0).sum())
-    sentence = f"The steps show the released counts, with their noise, over the {summary.n:,} records"
+    sentence = f"The steps show the released counts, with their noise, {over}"
     if below:
         sentence += f"; {below} below zero {'is' if below == 1 else 'are'} drawn as zero"
     return Shown(edges, heights, "released counts, noise included", sentence + ".")

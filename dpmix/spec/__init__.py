@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpmix.spec.available import available
 from dpmix.spec.combinations import check_combination
 from dpmix.spec.data import DataSpec, ReleaseSpec
-from dpmix.spec.load import load_spec
+from dpmix.spec.load import load_spec, with_sampler
 from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, MechanismSpec, NoMechanism
 from dpmix.spec.model import (
     BetaMixture,
@@ -44,4 +44,5 @@ __all__ = [
     "check_combination",
     "load_spec",
     "schema",
+    "with_sampler",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
-from dpmix.spec.parametric import PARAMETRIC, SPLIT_PRIORS
+from dpmix.spec.parametric import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
 
 __all__ = ["check_combination", "combination_problem"]
 
@@ -28,7 +28,7 @@ _GENERAL = "use neal8, private_slice or blocked_gibbs"
 Problem = tuple[str, str]
 
 
-def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
+def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | None = None) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
     Parameters
@@ -36,6 +36,8 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
     mechanism : str or None
         Kind of the mechanism that the release was made with; None where it is not known yet.
     spec : RunSpec
+    grouped : bool or None
+        Whether the release is of groups; None where that is not known yet.
     """
     problem = _baseline_problem(mechanism, spec) or _exact_problem(spec.sampler)
     if problem is not None:
@@ -46,8 +48,19 @@ def combination_problem(mechanism: str | None, spec: Any) -> Problem | None:
         return "summary.truth", f"is for the model dirichlet, and not for {spec.model.kind}; leave it out"
     if spec.model.kind != "mixture":
         return _parametric_problem(mechanism, spec)
-    if spec.sampler.kind not in MIXTURE_SAMPLERS:
-        return "sampler.kind", f"{spec.sampler.kind} is not for mixtures; use {_listed(MIXTURE_SAMPLERS)}"
+    on_counts = spec.sampler.kind == GROUP_MIXTURE_SAMPLER
+    if on_counts and grouped is not False and mechanism in (None, *GLOBAL_MECHANISMS):
+        pass  # what is known of the release allows groups
+    elif spec.sampler.kind not in MIXTURE_SAMPLERS:
+        of_groups = " but those of groups in a histogram" if on_counts else ""
+        return (
+            "sampler.kind",
+            f"{spec.sampler.kind} is not for mixtures{of_groups}; use {_listed(MIXTURE_SAMPLERS)}",
+        )
+    if grouped:
+        problem = _group_mixture_problem(spec)
+        if problem is not None:
+            return problem
     if mechanism is not None:
         problem = _mechanism_problem(mechanism, spec)
         if problem is not None:
@@ -92,6 +105,23 @@ def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
         return (
             "summary.baseline",
             f"{spec.summary.baseline} is for mixtures, and not for {kind}; leave it out",
+        )
+    return None
+
+
+def _group_mixture_problem(spec: Any) -> Problem | None:
+    """Refuse what is not for a mixture of groups, whatever the mechanism."""
+    if spec.sampler.kind != GROUP_MIXTURE_SAMPLER:
+        return (
+            "sampler.kind",
+            f"{spec.sampler.kind} moves record by record, and of groups whose sizes are private counts move; "
+            f"use {GROUP_MIXTURE_SAMPLER}, or leave it out",
+        )
+    if spec.sampler.latent == "metropolis":
+        return (
+            "sampler.latent",
+            "metropolis moves record by record, and of groups whose sizes are private counts move; use "
+            "latent: exact",
         )
     return None
 
@@ -275,7 +305,7 @@ def _columns_problem(spec: Any) -> Problem | None:
     return None
 
 
-def check_combination(mechanism: str, spec: Any) -> None:
+def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None) -> None:
     """Refuse a spec that does not go with the mechanism of a release.
 
     Parameters
@@ -284,13 +314,15 @@ def check_combination(mechanism: str, spec: Any) -> None:
         The kind that the release was made with, which may be known from its file only.
     spec : RunSpec
         The spec that is to be fitted to it.
+    grouped : bool or None
+        Whether the release is of groups; None where that is not said.
 
     Raises
     ------
     SpecError
         Naming the key at fault and what to use instead.
     """
-    problem = combination_problem(mechanism, spec)
+    problem = combination_problem(mechanism, spec, grouped=grouped)
     if problem is not None:
         raise SpecError(": ".join(problem))
 

@@ -15,13 +15,24 @@ from dpmix.spec.fields import (
     Pair,
     Positive,
     Section,
+    StreamPath,
     TablePath,
     Text,
     refusal,
     wrong,
 )
 
+MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
+"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
+CATEGORY = "category"
+"""What ``data.missing`` says where missing values are a category of their own."""
+LABEL = "missing"
+"""Name of that category."""
+
 Names = Annotated[tuple[Text, ...], Listed, Field(min_length=1)]
+
+
+Alpha = Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)]
 
 
 def _category(value: object) -> object:
@@ -85,6 +96,12 @@ class ColumnsSection(Section):
         return tuple(str(name) for name in names or ())
 
     @property
+    def labelled(self) -> bool:
+        """Whether a column of values, other than `group`, has public categories."""
+        known = self.categories
+        return bool(set(known) - {self.group}) if isinstance(known, Mapping) else known is not None
+
+    @property
     def pairs(self) -> tuple[tuple[float, float], ...] | None:
         """Public bounds of each column, None where a column has none."""
         return self.domain if isinstance(self.domain, tuple) else None
@@ -142,7 +159,8 @@ class ColumnsSection(Section):
             key = f"categories.{name}".rstrip(".")
             if len({str(category) for category in names}) < len(names):
                 raise refusal(key, "names a category twice")
-            if isinstance(self.domain, tuple) or name in (self.domain or ()):
+            bounded = isinstance(self.domain, tuple) and name != self.group
+            if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
@@ -164,12 +182,26 @@ class PartSpec(Section):
         description="Whether who is in which part is public, and does not change when a record is replaced.",
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.public:
+            raise refusal(
+                "public",
+                "is not true; where a replaced record may change part, guarantees of the parts imply nothing "
+                "together (their sizes are published), so release all groups together by data.group, or "
+                "state public: true where who is in which part is public and fixed",
+                privacy=True,
+            )
+        return self
+
 
 class DataSpec(ColumnsSection):
     """The confidential data and what is public about them."""
 
-    path: TablePath | None = Field(
-        None, description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec."
+    path: StreamPath | None = Field(
+        None,
+        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for "
+        "CSV on standard input.",
     )
     simulate: (
         Literal[
@@ -193,12 +225,58 @@ class DataSpec(ColumnsSection):
     seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
         None, description="Seed of the simulated data; real data never take one."
     )
-    alpha: Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)] | None = Field(
-        None, description="Parameters of the simulated compositions, of simulate: dirichlet."
+    alpha: (
+        Annotated[
+            Annotated[Alpha, Tag("alpha")] | Annotated[dict[Text, Alpha], Tag("by_group")],
+            by_column("alpha", "by_group"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
+        "simulated record is of any group with equal probability.",
+    )
+    missing: dict[Text, Category] | None = Field(
+        None,
+        description="What stands for missing values (empty cells, NA, NaN, nan, null), by column: a public "
+        "value within its bounds or categories, or category for a category of their own, called missing.",
     )
     part: PartSpec | None = Field(
         None, description="That the data are one part of a table, other parts of which are released, too."
     )
+
+    @property
+    def listed(self) -> dict[str, tuple[str | int | float, ...]]:
+        """Public categories by name of column."""
+        if isinstance(self.categories, Mapping):
+            return dict(self.categories)
+        return {} if self.categories is None else {(self.columns or ("",))[0]: self.categories}
+
+    @model_validator(mode="after")
+    def _settle_missing(self) -> Self:
+        """Add the category of missing values, and check that columns are there and categories no marks."""
+        if self.missing is not None and self.simulate is not None:
+            raise refusal("missing", "is for data.path only: simulated records are complete")
+        listed = self.listed
+        for name, value in (self.missing or {}).items():
+            if name not in (self.columns or ()) and name != self.group:
+                known = ", ".join([*(self.columns or ()), *filter(None, [self.group])]) or "none"
+                raise refusal(f"missing.{name}", f"no such column; the columns are {known}")
+            texts = [str(category) for category in listed.get(name, ())]
+            marks = [text for text in texts if text in MARKS]
+            if marks:
+                why = f"{marks[0]} reads as a missing value, which data.missing is for; call it otherwise"
+                raise refusal(f"categories.{name}", why)
+            if value != CATEGORY or not texts or texts[-1] == LABEL:
+                continue
+            if LABEL in texts:
+                why = f"names {LABEL}, which data.missing adds as the last category; leave it out"
+                raise refusal(f"categories.{name}", why)
+            if isinstance(self.categories, Mapping):
+                self.settle(categories={**self.categories, name: (*listed[name], LABEL)})
+            else:
+                self.settle(categories=(*listed[name], LABEL))
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -221,9 +299,24 @@ class DataSpec(ColumnsSection):
         elif self.simulate in SIMULATED_COLUMNS:
             self._settle_simulated(self.simulate, SIMULATED_COLUMNS[self.simulate])
         elif self.alpha is not None:
-            names = tuple(f"x{number + 1}" for number in range(len(self.alpha)))
+            names = tuple(f"x{number + 1}" for number in range(self._parts(self.alpha)))
             self._settle_simulated(self.simulate, names)
+        if self.simulate is not None and self.group in (self.columns or ("value",)):
+            raise refusal("group", f"{self.group} is a simulated column; give the groups another name")
         return self
+
+    def _parts(self, alpha: tuple[float, ...] | dict[str, tuple[float, ...]]) -> int:
+        """Return the number of parts of simulated compositions."""
+        if isinstance(alpha, tuple):
+            return len(alpha)
+        if self.group is None:
+            raise refusal("alpha", "is by group, and data.group is missing; name the groups' column")
+        if set(alpha) != set(self.groups):
+            raise refusal("alpha", f"must have the groups {', '.join(self.groups)}, each once")
+        lengths = {len(own) for own in alpha.values()}
+        if len(lengths) > 1:
+            raise refusal("alpha", "has groups of different numbers of parts; give all as many")
+        return lengths.pop()
 
     def _settle_simulated(self, name: str, own: tuple[str, ...]) -> None:
         if self.columns is None:

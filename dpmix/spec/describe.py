@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.figures import stated as exact
 from dpmix.spec.data import DataSpec
 from dpmix.spec.mechanism import (
     BinomialMechanism,
@@ -27,6 +28,7 @@ from dpmix.spec.priors import BETA, NIG, NIW, nig_from_bounds, niw_from_bounds, 
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
+from dpmix.standard_input import is_stream
 
 Pairs = tuple[tuple[float, float], ...]
 
@@ -40,7 +42,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
         columns = ", ".join(spec.release.columns or ("all columns",))
         lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
     if spec.mechanism is not None:
-        lines["mechanism"] = _mechanism(spec.mechanism)
+        lines["mechanism"] = _mechanism(spec.mechanism, spec.groups is not None) + _by_groups(spec)
     if spec.synthesis is not None:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
@@ -63,31 +65,45 @@ def describe(spec: RunSpec) -> dict[str, str]:
     return lines
 
 
+def _by_groups(spec: RunSpec) -> str:
+    """Say which groups are released together, if any."""
+    if spec.groups is None:
+        return ""
+    name, names = spec.groups
+    return f", of {len(names)} groups by {name} ({', '.join(names)}) whose sizes are private"
+
+
 def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
-    return f"{', '.join(data.columns or ('all columns',))} of {data.path}"
+    place = "standard input" if is_stream(data.path) else data.path
+    by = "" if data.group is None else f" by {data.group}"
+    part = "" if data.part is None else f", a public part of {data.part.of}"
+    return f"{', '.join(data.columns or ('all columns',))}{by} of {place}{part}"
 
 
 def _privacy(privacy: PrivacySpec) -> str:
     place = "no ledger named" if privacy.ledger is None else f"ledger {privacy.ledger}"
     budget = privacy.budget
+    name = "unnamed data" if privacy.dataset is None else f"data set {privacy.dataset}"
+    if privacy.accountant is not None:
+        place += f", added up by {privacy.accountant}"
     if budget is None:
-        return f"data set {privacy.dataset} in {place}"
+        return f"{name} in {place}"
     given = {key: getattr(budget, key) for key in ("epsilon", "delta", "rho")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
-    return f"data set {privacy.dataset} in {place}, budget {stated}"
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
+    return f"{name} in {place}, budget {stated}"
 
 
-def _mechanism(mechanism: MechanismSection) -> str:
+def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     if mechanism.kind == "none":
         return "none, values are not protected"
     keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
     given = {key: getattr(mechanism, key, None) for key in keys}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
-    return f"{_released(mechanism)} with {stated}" + (f" over {bounds}" if bounds else "")
+    return f"{_released(mechanism, grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
 def _parametric(model: Any) -> str:
@@ -104,11 +120,11 @@ def _synthesis(synthesis: SynthesisSection) -> str:
         "as many records as are private" if synthesis.records == "auto" else f"{synthesis.records} records"
     )
     given = {key: getattr(synthesis, key) for key in ("epsilon", "delta")}
-    stated = ", ".join(f"{key} = {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
-def _released(mechanism: MechanismSection) -> str:
+def _released(mechanism: MechanismSection, grouped: bool) -> str:
     """Say what a mechanism releases, such as "laplace noise"."""
     if isinstance(mechanism, WaveletMechanism):
         return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
@@ -126,19 +142,24 @@ def _released(mechanism: MechanismSection) -> str:
             if mechanism.thresholds is None
             else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
         )
+        if grouped:
+            return f"laplace noise on sums of logarithms and on sizes of groups, censored at {at},"
         parts = " of two parts" if mechanism.split is not None else ""
         return f"laplace noise on the mean logarithms{parts}, censored at {at},"
     if isinstance(mechanism, PosteriorMechanism):
-        how = (
-            "by the Hellinger distance" if mechanism.method == "hellinger" else f"by {mechanism.method} noise"
-        )
+        if mechanism.noisy:
+            how = f"by {mechanism.method or 'geometric'} noise"
+        elif mechanism.method is None and mechanism.calibration is None:
+            how = "by the Hellinger distance or geometric noise, whichever errs less"
+        else:
+            how = "by the Hellinger distance"
         return f"a posterior of {len(mechanism.prior)} categories {how}"
     return f"{mechanism.kind} noise"
 
 
 def _discrete(model: DiscreteModel) -> str:
     given = {"discount": model.discount, "concentration": model.concentration}
-    stated = ", ".join(f"{key} {value:g}" for key, value in given.items() if value is not None)
+    stated = ", ".join(f"{key} {exact(value)}" for key, value in given.items() if value is not None)
     return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
 
 

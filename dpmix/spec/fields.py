@@ -33,6 +33,8 @@ from pydantic_core.core_schema import (
     with_info_plain_validator_function,
 )
 
+from dpmix.standard_input import STREAM, is_stream
+
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"
 UNKNOWN_KIND: Final = "unknown_kind"
@@ -201,7 +203,7 @@ def _path(value: object, info: ValidationInfo) -> object:
     """Resolve a relative path against the folder of the spec."""
     if isinstance(value, Path):
         value = str(value)
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
+    if not isinstance(value, str) or value.strip() in ("", STREAM) or "\0" in value:
         raise wrong("must be the path of a file, not {got}", value)
     folder = (info.context or {}).get("folder", Path())
     return os.path.abspath(os.path.join(folder, value))
@@ -223,6 +225,25 @@ def _table(path: Path) -> Path:
 
 TablePath = Annotated[FilePath, AfterValidator(_table)]
 """The path of a csv, csv.gz, npy or h5 file."""
+
+
+def _stream_or_path(value: object, info: ValidationInfo) -> object:
+    if value == [None]:  # what YAML makes of a lone -
+        return STREAM
+    return STREAM if isinstance(value, (str, Path)) and str(value).strip() == STREAM else _path(value, info)
+
+
+def _stream_or_table(path: Path) -> Path:
+    return path if is_stream(path) else _table(path)
+
+
+StreamPath = Annotated[
+    Path,
+    BeforeValidator(_stream_or_path),
+    AfterValidator(_stream_or_table),
+    Field(json_schema_extra={"format": "path"}),
+]
+"""The path of a table, or - for a CSV table on standard input."""
 
 
 def kinds(union: Any) -> tuple[str, ...]:

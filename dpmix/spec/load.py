@@ -14,8 +14,10 @@ from dpmix.errors import SpecError
 from dpmix.spec.available import refusals
 from dpmix.spec.fields import shown
 from dpmix.spec.messages import did_you_mean, spec_error
+from dpmix.spec.parametric import default_sampler
 from dpmix.spec.run import RunSpec
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
+from dpmix.standard_input import STREAM
 
 
 def load_spec(
@@ -53,12 +55,22 @@ def load_spec(
         contents, folder = source, Path()
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
+        if str(source) == STREAM:
+            raise SpecError("-: a spec is a file, and never read from standard input; name it")
         contents, folder = read_contents(path), path.parent
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
     for override in overrides:
         contents = _override(contents, override)
     return check_spec(contents, folder)
+
+
+def with_sampler(spec: RunSpec, *, grouped: bool) -> RunSpec:
+    """Return a spec with the sampler that its model has for a release of groups, where it names none."""
+    kind = default_sampler(None if spec.model is None else spec.model.kind, grouped=grouped)
+    if not grouped or spec.sampler.kind == kind or "kind" in spec.sampler.model_fields_set:
+        return spec
+    return load_spec(spec, [f"sampler.kind={kind}"])
 
 
 def check_spec(contents: Any, folder: Path) -> RunSpec:
@@ -89,12 +101,24 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
     return spec
 
 
-def naming_ledger(ledger: str | os.PathLike[str] | None) -> tuple[str, ...]:
-    """Return the override of a spec that names this ledger; a relative path counts from where we are."""
-    return (
-        ()
-        if ledger is None
-        else (f"privacy.ledger={json.dumps(os.path.abspath(ledger), ensure_ascii=False)}",)
+def naming_ledger(
+    ledger: str | os.PathLike[str] | None = None, dataset: str | None = None
+) -> tuple[str, ...]:
+    """Return the overrides of a spec that name this ledger and data set.
+
+    A relative path counts from where we are.
+
+    Raises
+    ------
+    SpecError
+        For - , which is no file.
+    """
+    if str(ledger) == STREAM:
+        raise SpecError("--ledger: - is no file; name the one that releases are entered in")
+    path = None if ledger is None else os.path.abspath(ledger)
+    given = {"privacy.ledger": path, "privacy.dataset": dataset}
+    return tuple(
+        f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items() if value is not None
     )
 
 
@@ -153,6 +177,8 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys):
         raise SpecError(f"--set {shown(override)}: write section.key=value, such as sampler.chains=2")
+    if text.strip() == STREAM:  # to YAML a list of nothing
+        return keys, STREAM
     return keys, parse_yaml(text, f"--set {'.'.join(keys)}")
 
 

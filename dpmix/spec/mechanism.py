@@ -1,5 +1,6 @@
 """The section ``mechanism``: how records are privatized, and how much noise that takes, stated once."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, Tag, model_validator
@@ -30,6 +31,13 @@ Scale = Annotated[
     Positive | None,
     Field(description="Scale of the noise in the units of the data, stated instead of a guarantee."),
 ]
+Order = Annotated[
+    Literal["shuffled", "public"] | None,
+    Field(
+        description="Order of the released rows: shuffled (the default), by the operating system's "
+        "randomness; public, the file's own, which then must say nothing of the records."
+    ),
+]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
@@ -42,6 +50,13 @@ class MechanismSection(Section):
     domain: Domain | None = Field(
         None, description="Public bounds that records are clamped to; data.domain where left out."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rows_only(cls, value: object) -> object:
+        if isinstance(value, Mapping) and "order" in value and "order" not in cls.model_fields:
+            raise refusal("order", f"is of the rows of a local release, and {value.get('kind')} has none")
+        return value
 
     @model_validator(mode="after")
     def _stated_once(self) -> Self:
@@ -85,6 +100,7 @@ class LaplaceMechanism(MechanismSection):
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     calibration: Literal["exact", "paper"] = Field(
         "exact",
         description="Under rho: exact solves rho = eps - 1 + exp(-eps), paper takes eps = sqrt(2 rho).",
@@ -106,6 +122,7 @@ class GaussianMechanism(MechanismSection):
     delta: Delta = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     calibration: Literal["analytic", "classical"] = Field(
         "analytic",
         description="Under (epsilon, delta): analytic is exact, classical is proved for epsilon <= 1 only.",
@@ -140,6 +157,7 @@ class WaveletMechanism(MechanismSection):
     epsilon: Epsilon = None
     rho: Rho = None
     scale: Scale = None
+    order: Order = None
     levels: Annotated[Integer, Field(ge=0, le=12)] = Field(description="Finest level J; levels count from 0.")
     calibration: Literal["exact", "paper"] = Field(
         "exact",
@@ -165,6 +183,7 @@ class BinomialMechanism(MechanismSection):
     weight: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
         None, description="How far the probability moves, stated instead of epsilon."
     )
+    order: Order = None
     trials: Annotated[Integer, Field(ge=1, le=100_000)] = Field(description="Number of trials M per record.")
 
     @model_validator(mode="after")
@@ -325,13 +344,16 @@ class PosteriorMechanism(MechanismSection):
     prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] = Field(
         description="Parameters of the beta or Dirichlet prior, one per category."
     )
-    method: Literal["hellinger", "laplace", "geometric"] = Field(
-        "hellinger", description="Exponential mechanism on the Hellinger distance, or noise on the counts."
+    method: Literal["hellinger", "laplace", "geometric"] | None = Field(
+        None,
+        description="Exponential mechanism on the Hellinger distance, or noise on the counts; left out, that "
+        "of least expected error, or geometric where there is no delta.",
     )
-    calibration: Literal["certified", "theorem"] | None = Field(
+    calibration: Literal["certified", "proved", "theorem"] | None = Field(
         None,
         description="Of method hellinger: by the exact divergence of all neighbours (certified, the default "
-        "where it can be computed), or by the theorem.",
+        "where it can be computed), by a proof for any number of records and categories (proved, the default "
+        "elsewhere), or by the published theorem, which is not proved.",
     )
     sensitivity: Annotated[Integer, Field(ge=1, le=2)] | None = Field(
         None, description="Sensitivity of the counts that laplace and geometric noise are scaled to."
@@ -344,7 +366,7 @@ class PosteriorMechanism(MechanismSection):
     def _check(self) -> Self:
         if self.domain is not None:
             raise refusal("domain", "is not for a posterior of categories; leave it out")
-        if self.method == "hellinger":
+        if not self.noisy:
             if self.delta is None:
                 raise refusal("delta", "missing beside epsilon; method hellinger takes (epsilon, delta)")
             if self.sensitivity is not None:
@@ -357,6 +379,13 @@ class PosteriorMechanism(MechanismSection):
         if self.sensitivity == 1 and len(self.prior) > 2:
             raise refusal("sensitivity", "1 is for two categories, of which one count says all; use 2")
         return self
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the counts get noise: as said, or for want of a delta and of a calibration."""
+        if self.method is None:
+            return self.delta is None and self.calibration is None
+        return self.method != "hellinger"
 
 
 MechanismSpec = Annotated[

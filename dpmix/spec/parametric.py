@@ -70,7 +70,13 @@ MIXTURE_SAMPLER: Final = "neal8"
 """The sampler of mixtures where a spec names none."""
 
 
-def default_sampler(model: str | None) -> str:
+GROUP_MIXTURE_SAMPLER: Final = "data_augmentation"
+"""The sampler of mixtures of groups, given a histogram of them all."""
+
+
+def default_sampler(model: str | None, *, grouped: bool = False) -> str:
     """Return the sampler that is taken for a kind of model (None: no model) where a spec names none."""
+    if model == "mixture" and grouped:
+        return GROUP_MIXTURE_SAMPLER
     known = None if model is None else PARAMETRIC.get(model)
     return MIXTURE_SAMPLER if known is None else known.samplers[0]

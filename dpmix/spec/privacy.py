@@ -1,6 +1,6 @@
 """The section ``privacy``: what the releases of a data set may cost together, and where that is recorded."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -50,10 +50,22 @@ class PrivacySpec(Section):
     ledger: FilePath | None = Field(
         None, description="File that every release is entered in, relative to the folder of the spec."
     )
-    dataset: Annotated[Text, AfterValidator(_name)] = Field(
-        "data",
-        description="Name of the confidential data in the ledger: one for all about the same records.",
+    dataset: Annotated[Text, AfterValidator(_name)] | None = Field(
+        None,
+        description="Name of the confidential data in the ledger: one for all about the same records; of a "
+        "part, its own. It may be left out where the ledger knows none yet.",
     )
     budget: BudgetSpec | None = Field(
         None, description="What all releases of the data set together may cost; kept in the ledger."
     )
+    accountant: Literal["sums", "pld"] | None = Field(
+        None,
+        description="How releases are added up: sums of epsilon, delta and rho, or privacy loss "
+        "distributions where they say less; as in the ledger where it is left out, and sums in a new one.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.accountant == "pld" and self.budget is not None and self.budget.rho is not None:
+            raise refusal("accountant", "pld counts epsilon and delta, and the budget is of rho; take sums")
+        return self

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
-from dpmix.spec.data import DataSpec, ReleaseSpec, check_pairs
-from dpmix.spec.fields import Section, absent_is_empty, refusal
+from dpmix.spec.data import CATEGORY, DataSpec, ReleaseSpec, check_pairs
+from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
+from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.model import ModelSpec
 from dpmix.spec.parametric import default_sampler
@@ -50,9 +51,12 @@ class RunSpec(Section):
             self._source_dir = Path(info.context["folder"])
         self._settle_domain()
         self._check_categories()
+        self._check_missing()
         if self.sampler.kind is None:
-            self.sampler.settle(kind=default_sampler(None if self.model is None else self.model.kind))
-        problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
+            kind = None if self.model is None else self.model.kind
+            self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+        mechanism = None if self.mechanism is None else self.mechanism.kind
+        problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:
             raise refusal(*problem)
         self._check_gini()
@@ -89,7 +93,7 @@ class RunSpec(Section):
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
         if mechanism.domain is None and mechanism.kind in _BOUNDED:
             stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
-            if (data is not None and data.categories is None) or (self._is_elsewhere() and not stated):
+            if (data is not None and not data.labelled) or (self._is_elsewhere() and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",
@@ -118,9 +122,69 @@ class RunSpec(Section):
                 "for each category",
             )
 
+    def _check_missing(self) -> None:
+        """Check that what stands for missing values is public: within the bounds, or among the categories."""
+        data, mechanism = self.data, self.mechanism
+        if data is None or not data.missing:
+            return
+        columns = data.columns or ()
+        for name, value in data.missing.items():
+            listed = data.listed.get(name)
+            if listed is not None:
+                known = {str(category) for category in listed} | {c for c in listed if not isinstance(c, str)}
+                if value != CATEGORY and value not in known and str(value) not in known:
+                    raise refusal(f"data.missing.{name}", f"{shown(value)} is none of data.categories")
+                continue
+            index = columns.index(name)
+            bounds = data.bounds_of(index)
+            if bounds is None and mechanism is not None:
+                pairs = mechanism.domain or getattr(mechanism, "bounds", None)
+                bounds = pairs[index] if pairs is not None and index < len(pairs) else None
+                if mechanism.kind == "noisy_counts":
+                    sizes = (*mechanism.levels, mechanism.classes)
+                    bounds = (1, sizes[index]) if index < len(sizes) else None
+            if bounds is None and mechanism is None and self.synthesis is not None:
+                continue  # free labels
+            self._check_number(name, value, bounds)
+        if mechanism is not None and mechanism.kind == "log_moments":
+            own = [data.missing.get(name) for name in columns]
+            shares = [float(value) for value in own if isinstance(value, int | float)]
+            if shares and (len(shares) < len(own) or abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0):
+                raise refusal(
+                    "data.missing",
+                    "for log_moments must give a whole composition, one share for every column and 1 in all: "
+                    "it stands for each incomplete record",
+                )
+
+    def _check_number(self, name: str, value: object, bounds: tuple[float, float] | None) -> None:
+        key = f"data.missing.{name}"
+        if not isinstance(value, int | float):
+            raise refusal(
+                key,
+                f"must be a number within the bounds of {name}, not {shown(value)}; category is for columns "
+                "of public categories",
+            )
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            raise refusal(key, f"{value:g} is outside the bounds [{bounds[0]:g}, {bounds[1]:g}] of {name}")
+        whole = self.mechanism is not None and self.mechanism.kind == "noisy_counts"
+        if whole and value != int(value):
+            raise refusal(key, f"{value:g} is no level: whole numbers from 1 on")
+
     def _is_elsewhere(self) -> bool:
         """Whether the release is named here, without a file that describes it."""
         return self.release is not None and self.release.path is not None
+
+    @property
+    def groups(self) -> tuple[str, tuple[str, ...]] | None:
+        """Name of the column of groups whose sizes are private, and the groups; None where there is none."""
+        return groups_in(self)
+
+    @property
+    def grouped(self) -> bool | None:
+        """Whether the release is of groups; None where the spec does not say, for its file does."""
+        if self.groups is not None:
+            return True
+        return False if self.data is not None or self._is_elsewhere() else None
 
     @property
     def source_dir(self) -> Path:

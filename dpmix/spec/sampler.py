@@ -27,7 +27,9 @@ class SamplerSpec(Section):
     """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
 
     kind: SamplerKind | None = Field(
-        None, description="The algorithm; where left out, neal8 for mixtures, and a model's own for others."
+        None,
+        description="The algorithm; where left out, neal8 for mixtures, data_augmentation for those of "
+        "groups, and a model's own for others.",
     )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."

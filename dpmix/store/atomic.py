@@ -10,6 +10,12 @@ from pathlib import Path
 
 from dpmix.errors import DataError, UsageError
 
+HDF5 = (".h5", ".hdf5", ".nc")
+"""How names of HDF5 files end."""
+_OTHER_FORMATS = (
+    *(".csv", ".csv.gz", ".gz", ".json", ".html", ".npy", ".parquet", ".txt", ".yaml", ".yml"),
+    *(".pdf", ".png", ".svg"),
+)
 _LEDGER = b'{"format": "dpmix ledger"'
 """How `dpmix.privacy.ledger.Book.to_text` begins."""
 
@@ -95,10 +101,12 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
     Raises
     ------
     UsageError
-        When `path` exists and `force` is not given, or is a ledger.
+        When `path` exists and `force` is not given, is a ledger, or is - for standard output.
     DataError
         When `path` is a directory or a device, or its directory does not exist.
     """
+    if str(path) == "-":
+        raise UsageError("- is no file to write, and nothing is written to standard output; name one")
     final = Path(os.path.realpath(path))
     if final.is_dir():
         raise DataError(f"cannot write {path}: it is a directory")
@@ -111,6 +119,30 @@ def check_output(path: str | Path, *, force: bool = False, ledger: bool = False)
     if not ledger and _is_ledger(final):
         raise UsageError(f"{path} is a ledger of releases, which nothing replaces; give another name")
     return final
+
+
+def check_suffix(path: str | Path, what: str, *, strict: bool = False) -> None:
+    """Say before any work is done that a name promises another format than HDF5.
+
+    Parameters
+    ----------
+    path : path
+        The output.
+    what : str
+        What is to be written there, such as "a release".
+    strict : bool
+        Whether the name must end as those of HDF5 files do.
+
+    Raises
+    ------
+    UsageError
+        Naming the suffixes that do.
+    """
+    name = os.path.basename(path).lower()
+    if name.endswith(HDF5) or name == "-":  # which `check_output` refuses
+        return
+    if strict or name.endswith(_OTHER_FORMATS):
+        raise UsageError(f"{path}: {what} is an HDF5 file; give it a name that ends in {' or '.join(HDF5)}")
 
 
 def _is_ledger(path: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.release import neighbours_in_words
 from dpmix.release_mechanism import mechanism_problem
 from dpmix.store.h5 import Attribute
 
@@ -54,6 +55,10 @@ def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
             raise _bad(path, name, "is neither 0 nor 1")
     if attrs.get("trust", "local") not in ("local", "global"):
         raise _bad(path, "trust", "is neither local nor global")
+    try:
+        neighbours_in_words(str(attrs.get("adjacency", "replacement")))
+    except KeyError:
+        raise _bad(path, "adjacency", "names no neighbouring relation") from None
 
 
 def _json(path: Path, attrs: Mapping[str, Attribute], name: str) -> dict[str, Any]:

@@ -116,19 +116,29 @@ class NamedChains(ChainSet):
 
     parameters: tuple[Stored, ...]
 
-    def read(self, parameter: Stored, entries: slice = slice(None)) -> Floats:
+    def read(self, parameter: Stored, entries: slice = slice(None), *, group: int | None = None) -> Floats:
         """Read the draws of a parameter, or some of its entries along its last dimension.
+
+        Parameters
+        ----------
+        parameter : Stored
+        entries : slice
+        group : int, optional
+            Place of a group, of a parameter that has more dimensions than that of groups: its draws alone.
 
         Returns
         -------
         float64 array (C, D, ..)
+            Without the dimension of groups where one is given.
 
         Raises
         ------
         DataError
             When a draw is not finite.
         """
-        where = (..., entries) if parameter.dims else (...,)
+        where: tuple[Any, ...] = (..., entries) if parameter.dims else (...,)
+        if group is not None:
+            where = (slice(None), group, *where)
         tables = []
         for path, row in self._rows:
             with reading(path) as root:

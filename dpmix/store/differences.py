@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 
-_GUARANTEE = ("epsilon", "delta", "rho", "private", "simulated")
+_GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
 _LONGEST = 120  # characters of a value in a message
 _WHERE_FROM = {("data", "path"), ("release", "path")}  # compared by the released values instead
 

@@ -1,4 +1,4 @@
-"""How arrays and strings look inside a file: fixed-length UTF-8, no booleans, chunk shapes."""
+"""How arrays and strings look inside a file: characters of UTF-8, no booleans, chunk shapes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def encode(array: Array) -> Array:
     if array.dtype.kind not in "iuf":
         raise TypeError(f"arrays of {array.dtype} cannot be stored")
     return array
+
+
+def characters(strings: Array) -> Array:
+    """Return fixed-length strings as their characters, along one more dimension, the last."""
+    length = strings.dtype.itemsize
+    found = np.frombuffer(strings.tobytes(), dtype="S1").reshape(*strings.shape, length)
+    return found.astype(utf8(1))
+
+
+def joined(found: Array) -> Array:
+    """Return characters as the strings that they are along the last dimension."""
+    length = found.shape[-1]
+    if not length:
+        return np.zeros(found.shape[:-1], dtype="S1")
+    return np.ascontiguousarray(found).view(f"S{length}").reshape(found.shape[:-1])
 
 
 def decode(array: Array) -> Array:

@@ -14,10 +14,14 @@ Reading
 
 Whole files as plain trees: `dpmix.store.tree`.
 
-Every dataset has a dimension scale attached to each of its dimensions, strings are fixed-length UTF-8, and
-there is no variable-length data, so that `xarray.open_datatree(engine="h5netcdf")`, ArviZ, h5netcdf and
-netCDF4 open the files as they are. Files use the HDF5 1.8 format: attributes of more than 64 KB (a long
-spec) go to dense storage, and a file that was being written when the power failed is not locked.
+Every dataset has a dimension scale attached to each of its dimensions, and there is no variable-length data.
+Strings in datasets are arrays of characters, in UTF-8, as in netCDF: `xarray.open_datatree` with either of
+its engines, netCDF4 and h5netcdf, ArviZ and both libraries open the files as they are, and read text.
+(Strings of fixed length, as files of earlier versions have, are bytes to one engine or an error to the
+other.) Their last dimension is a dimension alone, ``string8``, which `names` leaves out.
+
+Files use the HDF5 1.8 format: attributes of more than 64 KB (a long spec) go to dense storage, and a file
+that was being written when the power failed is not locked.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpmix.errors import DataError
 from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
-from dpmix.store.encoding import Array, chunk_shape, decode, encode, utf8
+from dpmix.store.encoding import Array, characters, chunk_shape, decode, encode, joined, utf8
 from dpmix.store.room import Room
 from dpmix.store.sink import Sink
 
@@ -53,9 +57,14 @@ _FORMAT = ("v108", "v108")
 _MANY = 2**16  # places from which on they are counted in half the room
 _CACHE = 2**20  # bytes of chunks kept of each dataset being written, row after row; HDF5 2 would keep 8 MB
 _sinks: dict[str, Sink] = {}  # files being written, by the name that HDF5 knows them by
+_NUMBER, _PLACES = "_Netcdf4Dimid", "_Netcdf4Coordinates"  # of a dimension, and those of what has several
 _HIDDEN = frozenset(
-    {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Encoding", "_FillValue"}
+    {
+        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
+        *("_Encoding", "_FillValue", _NUMBER, _PLACES),
+    }
 )
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # as netCDF names such a scale
 
 
 class Dataset:
@@ -68,7 +77,7 @@ class Dataset:
     @property
     def shape(self) -> tuple[int, ...]:
         """Current length of each dimension."""
-        return tuple(int(n) for n in self._raw.shape)
+        return tuple(int(n) for n in self._raw.shape[: -1 if _has_characters(self._raw) else None])
 
     @property
     def kind(self) -> str:
@@ -82,7 +91,7 @@ class Dataset:
         with _guard(self._raw):
             if self._raw.is_scale:
                 return (_base_name(self._raw),)
-            return tuple(_base_name(dim[0]) for dim in self._raw.dims)
+            return tuple(_base_name(dim[0]) for dim in list(self._raw.dims)[: len(self.shape)])
 
     @property
     def attrs(self) -> dict[str, Attribute]:
@@ -100,7 +109,8 @@ class Dataset:
         with _guard(self._raw):
             if self._room is not None:
                 self._room.check(self._raw, isinstance(selection, tuple) and not selection)
-            return decode(np.asarray(self._raw[selection]))
+            found = np.asarray(self._raw[selection])
+            return decode(joined(found) if _has_characters(self._raw) else found)
 
     def numbers(self, selection: Any = ()) -> NDArray[np.float64]:
         """Read the selected part as numbers.
@@ -150,7 +160,7 @@ class Group:
         """Return the names of the datasets and those of the subgroups."""
         with _guard(self._raw):
             groups = tuple(k for k, v in self._raw.items() if isinstance(v, h5py.Group))
-            return tuple(k for k in self._raw if k not in groups), groups
+            return tuple(k for k, v in self._raw.items() if k not in groups and not _is_length(v)), groups
 
     def group(self, name: str) -> Group:
         """Return the subgroup `name`, made if it is not there and the file is being written.
@@ -210,10 +220,15 @@ class Group:
         if data.ndim != 1:
             raise ValueError(f"the coordinate {dim!r} must have one dimension, not {data.ndim}")
         options = {"maxshape": (None,), "chunks": (4096,)} if resizable else {}
+        text = data.dtype.kind == "S"
         with _guard(self._raw):
-            raw = self._raw.create_dataset(dim, data=data, **options)
-            _mark_encoding(raw)
+            length = self._length(data.dtype.itemsize) if text else None
+            raw = self._raw.create_dataset(dim, data=characters(data) if text else data, **options)
             raw.make_scale(dim)
+            number = _numbered(raw)
+            if length is not None:
+                raw.attrs.create(_PLACES, np.array([number, length.attrs[_NUMBER]], dtype=np.int32))
+                _mark_encoding(raw)
             _write_attributes(raw, attrs or {})
             return Dataset(raw)
 
@@ -265,6 +280,11 @@ class Group:
         values = None if data is None else encode(np.asarray(data, dtype=dtype))
         if values is not None and values.shape != shape:
             raise ValueError(f"the dataset {name!r} has shape {values.shape}, but {tuple(dims)} have {shape}")
+        if values is not None and values.dtype.kind == "S":
+            with _guard(self._raw):
+                scales.append(self._length(values.dtype.itemsize))
+            values = characters(values)
+            shape, limit = values.shape, (*limit, values.shape[-1])
         kind = np.dtype(dtype) if values is None else values.dtype
         options: dict[str, Any] = {}
         if shape and (compression or chunks or None in limit or values is None):
@@ -319,6 +339,17 @@ class Group:
         with _guard(self._raw):
             self._raw.file.flush()
             fsync(Path(_name(self._raw)))
+
+    def _length(self, length: int) -> h5py.Dataset:
+        """Return the dimension of this group that the characters of strings of a length run along."""
+        name = f"string{length}"
+        while name in self._raw and not (_is_length(self._raw[name]) and self._raw[name].shape == (length,)):
+            name += "_"
+        if name not in self._raw:
+            raw = self._raw.create_dataset(name, shape=(length,), dtype=np.int8)
+            raw.make_scale(f"{_NO_VARIABLE} {length:9d}")
+            _numbered(raw)
+        return self._raw[name]
 
     def _scale(self, dim: str, name: str) -> h5py.Dataset:
         group = self._raw
@@ -462,6 +493,36 @@ def _read_attributes(raw: h5py.HLObject) -> dict[str, Attribute]:
 def _mark_encoding(raw: h5py.Dataset) -> None:
     if raw.dtype.kind == "S":
         _write_attributes(raw, {"_Encoding": "utf-8"})
+
+
+def _is_length(raw: h5py.HLObject) -> bool:
+    """Whether this is a dimension that characters run along, and nothing more."""
+    name = raw.attrs.get("NAME") if isinstance(raw, h5py.Dataset) else None
+    return isinstance(name, bytes) and name.startswith(_NO_VARIABLE.encode())
+
+
+def _has_characters(raw: h5py.Dataset) -> bool:
+    """Whether the last dimension is that of characters; in files of earlier versions it is none."""
+    if raw.dtype.kind != "S" or raw.dtype.itemsize != 1 or not raw.shape:
+        return False
+    if raw.is_scale:
+        return len(raw.shape) == 2
+    last = raw.dims[len(raw.shape) - 1]
+    return len(last) > 0 and _is_length(last[0])
+
+
+def _numbered(scale: h5py.Dataset) -> int:
+    """Give a dimension its number, which netCDF needs where a coordinate has two of them; return it."""
+    taken: list[int] = []
+
+    def look(_: str, item: h5py.HLObject) -> None:
+        if _NUMBER in item.attrs:
+            taken.append(int(item.attrs[_NUMBER]))
+
+    scale.file.visititems(look)
+    number = max(taken, default=-1) + 1
+    scale.attrs.create(_NUMBER, np.int32(number))
+    return number
 
 
 def _base_name(raw: h5py.Dataset) -> str:

@@ -4,6 +4,10 @@ Beside `ledger.json` stands `ledger.json.lock`. Whoever adds an entry holds a lo
 given back however a process ends), writes the whole document to a temporary file, brings it to the disk, and
 renames it. After that the lock file notes how many entries there are, and the digest of the last: a ledger
 that is found with fewer, or gone altogether, was put back or removed, and is refused.
+
+A ledger is started only where that is asked for: a path that is mistyped, or a spec that is copied elsewhere,
+would else start a fresh one beside a budget that is spent. Only its owner may read it: it holds the key of
+the fingerprints (`dpmix.privacy.fingerprint`).
 """
 
 from __future__ import annotations
@@ -12,16 +16,15 @@ import contextlib
 import fcntl
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmix.errors import DataError
+from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.ledger import Book
 from dpmix.store.atomic import reason, replacing
 
-__all__ = ["changing", "ledger_path", "lock_of", "read_ledger"]
+__all__ = ["changing", "check_start", "ledger_path", "lock_of", "read_ledger"]
 
 MAX_BYTES = 64 << 20
 PATIENCE = 60.0
@@ -38,6 +41,8 @@ def ledger_path(path: str | os.PathLike[str]) -> Path:
     DataError
         When the path leads to no file, or to one with two names.
     """
+    if str(path) == "-":
+        raise DataError("-: is no file, so no ledger")
     final = Path(os.path.realpath(path))
     if os.path.islink(path) and not final.exists():
         raise DataError(f"{path}: is a link that leads nowhere; a ledger is not started behind one")
@@ -61,6 +66,29 @@ def lock_of(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
+def check_start(path: str | os.PathLike[str], new: bool) -> None:
+    """Check that a ledger is there, or that it is not where a new one is asked for.
+
+    Raises
+    ------
+    PrivacyError
+        When it is not there, and no new one is asked for.
+    UsageError
+        When it is there, and a new one is asked for.
+    """
+    if new and os.path.exists(path):
+        raise UsageError(f"--new-ledger: {path} is there already; leave that out to enter releases in it")
+    if not new and not os.path.lexists(path):
+        seal = _seal(lock_of(Path(os.path.realpath(path))))
+        known = (
+            "" if seal is None else f", though {lock_of(Path(path)).name} beside it counts {seal[0]} entries"
+        )
+        raise PrivacyError(
+            f"{path}: there is no such ledger{known}; correct the path or put it back, or start one by "
+            "--new-ledger"
+        )
+
+
 def read_ledger(path: str | os.PathLike[str]) -> Book:
     """Read and check a ledger; one that is not there is empty.
 
@@ -75,19 +103,32 @@ def read_ledger(path: str | os.PathLike[str]) -> Book:
 
 
 @contextlib.contextmanager
-def changing(path: str | os.PathLike[str]) -> Iterator[Book]:
+def changing(path: str | os.PathLike[str], new: bool | None = None) -> Iterator[Book]:
     """Give the ledger while nobody else has it; at the end of the block what was added is on the disk.
 
     When the block raises, the ledger is as before.
+
+    Parameters
+    ----------
+    path : path
+        The ledger.
+    new : bool, optional
+        Whether it is to be started, or there; either where left out.
 
     Raises
     ------
     DataError
         As `read_ledger`, and when it cannot be locked or written.
+    PrivacyError, UsageError
+        As `check_start`.
     """
+    if new is not None:
+        check_start(path, new)
     final = ledger_path(path)
     with _locked(lock_of(final), path) as handle:
         final = ledger_path(path)
+        if new is not None:
+            check_start(path, new)  # somebody may have started one meanwhile
         if final.exists() and not os.access(final, os.W_OK):
             raise DataError(f"{path}: cannot be written: {os.strerror(13)}")
         for leftover in final.parent.glob(f".{_escaped(final.name)}.*.partial"):
@@ -115,9 +156,9 @@ def _write(final: Path, path: str | os.PathLike[str], text: str) -> None:
         raise DataError(f"{path}: is full ({MAX_BYTES:,} bytes); go on with a new ledger and less budget")
     with replacing(final, force=True, ledger=True) as temporary:
         try:
-            temporary.write_bytes(data)
-            if final.exists():
-                shutil.copymode(final, temporary)
+            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(data)
         except OSError as error:
             raise DataError(f"{path}: cannot be written: {reason(error)}") from error
 

@@ -89,6 +89,8 @@ def read_release(path: str | Path) -> Release:
     values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
     labels = _labels(path, node, mechanism, columns)
+    if mechanism.get("groups") and attrs.get("adjacency") == Adjacency.REPLACEMENT:
+        raise _bad(path, "adjacency", f"is {Adjacency.REPLACEMENT} alone, but the mechanism has groups")
     release = Release(
         labels=labels,
         values=values,
@@ -158,6 +160,8 @@ def _labels(
     path: str | Path, node: Node, mechanism: Mapping[str, Any], columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
+    if mechanism["kind"] == "smoothed_histogram" and mechanism.get("groups"):
+        return None, tuple(next(iter(mechanism["groups"].values())))
     if mechanism["kind"] != "synthetic":
         return ()
     if [part["name"] for part in mechanism["columns"]] != list(columns):

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.release import GROUP
 from dpmix.store.h5 import Group
 
-_ROLES = ("scalar", "shares", "curve", "draw")
+_ROLES = ("scalar", "shares", "curve", "density", "draw")
 _DIGITS, _MOST_DIGITS = 6, 12
 
 
@@ -43,13 +44,20 @@ class Stored:
     title: str
     column: str
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, where its first dimension is theirs; else empty."""
+        return tuple(_in_words(self.coords[GROUP])) if self.dims[:1] == (GROUP,) else ()
+
     def labels(self) -> list[str]:
         """Names of its entries, in C order: `mean`, `quantile[0.25]`, `probability[red]`, `beta[1]`.
 
-        A column goes first between the brackets: `mean[height]`, `quantile[height,0.25]`.
+        A group goes first between the brackets, and then a column: `mean[height]`, `quantile[height,0.25]`,
+        `quantile[female,height,0.25]`.
         """
-        names = [[self.column] if self.column else []]
-        for dim in self.dims:
+        own = [self.column] if self.column else []
+        names = [[group, *own] for group in self.groups] or [own]
+        for dim in self.dims[bool(self.groups) :]:
             entries = _in_words(self.coords[dim])
             names = [[*name, entry] for name in names for entry in entries]
         return [f"{self.title}[{','.join(name)}]" if name else self.title for name in names]

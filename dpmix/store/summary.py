@@ -27,12 +27,12 @@ def write_summary(
     (`mean`, `lower` and `upper` over `grid` or `category`, likewise a group for each of several columns),
     `/composition` of compositions (`censoring` and, where it was given, `truth`: figures over `component` and
     scalars; `ellipsoid`: a group each for `alpha`, `mean` and `record`, with `centre`, `covariance`, `radius`
-    and `level`), `/n_clusters` (`probability` over `support`), `/clustering` where allocations were saved
-    (`estimate` over `obs`, scalars, a group `credible_ball`; `other` likewise for the other loss;
-    `coclustering` over `obs` and `obs2` on request), `/acceptance` (scalars), `/beyond_bounds` (`share` over
-    `column`, whose name is empty where there is only one), `/warnings` (`text` over `warning`). `seconds` and
-    the given attributes are attributes of the root. What does not exist is NaN, and a group of which the
-    model has nothing is left out.
+    and `level`; with several groups of records, each has its own), `/n_clusters` (`probability` over
+    `support`), `/clustering` where allocations were saved (`estimate` over `obs`, scalars, a group
+    `credible_ball`; `other` likewise for the other loss; `coclustering` over `obs` and `obs2` on request),
+    `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
+    one), `/warnings` (`text` over `warning`). `seconds` and the given attributes are attributes of the root.
+    What does not exist is NaN, and a group of which the model has nothing is left out.
 
     Parameters
     ----------
@@ -71,7 +71,9 @@ def write_summary(
     }
     if density is not None:
         groups["density"] = (
-            _density(density) if "grid" in density else Node(groups=_columns(density, _density))
+            _density(density)
+            if isinstance(density.get("grid"), np.ndarray)
+            else Node(groups=_columns(density, _density))
         )
     if distribution is not None:
         one = "mean" in distribution and not isinstance(distribution["mean"], Mapping)
@@ -88,7 +90,9 @@ def write_summary(
     if content["clustering"] is not None:
         groups["clustering"] = _clustering(content["clustering"])
     if "composition" in content:
-        groups["composition"] = _composition(content["composition"])
+        found = content["composition"]
+        one = "components" in found and not isinstance(found["components"], Mapping)
+        groups["composition"] = _composition(found) if one else Node(groups=_columns(found, _composition))
     if "joint" in content:
         groups["joint"] = _joint(content["joint"])
     if content["warnings"]:

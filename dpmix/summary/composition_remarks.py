@@ -6,10 +6,12 @@ Source: Guo, Barrientos and Pena, sections 3.1.1 (censoring), 3.2 (range of the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import digamma
 
+from dpmix.figures import figure
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Remark
@@ -35,20 +37,23 @@ AWARE = ("data_augmentation", "soma", "replicated", "abc", "normal_approximation
 """Methods that account for censoring; the bootstrap takes censored means for means of all logarithms."""
 
 
-def composition_remarks(found: Composition, chains: ChainSet) -> list[Remark]:
+def composition_remarks(groups: Sequence[Composition], chains: ChainSet) -> list[Remark]:
     """Say what speaks against trusting a fit of compositions, and what to do about it.
 
     Parameters
     ----------
-    found : Composition
-        What is reported of it.
+    groups : sequence of Composition
+        What is reported of it, of each group or of all records.
     chains : ChainSet
         For the release.
     """
-    names, censoring = found.components, found.censoring
-    texts = _censored(found, names)
-    texts += _outside(chains, censoring, len(names))
-    texts += _noise(found)
+    texts = []
+    for number, found in enumerate(groups):
+        own = _censored(found, found.components)
+        own += _outside(_released_means(found, number, len(groups), chains), found.censoring)
+        own += _noise(found)
+        texts += [f"{found.group}: {text}" if found.group else text for text in own]
+    found = groups[0]
     texts += _sizes(found, chains)
     texts += _tolerance(found, chains)
     texts += _run_off(found, chains)
@@ -91,9 +96,18 @@ def _censored(found: Composition, names: tuple[str, ...]) -> list[str]:
     return texts
 
 
-def _outside(chains: ChainSet, censoring: Censoring, d: int) -> list[str]:
-    """Say when released means are none that compositions give."""
-    means: Floats = np.asarray(chains.observed, dtype=np.float64).reshape(-1, d)
+def _released_means(found: Composition, number: int, groups: int, chains: ChainSet) -> Floats:
+    """Return the released means (parts, d); of a group, its noisy sums over its posterior mean size."""
+    values: Floats = np.asarray(chains.observed, dtype=np.float64).ravel()
+    d = len(found.components)
+    if not found.group:
+        return values.reshape(-1, d)
+    sums = values[groups - 1 + number * d :][:d]
+    return np.asarray(float(chains.mechanism["centre"]) + sums / found.censoring.size)[None]
+
+
+def _outside(means: Floats, censoring: Censoring) -> list[str]:
+    """Say when released means (parts, d) are none that compositions give."""
     low = math.log(censoring.threshold)
     texts = []
     for part, values in enumerate(means):
@@ -137,14 +151,14 @@ def _sizes(found: Composition, chains: ChainSet) -> list[str]:
     if found.sampler in APPROXIMATE and (n <= LARGE or small):
         texts.append(
             f"{found.sampler} is an approximation that is recommended for large n and epsilon of 1 or more, "
-            f"and here n = {n} and epsilon = {epsilon:.3g}: use sampler.kind: data_augmentation, or see that "
-            "other methods agree."
+            f"and here n = {n} and epsilon = {figure(epsilon, 3)}: use sampler.kind: data_augmentation, or "
+            "see that other methods agree."
         )
     if n > LARGE and small:
         texts.append(
-            f"Proceed with caution: n = {n} is large and epsilon = {epsilon:.3g} is below 1, where methods "
-            "for compositions can be far off; compare data_augmentation with bootstrap, and with a release "
-            "of larger epsilon where there is one."
+            f"Proceed with caution: n = {n} is large and epsilon = {figure(epsilon, 3)} is below 1, where "
+            "methods for compositions can be far off; compare data_augmentation with bootstrap, and with a "
+            "release of larger epsilon where there is one."
         )
     return texts
 

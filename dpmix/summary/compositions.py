@@ -48,15 +48,16 @@ def parameter_of(chains: NamedChains, name: str) -> Stored:
 
 def composition_of(
     chains: NamedChains, options: SummarySpec
-) -> tuple[Composition, dict[str, Density], float | None]:
+) -> tuple[dict[str, Composition], dict[str, Density], float | None]:
     """Summarize what is peculiar to compositions.
 
     Returns
     -------
-    Composition
-        Ellipsoids, and what censoring does.
+    dict of str to Composition
+        Ellipsoids, and what censoring does, by group; under "" where there are no groups.
     dict of str to Density
-        Predictive density of each share: Beta(alpha_j, A - alpha_j), A the sum of alpha, averaged over draws.
+        Predictive density of each share: Beta(alpha_j, A - alpha_j), A the sum of alpha, averaged over draws;
+        under "GROUP,SHARE" where there are groups.
     float or None
         The largest of their distances from the prior's; None where the prior is made of the release.
 
@@ -68,10 +69,35 @@ def composition_of(
         When the chains do not hold what every method for compositions writes.
     """
     parameter = parameter_of(chains, "alpha")
-    names = tuple(str(name) for name in parameter.coords[parameter.dims[0]])
-    alpha = chains.read(parameter).reshape(-1, len(names))
+    compositions: dict[str, Composition] = {}
+    densities: dict[str, Density] = {}
+    if parameter.groups and options.truth is not None:
+        raise SpecError("summary.truth: is of one group; leave it out where the release is of several")
+    for group in range(len(parameter.groups)) if parameter.groups else (None,):
+        found, own = _of_group(chains, options, parameter, group)
+        compositions[found.group] = found
+        prefix = f"{found.group}," if found.group else ""
+        densities |= {f"{prefix}{name}": density for name, density in own.items()}
+    distances = [d.hellinger_from_prior for d in densities.values() if d.hellinger_from_prior is not None]
+    return compositions, densities, max(distances) if distances else None
+
+
+def _of_group(
+    chains: NamedChains, options: SummarySpec, parameter: Stored, group: int | None
+) -> tuple[Composition, dict[str, Density]]:
+    """Summarize one group, or all records where there are no groups."""
+    names = tuple(str(name) for name in parameter.coords[parameter.dims[-1]])
+    alpha = chains.read(parameter, group=group).reshape(-1, len(names))
     means = alpha / alpha.sum(axis=1, keepdims=True)
-    records = np.stack([chains.read(p).ravel() for p in _records(chains, names)], axis=1)
+    drawn = [chains.read(p) for p in _records(chains, names)]
+    records = np.stack([d.ravel() if group is None else d[:, :, group].ravel() for d in drawn], axis=1)
+    mechanism = chains.mechanism
+    if group is None:
+        size, scale = max(zip(mechanism["parts"], mechanism["scale"], strict=True))
+    else:
+        sizes = chains.read(parameter_of(chains, "group_size"))
+        size = max(float(sizes[:, :, group].mean()), 1.0)
+        scale = mechanism["scale"][-1] / size
     ellipsoids = {
         "alpha": Ellipsoid.of(alpha, options.level),
         "mean": Ellipsoid.of(means, options.level, shares=True),
@@ -81,13 +107,12 @@ def composition_of(
         components=names,
         sampler=str((chains.spec.get("sampler") or {}).get("kind")),
         ellipsoids=ellipsoids,
-        censoring=_censoring(chains, alpha, options.level),
+        censoring=_censoring(chains, alpha, options.level, float(size), float(scale)),
         truth=_truth(chains, options, alpha, ellipsoids),
+        group="" if group is None else parameter.groups[group],
     )
     chosen = np.sort(np.argsort(-means.mean(axis=0), kind="stable")[:MOST_DENSITIES])
-    densities = _densities(chains, names, alpha, chosen.tolist(), options)
-    distances = [d.hellinger_from_prior for d in densities.values() if d.hellinger_from_prior is not None]
-    return found, densities, max(distances) if distances else None
+    return found, _densities(chains, names, alpha, chosen.tolist(), options)
 
 
 def _records(chains: NamedChains, names: Sequence[str]) -> list[Stored]:
@@ -186,8 +211,11 @@ def prior_of(chains: ChainSet, parameter: Stored) -> Floats | None:
     )
 
 
-def _censoring(chains: ChainSet, alpha: Floats, level: float) -> Censoring:
-    """Say how many entries are censored under the fit, and what that and the noise do to the means."""
+def _censoring(chains: ChainSet, alpha: Floats, level: float, size: float, scale: float) -> Censoring:
+    """Say how many entries are censored under the fit, and what that and the noise do to the means.
+
+    `size` and `scale` are the records behind a mean, and the scale of the noise on it.
+    """
     mechanism = chains.mechanism
     threshold = float(mechanism["threshold"])
     some = alpha[spread(len(alpha), _CENSORED_DRAWS)]
@@ -196,13 +224,11 @@ def _censoring(chains: ChainSet, alpha: Floats, level: float) -> Censoring:
     tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
     mean, variance = censored_moments(some, threshold)
     bias = np.maximum(mean - (digamma(some) - digamma(some.sum(axis=1, keepdims=True))), 0.0)
-    sizes, scales = mechanism["parts"], mechanism["scale"]
-    size, scale = max(zip(sizes, scales, strict=True))
     lower, upper = np.quantile(shares, tails, axis=0)
     scores, thresholds = mechanism.get("scores"), mechanism.get("thresholds") or []
     whole = None
     if scores is not None and threshold in thresholds:
-        noisy = sum(scores[: thresholds.index(threshold) + 1]) / sum(sizes)
+        noisy = sum(scores[: thresholds.index(threshold) + 1]) / sum(mechanism["parts"])
         whole = float(min(1.0, max(0.0, noisy)))
     return Censoring(
         threshold=threshold,
@@ -210,8 +236,9 @@ def _censoring(chains: ChainSet, alpha: Floats, level: float) -> Censoring:
         lower=lower,
         upper=upper,
         bias=bias.mean(axis=0),
-        noise_sd=np.sqrt(2.0) * float(scale),
-        sampling_sd=np.sqrt(variance.mean(axis=0) / float(size)),
+        size=size,
+        noise_sd=np.sqrt(2.0) * scale,
+        sampling_sd=np.sqrt(variance.mean(axis=0) / size),
         uncensored_records=whole,
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,9 +13,8 @@ from dpmix.store.stored import Stored
 from dpmix.summary.contrast_result import Contrast, Difference, Group, Joint
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
-from dpmix.summary.guarantee import is_private, is_simulated
 
-__all__ = ["contrast_chains"]
+__all__ = ["contrast_chains", "same_release"]
 
 _HALVINGS = 60
 
@@ -28,6 +26,7 @@ def contrast_chains(
     margin: float,
     level: float,
     public_groups: bool,
+    guarantee: Joint,
     warnings: Sequence[tuple[str, bool]] = (),
 ) -> Contrast:
     """Compare the shares of two fits.
@@ -44,6 +43,8 @@ def contrast_chains(
         Probability of the intervals.
     public_groups : bool
         Whether who is in which group is public and fixed.
+    guarantee : Joint
+        What both releases guarantee together, if anything.
     warnings : sequence of (str, bool)
         Warnings of the two fits, and whether they are about convergence.
 
@@ -61,6 +62,12 @@ def contrast_chains(
             f"{files[other]} holds draws of a bootstrap and {files[own]} of a posterior, whose intervals "
             "mean different things; fit both by the same kind of method"
         )
+    for file, parameter in zip(files, shares, strict=True):
+        if parameter.groups:
+            raise DataError(
+                f"{file} is of a release of groups, {', '.join(parameter.groups)}: compare these by "
+                "--contrast of that file alone"
+            )
     found, means = [], []
     order = [str(name) for name in shares[1].coords[shares[1].dims[0]]]
     for place, name in enumerate(str(name) for name in shares[0].coords[shares[0].dims[0]]):
@@ -71,9 +78,8 @@ def contrast_chains(
         ]
         found.append(_difference(name, draws[0], draws[1], margin, level, not bootstrap[0]))
         means.append([float(part.mean()) for part in draws])
-    same = _same_release(first, second)
     texts = [text for text, _ in warnings]
-    if same:
+    if same_release(first, second):
         texts.append(
             "Both fits are of the same release: differences are between methods, and not between groups."
         )
@@ -89,7 +95,7 @@ def contrast_chains(
         level=level,
         is_bootstrap=bootstrap[0],
         public_groups=public_groups,
-        guarantee=_joint(first, second, public_groups, same),
+        guarantee=guarantee,
         warnings=tuple(texts),
         failures=tuple(text for text, convergence in warnings if convergence),
     )
@@ -157,43 +163,11 @@ def _quantile(a: Floats, b: Floats, p: float) -> float:
     return high
 
 
-def _same_release(first: ChainSet, second: ChainSet) -> bool:
-    return np.array_equal(first.observed, second.observed) and first.mechanism == second.mechanism
-
-
-def _joint(first: ChainSet, second: ChainSet, public_groups: bool, same: bool) -> Joint:
-    """Return what both releases guarantee together (methods, section 1)."""
-    combine = max if public_groups or same else sum
-    total: dict[str, float | None] = {}
-    for name in ("epsilon", "delta", "rho"):
-        parts = [_finite(chains.attrs, name) for chains in (first, second)]
-        known = [part for part in parts if part is not None]
-        total[name] = float(combine(known)) if len(known) == 2 else None
-    stated = []
-    if total["epsilon"] is not None:
-        pair = f"({total['epsilon']:.4g}, {total['delta']:.3g})"
-        stated.append(f"{pair if total['delta'] else format(total['epsilon'], '.4g')}-differential privacy")
-    if total["rho"] is not None:
-        stated.append(f"{total['rho']:.4g}-zero-concentrated differential privacy")
-    level = " and ".join(stated) or "no stated privacy guarantee"
-    if any(is_simulated(chains.attrs) or not is_private(chains.attrs) for chains in (first, second)):
-        level += ", had their noise been real (a release is simulated, or its noise can be reproduced)"
-    if same:
-        words = f"One release stands behind both fits, with {level}."
-    elif public_groups:
-        words = (
-            f"Together the two releases satisfy {level}, the larger of the two, on the statement that who is "
-            "in which group is public, and does not change when a record is replaced."
-        )
-    else:
-        words = (
-            f"Together the two releases satisfy {level}, the sum of the two: a record that is replaced may "
-            "leave one group and join the other, and so be in both releases. Where who is in which group is "
-            "public and fixed, it is the larger of the two (--public-groups)."
-        )
-    return Joint(total["epsilon"], total["delta"], total["rho"], words)
-
-
-def _finite(attrs: Mapping[str, Any], name: str) -> float | None:
-    value = attrs.get(name)
-    return None if value is None or not math.isfinite(float(value)) else float(value)
+def same_release(first: ChainSet, second: ChainSet) -> bool:
+    """Whether two fits are of one release: its values, mechanism, size and guarantee."""
+    facts = [
+        [str(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho", "adjacency")]
+        for chains in (first, second)
+    ]
+    alike = first.mechanism == second.mechanism and first.n == second.n and facts[0] == facts[1]
+    return alike and np.array_equal(first.observed, second.observed)

@@ -17,7 +17,7 @@ class Group:
     Parameters
     ----------
     label : str
-        "A" or "B".
+        "A" or "B"; of groups of one release, its name.
     file : str
         Its chains file.
     n : int
@@ -26,6 +26,8 @@ class Group:
         Kind of its sampler.
     mean : float64 array (d,)
         Mean of each share over the draws.
+    size : float or None
+        Of a group of one release, whose size is private, the posterior mean of that; `n` counts all groups'.
     """
 
     label: str
@@ -33,6 +35,7 @@ class Group:
     n: int
     method: str
     mean: Floats
+    size: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Difference:
     name : str
         The component.
     mean, sd : float
-        Over pairs of a draw of A and one of B, which are independent.
+        Over pairs of a draw of A and one of B, which are independent; of groups of one release, over draws.
     lower, upper : float
         Equal-tailed interval.
     mcse : float or None
@@ -54,6 +57,8 @@ class Difference:
         draws have no such meaning.
     excludes_margin : bool
         Whether the interval lies outside [-margin, margin].
+    above : float or None
+        Of groups of one release, the posterior probability that the difference is positive.
     """
 
     name: str
@@ -64,16 +69,28 @@ class Difference:
     mcse: float | None
     probability: float | None
     excludes_margin: bool
+    above: float | None = None
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What the two releases guarantee together: the sum, or the larger where groups are public."""
+    """What the two releases guarantee together: the larger of the two where groups are public, else nothing.
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float or None
+        None where nothing is guaranteed.
+    words : str
+        The same in a sentence.
+    adjacency : str or None
+        The neighbouring relation; None where nothing is guaranteed.
+    """
 
     epsilon: float | None
     delta: float | None
     rho: float | None
     words: str
+    adjacency: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,9 @@ class Contrast:
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as lists, dicts and numbers that strict JSON can hold."""
-        guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "words")}
+        guarantee = {
+            name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "adjacency", "words")
+        }
         return {
             "contrast": self.title,
             "margin": self.margin,
@@ -126,6 +145,7 @@ class Contrast:
                     "file": group.file,
                     "n": group.n,
                     "method": group.method,
+                    **({} if group.size is None else {"size": group.size}),
                     "mean": dict(zip(self.names, group.mean.tolist(), strict=True)),
                 }
                 for group in self.groups
@@ -139,12 +159,18 @@ class Contrast:
                     "mcse": found.mcse,
                     "probability": found.probability,
                     "excludes_margin": found.excludes_margin,
+                    **({} if found.above is None else {"above": found.above}),
                 }
                 for found in self.differences
             },
             "guarantee": guarantee | {"public_groups": self.public_groups},
             "warnings": list(self.warnings),
         }
+
+    @property
+    def by_sign(self) -> bool:
+        """Whether groups of one release are compared without a margin: then the sign is what is asked."""
+        return self.margin == 0.0 and all(found.above is not None for found in self.differences)
 
     @property
     def names(self) -> list[str]:

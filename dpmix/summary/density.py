@@ -44,6 +44,8 @@ class Density:
         Deconvolution kernel density estimate (`dpmix.summary.deconvolution`), where it was asked for.
     baseline_bandwidth : float, optional
         Its bandwidth.
+    group : str
+        The group of records that it is of; empty where there is only one.
     """
 
     grid: Floats
@@ -54,6 +56,7 @@ class Density:
     hellinger_from_prior: float | None
     baseline: Floats | None = None
     baseline_bandwidth: float | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True)

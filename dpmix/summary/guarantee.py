@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmix.figures import figure
+from dpmix.release import replacing_in_words, unproved_in_words
+
 _NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise"}
 _HISTOGRAM_NOISE = {
     "laplace": "Laplace noise",
@@ -24,12 +27,34 @@ def is_simulated(attrs: Mapping[str, Any]) -> bool:
     return bool(int(attrs.get("simulated", 0)))
 
 
+def adjacency_of(attrs: Mapping[str, Any]) -> str:
+    """Return the neighbouring relation of the release behind the chains."""
+    return str(attrs.get("adjacency", "replacement"))
+
+
 def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
     """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     if epsilon is not None:
-        return f"epsilon = {epsilon:.4g}" + (f" and delta = {delta:.3g}" if delta else "")
-    return "" if rho is None else f"rho = {rho:.4g}"
+        return f"epsilon = {figure(epsilon, 4)}" + (f" and delta = {figure(delta, 3)}" if delta else "")
+    return "" if rho is None else f"rho = {figure(rho, 4)}"
+
+
+def level_in_words(epsilon: float | None, delta: float | None, rho: float | None) -> str:
+    """Return "5-differential privacy" and the like, rounded up, or "" where there is no guarantee."""
+    parts = []
+    if epsilon is not None and delta:
+        parts.append(f"({figure(epsilon, 4)}, {figure(delta, 3)})-differential privacy")
+    elif epsilon is not None:
+        parts.append(f"{figure(epsilon, 4)}-differential privacy")
+    if rho is not None:
+        parts.append(f"{figure(rho, 4)}-zero-concentrated differential privacy")
+    return " and ".join(parts)
+
+
+def is_unproved(mechanism: Mapping[str, Any]) -> bool:
+    """Whether what a mechanism claims is not proved: a posterior by P3's theorem (methods, section 14)."""
+    return mechanism.get("kind") == "posterior" and mechanism.get("calibration") == "theorem"
 
 
 def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n: int) -> str:
@@ -38,7 +63,8 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
     Parameters
     ----------
     attrs : mapping
-        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`.
+        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`; `adjacency`, the
+        replacement of one record where it is missing, as in chains of earlier versions.
     mechanism : mapping
         The release's mechanism: `kind`, and its parameters.
     n : int
@@ -53,22 +79,16 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
             "describes; nothing is known here of what they guarantee."
         )
     done = _done(kind, mechanism, n)
-    parts = []
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
-    if epsilon is not None and delta:
-        parts.append(f"({epsilon:.4g}, {delta:.3g})-differential privacy")
-    elif epsilon is not None:
-        parts.append(f"{epsilon:.4g}-differential privacy")
-    if rho is not None:
-        parts.append(f"{rho:.4g}-zero-concentrated differential privacy")
-    if not parts:
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
         return f"{done} The release states no privacy guarantee."
-    level = " and ".join(parts)
     if is_simulated(attrs) or not is_private(attrs):
         why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
         return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
     return (
-        f"{done} The release satisfies {level} with respect to replacing any one record. "
+        f"{done} The release satisfies {level} with respect to "
+        f"{replacing_in_words(adjacency_of(attrs))}. "
         "Everything computed from it, this summary included, keeps that guarantee."
     )
 
@@ -76,6 +96,8 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Mapping[str, Any], n
 def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
     """Say what was done to n records."""
     scale = _scale(mechanism)
+    if mechanism.get("groups"):
+        return _done_by_groups(kind, mechanism, n)
     if kind in _NAMES:
         return f"{_NAMES[kind]}{scale} was added to each of {n} records on its own."
     if kind == "wavelet":
@@ -130,12 +152,45 @@ def _done(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
     return f"The mechanism {kind}{scale} was applied to {n} records."
 
 
+def _done_by_groups(kind: str, mechanism: Mapping[str, Any], n: int) -> str:
+    """Say what was done to n records of groups whose sizes are private."""
+    column, groups = next(iter(mechanism["groups"].items()))
+    what = f"{n} records by {column} ({', '.join(map(str, groups))})"
+    together = "which were released for all of them together; how many records a group has is private."
+    if kind in ("log_moments", "clamped_moments"):
+        of_sizes, of_sums = (float(s) for s in mechanism["scale"])
+        sums = "sums of products of the clamped and rescaled values"
+        if kind == "log_moments":
+            at = f", censored at {float(mechanism['threshold']):g}" if "threshold" in mechanism else ""
+            sums = f"sums of logarithms of the compositions{at},"
+        return (
+            f"Laplace noise of scale {of_sums:.4g} was added to the {sums} of {what}, and of scale "
+            f"{of_sizes:.4g} to the sizes of these groups, {together}"
+        )
+    if kind == "smoothed_histogram":
+        return (
+            f"{_of(mechanism, 'draws')}draws from the histogram of {what} over {_of(mechanism, 'bins')}bins "
+            f"in each group, mixed with the uniform density{_weight(mechanism)}, were released for all of "
+            "them together; how many records a group has is private."
+        )
+    noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise", "laplace")), "noise")
+    where = "by class and level" if kind == "noisy_counts" else f"in {_of(mechanism, 'bins')}bins"
+    return (
+        f"{noise[0].upper()}{noise[1:]}{_scale(mechanism)} was added to the counts of {what} {where}, "
+        f"{together}"
+    )
+
+
 def _posterior(mechanism: Mapping[str, Any], n: int) -> str:
     """Say how a posterior was released."""
     categories = f" in {len(mechanism['prior'])} categories" if "prior" in mechanism else ""
     what = f"The posterior given the counts of {n} records{categories}"
     if mechanism.get("method") == "hellinger":
-        found = {"certified": ", with a certificate", "theorem": ", calibrated by the theorem"}
+        found = {
+            "certified": ", with a certificate",
+            "proved": ", calibrated as has been proved",
+            "theorem": f"; {unproved_in_words(mechanism)}",
+        }
         how = found.get(str(mechanism.get("calibration")), "")
         return f"{what} was released by an exponential mechanism on the Hellinger distance{how}."
     noise = _HISTOGRAM_NOISE.get(str(mechanism.get("noise")), "noise")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dpmix.spec.summary import SummarySpec
@@ -13,6 +15,7 @@ from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
+from dpmix.summary.mixture_densities import mixture_densities, pointwise
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
@@ -21,7 +24,6 @@ from dpmix.summary.wanted import check_quantities
 MOST_SHARES = 64
 """Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
 TOP_SHARES = 20
-_AT_ONCE = 1 << 24  # numbers read together
 
 
 def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
@@ -46,32 +48,35 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     series: dict[str, Floats] = {}
     prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
+    densities: dict[str, Density] = {}
     for parameter in chains.parameters:
         if parameter.role in ("scalar", "shares"):
             prior |= _prior_of(chains, parameter)
+        if parameter.role == "density":
+            densities |= mixture_densities(chains, parameter, options.level)
         if parameter.role in ("curve", "shares"):
-            distributions[parameter.column] = _distribution(chains, parameter, options.level)
+            for group in range(len(parameter.groups)) if parameter.groups else (None,):
+                found = _distribution(chains, parameter, options.level, group)
+                distributions[found.name] = found
+                if parameter.role == "shares":
+                    series |= _shares(chains, parameter, found.mean, group)
         if parameter.role == "scalar":
             values = chains.read(parameter)
             flat = values.reshape(*values.shape[:2], -1)
             series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
-        elif parameter.role == "shares":
-            labels, mean = parameter.labels(), distributions[parameter.column].mean
-            for entry in _largest(mean):
-                series[labels[entry]] = chains.read(parameter, slice(entry, entry + 1))[:, :, 0]
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
     parameters = {name: describe(values, options.level, prior.get(name)) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
-    composition: Composition | None = None
-    densities: dict[str, Density] = {}
-    distance: float | None = None
+    apart = [density.hellinger_from_prior for density in densities.values()]
+    distance = max((d for d in apart if d is not None), default=None)
+    found_compositions: dict[str, Composition] = {}
     if chains.attrs.get("model") == compositions.KIND:
-        composition, densities, distance = compositions.composition_of(chains, options)
+        found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
     remarks += release_remarks(distance, 0.0, chains)
-    if composition is not None:
-        remarks += composition_remarks(composition, chains)
+    if found_compositions:
+        remarks += composition_remarks(list(found_compositions.values()), chains)
     return Summary(
         parameters=parameters,
         densities=densities,
@@ -91,14 +96,18 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         band_draws=chains.ids.size * chains.draws,
         provenance=provenance_of(chains),
         distributions=distributions,
-        composition=composition,
-        beyond_bounds={} if composition is None else _censored(composition),
+        compositions=found_compositions,
+        beyond_bounds=_censored(found_compositions),
     )
 
 
-def _censored(composition: Composition) -> dict[str, float]:
+def _censored(found: Mapping[str, Composition]) -> dict[str, float]:
     """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
-    return dict(zip(composition.components, composition.censoring.share.tolist(), strict=True))
+    return {
+        f"{group},{name}" if group else name: float(share)
+        for group, composition in found.items()
+        for name, share in zip(composition.components, composition.censoring.share, strict=True)
+    }
 
 
 def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
@@ -118,18 +127,20 @@ def _largest(mean: Floats) -> list[int]:
     return sorted(np.argsort(-mean, kind="stable")[:TOP_SHARES].tolist())
 
 
-def _distribution(chains: NamedChains, parameter: Stored, level: float) -> Distribution:
-    """Return mean and equal-tailed pointwise band, over all draws."""
-    place = parameter.coords[parameter.dims[0]]
-    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
-    size = max(1, _AT_ONCE // (chains.ids.size * chains.draws))
-    means, ends = [], []
-    for start in range(0, place.size, size):
-        draws = chains.read(parameter, slice(start, start + size))
-        flat = draws.reshape(-1, draws.shape[-1])
-        means.append(flat.mean(axis=0))
-        ends.append(np.quantile(flat, tails, axis=0))
-    lower, upper = np.concatenate(ends, axis=1)
+def _shares(chains: NamedChains, parameter: Stored, mean: Floats, group: int | None) -> dict[str, Floats]:
+    """Return the draws of the probabilities that are scalars, of one group where there are several."""
+    labels = parameter.labels()[(group or 0) * mean.size :]
+    return {
+        labels[entry]: chains.read(parameter, slice(entry, entry + 1), group=group)[:, :, 0]
+        for entry in _largest(mean)
+    }
+
+
+def _distribution(chains: NamedChains, parameter: Stored, level: float, group: int | None) -> Distribution:
+    """Return mean and equal-tailed pointwise band, over all draws, of one group where there are several."""
+    place = parameter.coords[parameter.dims[-1]]
+    mean, lower, upper = pointwise(chains, parameter, level, group)
     numeric = parameter.role == "curve"
     at = np.asarray(place, dtype=np.float64) if numeric else tuple(str(name) for name in place)
-    return Distribution(at, np.concatenate(means), lower, upper)
+    name = "" if group is None else parameter.groups[group]
+    return Distribution(at, mean, lower, upper, parameter.column, name)

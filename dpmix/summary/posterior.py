@@ -12,16 +12,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import gammaln
 
+from dpmix.figures import figure
 from dpmix.models.multinomial import Multinomial
 from dpmix.models.multinomial_law import Known
 from dpmix.posteriors.law import folded
 from dpmix.posteriors.loops import row_of_two
-from dpmix.posteriors.noisy import settled
+from dpmix.posteriors.noisy import distances, settled
 from dpmix.posteriors.simulate import errors_of, tables_of
-from dpmix.release import Release
-from dpmix.summary.guarantee import guarantee_in_words, is_private
+from dpmix.release import Release, unproved_in_words
+from dpmix.summary.guarantee import guarantee_in_words, is_private, is_unproved
 from dpmix.summary.posterior_result import Accounted, Expected, PosteriorSummary, Share
 
 __all__ = ["dirichlet_distance", "expected_errors", "summarize_posterior"]
@@ -76,7 +76,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
         curve=_curve(known, rng),
         mechanism=mechanism,
         attrs=attrs,
-        guarantee=guarantee_in_words(words, mechanism, n),
+        guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
         warnings=tuple(_warnings(release, words)),
         made=f"dpmix {release.dpmix_version}, {release.created_at}",
     )
@@ -84,19 +84,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
 
 def dirichlet_distance(a: Floats, b: Floats) -> float:
     """Return the Hellinger distance of two Dirichlet laws with parameters (d,)."""
-    return float(_distances(a[None], b[None])[0])
-
-
-def _distances(a: Floats, b: Floats) -> Floats:
-    """Return the Hellinger distances of Dirichlet laws, row by row, (k, d) each."""
-
-    def log_beta(x: Floats) -> Floats:
-        found: Floats = gammaln(x).sum(axis=1) - gammaln(x.sum(axis=1))
-        return found
-
-    log_affinity = log_beta(0.5 * (a + b)) - 0.5 * (log_beta(a) + log_beta(b))
-    found: Floats = np.sqrt(-np.expm1(np.minimum(log_affinity, 0.0)))
-    return found
+    return float(distances(a[None], b[None])[0])
 
 
 def expected_errors(known: Known, rows: Integers, rng: np.random.Generator) -> Floats:
@@ -127,7 +115,7 @@ def expected_errors(known: Known, rows: Integers, rng: np.random.Generator) -> F
             noise = rng.laplace(0.0, known.scale, (len(rows), size))
         noisy = rows[:, :size] + noise
         chosen = np.array([settled(row, n) for row in noisy])
-        return _distances(known.prior + rows, known.prior + chosen)
+        return distances(known.prior + rows, known.prior + chosen)
     if rows.shape[1] > 2:
         return errors_of(tables_of(law), np.ascontiguousarray(rows), rng)
     table, unit, scratch = folded(law.posteriors), law.posteriors.unit, np.empty(n + 1)
@@ -147,7 +135,7 @@ def _errors(known: Known, drawn: tuple[Integers, Floats] | None, rng: np.random.
     if drawn is not None:
         own = known.prior + drawn[0]
         released = np.broadcast_to(known.prior + known.released, own.shape)
-        found.append(_expected("of this release, given what it says", _distances(own, released)))
+        found.append(_expected("of this release, given what it says", distances(own, released)))
     return found
 
 
@@ -230,12 +218,13 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
         found.append("The release is marked as not private: its noise can be reproduced.")
     if release.delta is not None and release.delta >= 1.0 / release.n:
         found.append(
-            f"delta = {release.delta:.3g} is 1/n or more: that much permits publishing somebody's record "
-            "verbatim."
+            f"delta = {figure(release.delta, 3)} is 1/n or more: that much permits publishing somebody's "
+            "record verbatim."
         )
-    if release.mechanism.get("calibration") == "theorem" and release.mechanism.get("certificate") is None:
+    if is_unproved(release.mechanism) and release.mechanism.get("certificate") is None:
+        words = unproved_in_words(release.mechanism)
         found.append(
-            "The calibration is that of a theorem which has been checked by enumeration and is not proved; "
-            "certified has a certificate."
+            f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
+            "proved is."
         )
     return found

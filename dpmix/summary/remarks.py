@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpmix.figures import figure
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
@@ -37,8 +38,6 @@ HEADLINES = frozenset(
 )
 """Titles of the scalars whose contraction is warned of: quantities, coefficients, predictions, shares."""
 MOST_LISTED = 6
-MATTERS = 1.1
-"""Ratio of variances from which on it is said."""
 NEAR_BOUND = 0.1
 """Share of the way from the acceptance's lower bound up to 1 within which it is called near the bound."""
 
@@ -216,25 +215,17 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
     delta, n = float(chains.attrs.get("delta", 0.0)), chains.n
     if n and delta >= 1.0 / n:
         texts.append(
-            f"delta = {delta:.3g} is 1/n or more: that much permits publishing somebody's record verbatim."
+            f"delta = {figure(delta, 3)} is 1/n or more: that much permits publishing somebody's record "
+            "verbatim."
         )
-    ratio = _ratio(chains.attrs)
-    if ratio > MATTERS:
+    if str(chains.attrs.get("variance_ratio", "1")) != "1":  # of other releases it was 1
         texts.append(
-            "The posterior is of the distribution that synthetic and confidential records share as one "
-            f"sequence; that of the confidential records alone has about {ratio:.2g} times the variance."
+            "These chains were run by an earlier version, whose posterior given synthetic records was that "
+            "of a measure which these share with the confidential ones, and too narrow: fit again."
         )
     if len(chains.versions) > 1:
         texts.append(f"The chains were run by different versions of dpmix: {_listed(list(chains.versions))}.")
     return [Remark(text, convergence=False) for text in texts]
-
-
-def _ratio(attrs: Mapping[str, Any]) -> float:
-    """Return what the discrete model says of variances, 1 where it says nothing."""
-    try:
-        return float(attrs.get("variance_ratio", 1.0))
-    except (TypeError, ValueError):
-        return 1.0
 
 
 def _at(attrs: Mapping[str, Any], mechanism: Mapping[str, Any]) -> str:
@@ -251,8 +242,8 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
         factor = (max(high.values()) ** 2 - 1.0) / (RHAT**2 - 1.0)
         worst = dict(sorted(high.items(), key=lambda item: -item[1]))
         found.append(f"R-hat is above {RHAT} for {_figures(worst, '.3f')}")
-    for what, figure in (("bulk ESS", lambda s: s.ess_bulk), ("tail ESS", lambda s: s.ess_tail)):
-        low = _where(parameters, figure, lambda value: value < ESS)
+    for what, ess in (("bulk ESS", lambda s: s.ess_bulk), ("tail ESS", lambda s: s.ess_tail)):
+        low = _where(parameters, ess, lambda value: value < ESS)
         if low:
             factor = max(factor, ESS / max(min(low.values()), 1.0))
             worst = dict(sorted(low.items(), key=lambda item: item[1]))

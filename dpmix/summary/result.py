@@ -73,12 +73,27 @@ class Distribution:
         Where the distribution function is evaluated, or the categories that `mean` are the probabilities of.
     mean, lower, upper : float64 arrays (points,)
         Posterior mean, and the ends of the band.
+    column, group : str
+        The column and the group of records that it is of; empty where there is only one.
     """
 
     at: Floats | tuple[str, ...]
     mean: Floats
     lower: Floats
     upper: Floats
+    column: str = ""
+    group: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its key among others: group and column, as between the brackets of scalars."""
+        return ",".join(part for part in (self.group, self.column) if part)
+
+    @property
+    def about(self) -> str:
+        """What it is of, to go on with: empty, or " of COLUMN in GROUP"."""
+        of_column = f" of {self.column}" if self.column else ""
+        return f"{of_column} in {self.group}" if self.group else of_column
 
     @property
     def is_numeric(self) -> bool:
@@ -109,10 +124,11 @@ class Summary:
     n_clusters : ClusterCounts or None
         Posterior of the number of clusters, of a mixture.
     distributions : mapping of str to Distribution
-        The random distribution of a record, by column, of a model that has one; under "" where there is only
-        one column.
-    composition : Composition or None
-        What is reported of compositions alone.
+        The random distribution of a record, by group and column ("GROUP,COLUMN"), of a model that has one;
+        under "" where there is only one of both.
+    compositions : mapping of str to Composition
+        What is reported of compositions alone, by group; under "" where there is only one, empty for other
+        models.
     clustering : Clustering or None
         Partition of the records; None where no allocations were saved, as for every global release.
     acceptance : Acceptance
@@ -165,9 +181,14 @@ class Summary:
     band_draws: int = field(repr=False)
     provenance: Provenance = field(repr=False)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    composition: Composition | None = None
+    compositions: Mapping[str, Composition] = field(default_factory=dict)
     prior: str = ""
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def composition(self) -> Composition | None:
+        """What is reported of compositions alone, of the first group, which mostly is the only one."""
+        return next(iter(self.compositions.values()), None)
 
     @property
     def density(self) -> Density:
@@ -199,8 +220,8 @@ class Summary:
         """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value).
 
         With several columns `density` and `distribution` hold one object a column, by name, and `joint` what
-        concerns them all. What a model does not have is None, and `distribution` is there only for those that
-        have one.
+        concerns them all; with several groups these and `composition` hold one a group. What a model does not
+        have is None, and `distribution` is there only for those that have one.
         """
         return dict(_plain(self.contents()))
 
@@ -208,14 +229,15 @@ class Summary:
         """Return what `to_json` does, with arrays as they are."""
         densities: dict[str, Any] = {name: _density(d) for name, d in self.densities.items()}
         distributions = {name: d.contents() for name, d in self.distributions.items()}
+        compositions = {name: c.contents() for name, c in self.compositions.items()}
         counts = self.n_clusters
-        several = bool(densities) and "" not in densities and self.composition is None
+        several = bool(densities) and self.hellinger is not None and "" not in densities
         return {
             "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
             "density": _only(densities) or None,
             **({"joint": self._joint()} if several else {}),
             **({"distribution": _only(distributions)} if distributions else {}),
-            **({} if self.composition is None else {"composition": self.composition.contents()}),
+            **({"composition": _only(compositions)} if compositions else {}),
             "n_clusters": None
             if counts is None
             else {"support": counts.support, "probability": counts.probability},

@@ -84,6 +84,9 @@ class Censoring:
         Its equal-tailed interval.
     bias : float64 array (d,)
         E[log max(x_j, a)] - E[log x_j], averaged over draws.
+    size : float
+        Records behind a mean, of the larger part of two; of a group, whose size is private, the posterior
+        mean of that.
     noise_sd : float
         Standard deviation of the noise on a mean, of the larger part of two.
     sampling_sd : float64 array (d,)
@@ -98,6 +101,7 @@ class Censoring:
     lower: Floats
     upper: Floats
     bias: Floats
+    size: float
     noise_sd: float
     sampling_sd: Floats
     uncensored_records: float | None
@@ -116,6 +120,7 @@ class Censoring:
             "upper": self.upper,
             "overall": float(self.share.mean()),
             "bias": self.bias,
+            "size": self.size,
             "noise_sd": self.noise_sd,
             "sampling_sd": self.sampling_sd,
             "uncensored_records": self.uncensored_records,
@@ -171,6 +176,8 @@ class Composition:
     censoring : Censoring
     truth : Truth or None
         Comparison with `summary.truth`, where it is given.
+    group : str
+        The group of records that it is of; empty where there is only one.
     """
 
     components: tuple[str, ...]
@@ -178,6 +185,7 @@ class Composition:
     ellipsoids: Mapping[str, Ellipsoid]
     censoring: Censoring
     truth: Truth | None
+    group: str = ""
 
     @property
     def is_bootstrap(self) -> bool:

@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 
 from dpmix.summary.result import Summary
+from dpmix.summary.shares import Composition
 
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
@@ -63,7 +64,7 @@ def _clusters(summary: Summary) -> list[str]:
 def _distribution(summary: Summary) -> list[str]:
     """Name the most probable categories of each column that has them; of numbers the table says enough."""
     lines = []
-    for name, found in summary.distributions.items():
+    for found in summary.distributions.values():
         if not found.is_numeric:
             first = np.argsort(-found.mean, kind="stable")[:_CATEGORIES]
             listed = ", ".join(
@@ -72,9 +73,8 @@ def _distribution(summary: Summary) -> list[str]:
             )
             more = len(found.at) - len(first)
             rest = f", and {more} more" if more else ""
-            about = f" of {name}" if name else ""
-            what = f"Categories{about}" if summary.composition is None else "Expected shares E[x]"
-            text = f"{what}, with {100 * summary.level:g}% {_intervals(summary)}: {listed}{rest}"
+            what = "Categories" if summary.composition is None else "Expected shares E[x]"
+            text = f"{what}{found.about}, with {100 * summary.level:g}% {_intervals(summary)}: {listed}{rest}"
             lines += _wrapped(text, indent="  ")
     return lines
 
@@ -86,7 +86,7 @@ def _density(summary: Summary) -> list[str]:
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
         text = (
-            f"Density{f' of {name}' if name else ''}: highest at {density.grid[peak]:.4g} "
+            f"Density{_about(density.group, name)}: highest at {density.grid[peak]:.4g} "
             f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
             f"{density.upper[peak]:.3g}){apart}"
         )
@@ -96,41 +96,54 @@ def _density(summary: Summary) -> list[str]:
     return lines
 
 
+def _about(group: str, column: str) -> str:
+    """Say what a density is of, to go on with; empty where there is only one."""
+    return f" in {group}" if group else f" of {column}" if column else ""
+
+
 def _intervals(summary: Summary) -> str:
     return "confidence intervals" if summary.source == "bootstrap" else "intervals"
 
 
 def _composition(summary: Summary) -> list[str]:
     """Say what stands behind the figures of compositions, how many entries are censored, and the truth."""
-    found = summary.composition
-    if found is None:
-        return []
     lines = []
-    if found.is_bootstrap:
+    if summary.source == "bootstrap":
         lines += _wrapped(
             "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are "
             "confidence regions, and no prior is used.",
             indent="  ",
         )
+    for found in summary.compositions.values():
+        lines += _censored(found)
+        lines += _truth(found, summary.level)
+    return lines
+
+
+def _censored(found: Composition) -> list[str]:
     censoring = found.censoring
     first = np.argsort(-censoring.share, kind="stable")[:_CATEGORIES]
     listed = ", ".join(f"{found.components[j]} {percent(censoring.share[j])}" for j in first)
-    lines += _wrapped(
-        f"Censored below {censoring.threshold:g}, under the fit: {percent(censoring.share.mean())} of all "
-        f"entries ({listed})",
+    about = f" in {found.group}" if found.group else ""
+    return _wrapped(
+        f"Censored below {censoring.threshold:g}{about}, under the fit: {percent(censoring.share.mean())} of "
+        f"all entries ({listed})",
         indent="  ",
     )
-    if found.truth is not None:
-        truth, level = found.truth, f"{100 * summary.level:g}%"
-        held = [("alpha", truth.covers_alpha), ("E[x]", truth.covers_mean)]
-        ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
-        lines += _wrapped(
-            f"Truth: the {level} ellipsoid {ellipsoids}; that of a record holds "
-            f"{100 * truth.record_coverage:.1f}% of records; mean squared error of alpha "
-            f"{truth.squared_error_alpha:.3g}, of E[x] {truth.squared_error_mean:.3g}",
-            indent="  ",
-        )
-    return lines
+
+
+def _truth(found: Composition, level: float) -> list[str]:
+    truth = found.truth
+    if truth is None:
+        return []
+    held = [("alpha", truth.covers_alpha), ("E[x]", truth.covers_mean)]
+    ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
+    return _wrapped(
+        f"Truth: the {100 * level:g}% ellipsoid {ellipsoids}; that of a record holds "
+        f"{100 * truth.record_coverage:.1f}% of records; mean squared error of alpha "
+        f"{truth.squared_error_alpha:.3g}, of E[x] {truth.squared_error_mean:.3g}",
+        indent="  ",
+    )
 
 
 def _partition(summary: Summary) -> list[str]:

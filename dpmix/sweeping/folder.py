@@ -260,6 +260,8 @@ class Folder:
     """The folder of a sweep."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if str(path) == "-":
+            raise UsageError("- is no folder; name one for the runs of the sweep")
         self.path = Path(os.path.abspath(path))
 
     def open(self) -> None:

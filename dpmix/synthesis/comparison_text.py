@@ -7,6 +7,7 @@ import textwrap
 
 import numpy as np
 
+from dpmix.figures import figure
 from dpmix.synthesis.comparison import Comparison, Contender, Spread
 from dpmix.synthesis.utility import DIRECTIONS
 
@@ -79,8 +80,8 @@ def _field(comparison: Comparison) -> list[list[str]]:
             [
                 found.name,
                 str(found.records),
-                "-" if g.epsilon is None else f"{g.epsilon:.4g}",
-                "-" if g.delta is None else f"{g.delta:.3g}",
+                "-" if g.epsilon is None else figure(g.epsilon, 4),
+                "-" if g.delta is None else figure(g.delta, 3),
                 number(found.joint["distinct"].mean),
                 f"{100 * found.joint['repeats'].mean:.1f}%",
                 _briefly(found),

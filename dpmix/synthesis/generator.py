@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.mechanisms.base import NoisyCells
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 from dpmix.release import Release
@@ -68,6 +69,11 @@ class Generator(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Guarantee of all the records together."""
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """Cells of a histogram and the standard deviation of their noise; None where there is none."""
+        return None
 
     @abc.abstractmethod
     def own(self) -> dict[str, Any]:
@@ -130,6 +136,7 @@ class Generator(abc.ABC):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=records.rng is None,
             simulated=records.rng is not None,

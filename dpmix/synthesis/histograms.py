@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmix.cells import Cells, Ints
+from dpmix.mechanisms.base import NoisyCells
 from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee
@@ -50,6 +51,11 @@ class PerturbedSynthesis(_Histogram):
 
     kind: ClassVar[str] = "perturbed_histogram"
     noise: PerturbedHistogram
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Generator`."""
+        return self.noise.noisy_cells
 
     @property
     def guarantee(self) -> Guarantee:
@@ -101,6 +107,11 @@ class SmoothedSynthesis(_Histogram):
     kind: ClassVar[str] = "smoothed_histogram"
     weight: float
     noise: PerturbedHistogram | None = None
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise, where they carry any; see `Generator`."""
+        return None if self.noise is None else self.noise.noisy_cells
 
     @property
     def guarantee(self) -> Guarantee:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.cells import NEW_LABEL
 from dpmix.privacy.accounting import Guarantee
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.guarantee import (
@@ -141,9 +142,9 @@ def _released(codes: Floats, known: tuple[str, ...]) -> tuple[Floats, tuple[str,
             names.append(known[code])
             continue
         fresh += 1
-        while f"new_category_{fresh}" in taken:
+        while f"{NEW_LABEL}{fresh}" in taken:
             fresh += 1
-        names.append(f"new_category_{fresh}")
+        names.append(f"{NEW_LABEL}{fresh}")
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))
     return rank[places], tuple(names)

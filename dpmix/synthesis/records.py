@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.cells import Column
-from dpmix.data import coded
+from dpmix.data import coded, missing_of
 from dpmix.errors import SpecError
 from dpmix.simulate import generators, simulate_records
 from dpmix.spec import RunSpec
@@ -37,6 +38,8 @@ class Records:
         How many numbers of each column were outside the bounds; the curator's to see.
     rng : Generator or None
         For simulated records, the generator that synthesis draws from; None for real ones.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before it was clamped and coded; by it the ledger knows the table again.
     """
 
     columns: tuple[Column, ...]
@@ -44,6 +47,7 @@ class Records:
     labels: tuple[tuple[str, ...] | None, ...]
     clamped: tuple[int, ...]
     rng: np.random.Generator | None = None
+    table: Mapping[str, Floats | Sequence[str]] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -97,6 +101,7 @@ def load_records(spec: RunSpec) -> Records:
         if section.domain is None:
             raise SpecError("data.domain: missing; give the public bounds (none are read off the data)")
         draws, noise = generators(section.seed)
+        assert not isinstance(section.alpha, dict)  # that is by group, and refused
         values = simulate_records(section.simulate, section.n, draws, section.alpha)
         bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
         return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)
@@ -104,7 +109,9 @@ def load_records(spec: RunSpec) -> Records:
     assert section.path is not None  # the spec requires it
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
-    numbers, texts = load_mixed(section.path, numeric, textual, least=2)
+    missing = missing_of(section)
+    numbers, texts = load_mixed(section.path, numeric, textual, least=2, missing=missing)
+    missing.tell()
     parts: list[Floats] = []
     labels: list[tuple[str, ...] | None] = []
     outside: list[int] = []
@@ -119,7 +126,8 @@ def load_records(spec: RunSpec) -> Records:
         parts.append(codes)
         labels.append(known)
         outside.append(0)
-    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside))
+    table: dict[str, Floats | Sequence[str]] = {**numbers, **texts}
+    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table)
 
 
 def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:

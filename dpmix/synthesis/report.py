@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpmix.figures import figure
 from dpmix.pages import COLOURS, GREY, INK, STYLES, captioned, drawing, page
 from dpmix.synthesis.comparison import Comparison, Spread
 from dpmix.synthesis.comparison_text import most_frequent, number, spread
@@ -170,8 +171,8 @@ def _guarantees(comparison: Comparison) -> str:
             [
                 found.name,
                 str(found.records),
-                "-" if g.epsilon is None else f"{g.epsilon:.4g}",
-                "-" if g.delta is None else f"{g.delta:.3g}",
+                "-" if g.epsilon is None else figure(g.epsilon, 4),
+                "-" if g.delta is None else figure(g.delta, 3),
                 number(found.joint["distinct"].mean),
                 f"{100 * found.joint['repeats'].mean:.1f}%",
             ]

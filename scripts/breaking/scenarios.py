@@ -19,16 +19,26 @@ from dpmix.store.release import read_release
 
 __all__ = ["Scenario", "prepare", "scenarios", "unsound"]
 
-_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
-_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]}
+_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]], "missing": {"x": 3.0}}
+_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"], "missing": {"g": "category"}}
 _SHORT = {"iterations": 120, "burn_in": 20, "thin": 1, "chains": 2, "seed": 1}
 _LEDGER = {"ledger": "ledger.json", "dataset": "people", "budget": {"epsilon": 1000.0, "delta": 0.9}}
+_OTHERS = _LEDGER | {"dataset": "labels"}
+_PART = {"ledger": "ledger.json", "dataset": "some", "accountant": "sums"}
 _SWEEP = {
     "base": "simulated.yaml",
     "set": {"sampler.seed": 1},
     "grid": {"mechanism.epsilon": [5.0, 9.0]},
 }
+_FRESH = "fresh.json"
 _RUN = "swept/runs/epsilon=5"
+_POSTERIOR = {
+    "kind": "posterior",
+    "method": "hellinger",
+    "epsilon": 1.0,
+    "delta": 0.01,
+    "prior": [1, 1, 1],
+}
 _MIXTURE = {
     "kind": "mixture",
     "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0},
@@ -52,15 +62,26 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "posterior": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
+        "mechanism": _POSTERIOR,
         "model": {"kind": "multinomial"},
         "sampler": _SHORT,
+        "privacy": _OTHERS,
+    },
+    "part": {
+        "data": {"path": "part.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
+        | {"part": {"of": "people", "public": True}},
+        "mechanism": {"kind": "laplace", "epsilon": 5.0},
+        "privacy": _PART,
+    },
+    "proved": {
+        "data": _LABELS,
+        "mechanism": _POSTERIOR | {"calibration": "proved"},
         "privacy": _LEDGER,
     },
     "labels": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4, "records": 4},
-        "privacy": _LEDGER,
+        "privacy": _OTHERS,
     },
     "moments": {
         "data": {"path": "data.csv", "columns": ["x", "y"]},
@@ -119,11 +140,15 @@ def scenarios(parametric: str) -> list[Scenario]:
     report = ("--report", "report.html")
     predict = ("synthesize", "labels.yaml", "--chains", "mixture_chains.h5", "-o", "records.csv", "--quiet")
     csv, h5 = (("synthesize", "labels.yaml", "-o", name, "--quiet") for name in ("s.csv", "s.h5"))
+    yes = ("privatize", "mixture.yaml", "-o", "r.h5", "-q", "--set", "mechanism.epsilon=200")
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
     return [
         Scenario("privatize", ("privatize", "mixture.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("yes", (*yes, "--set", "mechanism.order=public", "--yes"), ("r.h5",), False, (), True),
         Scenario("table", ("privatize", "posterior.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("proved", ("privatize", "proved.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("part", ("privatize", "part.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("synthesize", csv, ("s.csv", "s.csv.json"), False, ("--force",), True),
         Scenario("hdf5", h5, ("s.h5",), False, (), True),
         Scenario(
@@ -147,6 +172,12 @@ def scenarios(parametric: str) -> list[Scenario]:
             (),
         ),
         Scenario(
+            "start",
+            ("ledger", "budget", _FRESH, "--dataset", "others", "--rho", "1", "--new-ledger"),
+            (_FRESH,),
+            False,
+        ),
+        Scenario(
             "init",
             ("init", "custom", "-o", "."),
             ("custom.yaml", "my_model.py", "released.csv"),
@@ -160,13 +191,14 @@ def prepare(base: Path, parametric: str) -> None:
     base.mkdir(parents=True)
     rows = [(0.3 * i % 6, 0.7 * i % 6) for i in range(1, 25)]
     (base / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
-    (base / "labels.csv").write_text("g\n" + "p\nq\np\n" * 4)
+    (base / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:9]))
+    (base / "labels.csv").write_text("g\n" + "p\nq\nNA\n" * 4)
     for name, spec in SPECS.items():
         (base / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     (base / "sweep.yaml").write_text(yaml.safe_dump(_SWEEP))
     for name in ("mixture", parametric):
         release = base / f"{name}_release.h5"
-        dpmix.privatize(base / f"{name}.yaml", release, quiet=True)
+        dpmix.privatize(base / f"{name}.yaml", release, quiet=True, new_ledger=name == "mixture")
         if name == "mixture":
             output = base / f"{name}_chains.h5"
             dpmix.fit(base / f"{name}.yaml", release, output, quiet=True, jobs=1)
@@ -175,7 +207,7 @@ def prepare(base: Path, parametric: str) -> None:
 
 def _left_over(scenario: Scenario, base: Path, folder: Path) -> list[str]:
     """Name the files that are there beside what was there before and what the command may leave."""
-    before = {path.name for path in base.iterdir()} | {"ledger.json.lock"}
+    before = {path.name for path in base.iterdir()} | {"ledger.json.lock", f"{_FRESH}.lock"}
     before |= {Path(name).parts[0] for name in scenario.outputs}
     hidden = tuple(f".{name}." for name in (*scenario.outputs, "ledger.json"))
     found = []
@@ -209,6 +241,8 @@ def unsound(scenario: Scenario, base: Path, folder: Path, whole: Path) -> list[s
             wrong += [f"{name} differs in {key}" for key in differences(path, whole / name)[:1]]
         elif name.endswith(".h5"):
             read_release(path)
+        elif name == _FRESH and len(read_ledger(path).entries) != 1:
+            wrong.append("the new ledger lacks its budget")
     for name in [path.name for path in base.iterdir() if not path.name.startswith("ledger.json")]:
         if (folder / name).read_bytes() != (base / name).read_bytes():
             wrong.append(f"changed {name}")

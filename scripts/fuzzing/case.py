@@ -7,14 +7,16 @@ import io
 import os
 import random
 import re
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpmix.cli import app
 from dpmix.exits import run
 from fuzzing.files import fresh
-from fuzzing.targets import TARGETS
+from fuzzing.targets import STREAM, TARGETS
 
 __all__ = ["Outcome", "run_case"]
 
@@ -58,7 +60,7 @@ def run_case(base: Path, target: str, number: int, seed: int = 0) -> Outcome:
         own = {*_outputs(command), "out.h5.partial"}  # the work of a fit is its own to go on with or drop
         before = {path: _state(path) for path in folder.iterdir() if path.name not in own}
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _piped(folder / STREAM):
             code = run(app, command)
         said = err.getvalue()
         fault = judge(code, said)
@@ -68,7 +70,20 @@ def run_case(base: Path, target: str, number: int, seed: int = 0) -> Outcome:
             fault = f"changed {', '.join(changed)}"
         if not fault and code != 0 and (folder / "out.h5").exists():
             fault = "left an output behind"
+        if not fault and (Path("-").exists() or (folder / "-").exists()):
+            fault = "made a file named -"
         return Outcome(target, number, code, fault, said, " ".join(command))
+
+
+@contextlib.contextmanager
+def _piped(path: Path) -> Iterator[None]:
+    """Put a file, or nothing, on standard input."""
+    held = path.read_bytes() if path.exists() else b""
+    real, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(held), encoding="utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = real
 
 
 def judge(code: int, said: str) -> str:
@@ -82,7 +97,7 @@ def judge(code: int, said: str) -> str:
     errors = [line for line in said.splitlines() if line.startswith("dpmix: error: ")]
     if not errors:
         return "no error line"
-    if len(said) > _LONGEST * max(1, len(errors)):
+    if sum(map(len, errors)) > _LONGEST * len(errors) or len(said) > 5 * _LONGEST * len(errors):
         return "a message that is too long"
     if re.search(r"<(class|function|object)\b| at 0x[0-9a-f]{6,}", said):
         return "Python's own words"

@@ -15,8 +15,8 @@ __all__ = ["FITTED", "SHORT", "SPECS", "fresh", "prepare", "table_of"]
 
 _NIG = {"kind": "mixture", "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0}
 SHORT = {"iterations": 6, "burn_in": 2, "chains": 1, "seed": 1}
-_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]]}
-_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"]}
+_DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]], "missing": {"x": 3.0}}
+_LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"], "missing": {"g": "category"}}
 SPECS: dict[str, dict[str, Any]] = {
     "mixture": {
         "data": _DATA,
@@ -38,7 +38,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "sampler": SHORT,
     },
     "counts": {
-        "data": {"path": "counts.csv", "columns": ["u", "v", "y"]},
+        "data": {"path": "counts.csv", "columns": ["u", "v", "y"], "missing": {"u": 1, "y": 2}},
         "mechanism": {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 2], "classes": 2},
         "model": {"kind": "naive_bayes"},
         "sampler": SHORT,
@@ -49,15 +49,67 @@ SPECS: dict[str, dict[str, Any]] = {
         "model": {"kind": "dirichlet"},
         "sampler": SHORT,
     },
+    "groups": {
+        "data": {
+            "path": "people.csv",
+            "columns": ["a", "b", "c"],
+            "group": "sex",
+            "categories": {"sex": ["f", "m"]},
+        },
+        "mechanism": {"kind": "log_moments", "epsilon": 5.0, "thresholds": [0.2, 0.1]},
+    },
     "posterior": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1]},
+        "mechanism": {
+            "kind": "posterior",
+            "method": "hellinger",
+            "epsilon": 1.0,
+            "delta": 0.01,
+            "prior": [1, 1, 1],
+            "calibration": "certified",
+        },
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
+    },
+    "proved": {
+        "data": _LABELS,
+        "mechanism": {
+            "kind": "posterior",
+            "method": "hellinger",
+            "epsilon": 1.0,
+            "delta": 0.01,
+            "prior": [1, 1, 1],
+            "calibration": "proved",
+        },
+        "model": {"kind": "multinomial"},
+        "sampler": SHORT,
+    },
+    "open": {
+        "data": _LABELS,
+        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1, 1]},
+    },
+    "ordered": {
+        "data": _DATA,
+        "mechanism": {"kind": "wavelet", "epsilon": 2.0, "levels": 2, "order": "public"},
     },
     "synthesis": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4},
+    },
+    "parted": {
+        "data": {
+            "path": "part.csv",
+            "column": "x",
+            "domain": [0, 6],
+            "part": {"of": "everybody", "public": True},
+        },
+        "mechanism": {"kind": "laplace", "epsilon": 1.0},
+        "privacy": {
+            "ledger": "ledger.json",
+            "dataset": "some",
+            "budget": {"epsilon": 9.0, "delta": 1e-6},
+            "accountant": "sums",
+        },
     },
     "smoothed": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0, 6], [0, 6]]},
@@ -81,10 +133,14 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     rng = random.Random(1)
     rows = [(rng.uniform(0, 6), rng.uniform(0, 6)) for _ in range(12)]
     (folder / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
-    (folder / "labels.csv").write_text("g\n" + "".join(rng.choice("pq") + "\n" for _ in range(12)))
+    (folder / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:7]))
+    (folder / "labels.csv").write_text(
+        "g\n" + "".join(rng.choice(("p", "q", "NA")) + "\n" for _ in range(12))
+    )
     codes = [",".join(str(rng.randint(1, 2)) for _ in range(3)) for _ in range(12)]
     (folder / "counts.csv").write_text("u,v,y\n" + "\n".join(codes) + "\n")
     (folder / "shares.csv").write_text("a,b,c\n" + "0.2,0.3,0.5\n0.1,0.1,0.8\n" * 6)
+    (folder / "people.csv").write_text("a,b,c,sex\n" + "0.2,0.3,0.5,f\n0.1,0.1,0.8,m\n" * 6)
     starters = Path(dpmix.__file__).parent / "spec" / "starters"
     for source, name in _CUSTOM.items():
         shutil.copy(starters / source, folder / name)
@@ -97,7 +153,8 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     dpmix.synthesize(folder / "synthesis.yaml", folder / "synthetic.csv", quiet=True)
     ledgered = SPECS["mixture"] | {"privacy": {"ledger": "ledger.json", "dataset": "fuzz"}}
     (folder / "ledgered.yaml").write_text(yaml.safe_dump(ledgered, sort_keys=False))
-    dpmix.privatize(folder / "ledgered.yaml", folder / "ledgered.h5", quiet=True)
+    dpmix.privatize(folder / "ledgered.yaml", folder / "ledgered.h5", quiet=True, new_ledger=True)
+    dpmix.privatize(folder / "parted.yaml", folder / "parted.h5", quiet=True)
 
 
 def _fit(folder: Path, spec: str, name: str) -> None:

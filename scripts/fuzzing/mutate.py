@@ -20,6 +20,8 @@ HOSTILE: tuple[Any, ...] = (
     " ",
     "nan",
     "~",
+    "-",
+    "public",
     ".",
     "../..",
     "/dev/null",

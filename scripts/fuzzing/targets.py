@@ -15,7 +15,10 @@ import dpmix.api.fit
 from fuzzing.files import FITTED, SHORT, SPECS, table_of
 from fuzzing.mutate import HOSTILE, mutate_csv, mutate_hdf5, mutate_text, mutate_value
 
-__all__ = ["TARGETS"]
+__all__ = ["STREAM", "TARGETS"]
+
+STREAM = "stdin.csv"
+"""What is on standard input, where it is there."""
 
 
 def spec_values(folder: Path, rng: random.Random) -> Sequence[str]:
@@ -45,7 +48,8 @@ def _damaged_text(folder: Path, rng: random.Random) -> str:
 def _planned(folder: Path, name: str, rng: random.Random) -> Sequence[str]:
     spec, output = str(folder / "s.yaml"), str(folder / "out.h5")
     commands: list[list[str]] = [["validate", spec], ["calibrate", spec]]
-    commands.append([_verb(name), spec, "-o", output, "--dry-run"])
+    commands.append([_verb(name), spec, "-o", output, "--dry-run", *_entering(rng)])
+    commands.append([_verb(name), spec, "-o", output, "--yes", "--dry-run"])
     if (folder / f"{name}_release.h5").exists():
         release = str(folder / f"{name}_release.h5")
         commands.append(["fit", spec, "--release", release, "-o", output, "--dry-run"])
@@ -81,6 +85,18 @@ def csv(folder: Path, rng: random.Random) -> Sequence[str]:
     return [_verb(name), spec, "-o", str(folder / "out.h5"), "--quiet"]
 
 
+def stream(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage a confidential table on standard input, or the name of the output."""
+    name = rng.choice([name for name in SPECS if table_of(name) != "-"])
+    table = (folder / table_of(name)).read_text()
+    (folder / STREAM).write_bytes(mutate_csv(table, rng).encode("utf-8", "surrogatepass"))
+    output = rng.choice(("out.h5", "out.h5", "out.nc", "out.csv", "out", "-", "out.h5.csv"))
+    options = rng.choice(([], ["--yes"], ["--dry-run"], ["--set", "mechanism.order=public"]))
+    where = output if output == "-" else str(folder / output)
+    source = ["--set", rng.choice(("data.path=-", "data.path='-'", "data.path=[-]"))]
+    return [_verb(name), str(folder / f"{name}.yaml"), "-o", where, "--quiet", *source, *options]
+
+
 def audit(folder: Path, rng: random.Random) -> Sequence[str]:
     """Audit what a damaged spec says."""
     (_damaged_values if rng.random() < 0.8 else _damaged_text)(folder, rng)
@@ -95,7 +111,7 @@ def release(folder: Path, rng: random.Random) -> Sequence[str]:
     path = folder / f"{name}_release.h5"
     mutate_hdf5(path, rng)
     spec = str(folder / f"{name}.yaml")
-    if name == "posterior" and rng.random() < 0.5:
+    if name in ("posterior", "proved") and rng.random() < 0.5:
         return ["summarize", str(path), "--json"]
     return ["fit", spec, "--release", str(path), "-o", str(folder / "out.h5"), "--quiet"]
 
@@ -217,7 +233,20 @@ def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
         path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
     if rng.random() < 0.5:
         return ["ledger", "show", str(path)]
-    return ["privatize", str(folder / "ledgered.yaml"), "-o", str(folder / "out.h5"), "--quiet"]
+    spec = str(folder / rng.choice(("ledgered.yaml", "parted.yaml")))
+    return ["privatize", spec, "-o", str(folder / "out.h5"), "--quiet", *_entering(rng)]
+
+
+def _entering(rng: random.Random) -> list[str]:
+    """Return options that say how a release is entered, or none."""
+    flags: list[list[str]] = [
+        ["--new-ledger"],
+        ["--no-ledger"],
+        ["--yes"],
+        ["--dataset", rng.choice(("fuzz", "some", "everybody", "new", "", " x"))],
+        ["--ledger", "ledger.json.gone"],
+    ]
+    return [word for flag in flags if rng.random() < 0.15 for word in flag]
 
 
 def _chained(text: str, rng: random.Random) -> str:
@@ -252,6 +281,7 @@ def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
             ["synthesize", first, "--chains", second, "-o", str(folder / "out.csv"), "--quiet"],
             ["ledger", "show", first],
             ["ledger", "budget", first, "--rho", "1"],
+            ["ledger", "budget", first, "--rho", "1", "--new-ledger"],
             ["calibrate", first],
             ["audit", first, "--runs", "200", "--quiet"],
         )
@@ -263,6 +293,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "text": spec_text,
     "set": overrides,
     "csv": csv,
+    "stream": stream,
     "audit": audit,
     "release": release,
     "synthetic": synthetic,

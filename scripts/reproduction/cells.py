@@ -124,7 +124,7 @@ def _computed(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         release = None
         if getattr(checked.mechanism, "kind", None) != "none":
             release = Path(work) / "release.h5"
-            made = dpmix.privatize(spec, release, overrides=settings, quiet=True)
+            made = dpmix.privatize(spec, release, overrides=settings, quiet=True, yes=True)
             assert made.simulated and not made.private
         chains = Path(work) / "chains.h5"
         dpmix.fit(spec, release, chains, overrides=settings, jobs=1, quiet=True)

@@ -151,7 +151,7 @@ def _downstream(cell: Cell, folder: Path) -> dict[str, Any]:
             if load_spec(spec, settings).mechanism is None:
                 release = _released(cell, f"data.seed={max(run, 1)}")[1]
             else:
-                release = dpmix.privatize(spec, overrides=settings, quiet=True)
+                release = dpmix.privatize(spec, overrides=settings, quiet=True, yes=True)
             start = time.perf_counter()
             dpmix.fit(spec, release, chains, overrides=settings, jobs=1, force=True, quiet=True)
             wall = time.perf_counter() - start

@@ -158,7 +158,7 @@ class Cell(SpecCell):
             return self._kept(draws_of(method, values, self.sweeps // 2, rng), values[:0], {})
         settings, split = self._settings(prior, run), prior not in ("", "p1")
         if split not in releases:
-            releases[split] = dpmix.privatize(CONFIGS / self.spec, overrides=settings, quiet=True)
+            releases[split] = dpmix.privatize(CONFIGS / self.spec, overrides=settings, quiet=True, yes=True)
         own = [f"sampler.kind={sampler}", *([f"model.prior={prior}"] if split else [])]
         spec, release = load_spec(CONFIGS / self.spec, [*settings, *own]), releases[split]
         start = time.process_time()

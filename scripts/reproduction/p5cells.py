@@ -105,7 +105,9 @@ class Cell(SpecCell):
     def _release(self, run: int) -> Release:
         if self.job != "releases":
             more = [f"data.seed={run + 1}"] if self.job == "replicates" else []
-            return dpmix.privatize(CONFIGS / self.spec, overrides=[*self.overrides, *more], quiet=True)
+            return dpmix.privatize(
+                CONFIGS / self.spec, overrides=[*self.overrides, *more], quiet=True, yes=True
+            )
         spec = load_spec(CONFIGS / self.spec, self.overrides)
         data = load_data(spec)
         assert data.simulated

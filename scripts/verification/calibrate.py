@@ -63,8 +63,6 @@ def calibrate(case: Case, replicates: int, seed: int) -> dict[str, Any]:
         rng = np.random.default_rng(child)
         truth, records = case.law.draw(rng, case.n)
         release = release_of(case, spec, records, rng)
-        if isinstance(case.law, laws.Continued):
-            truth = case.law.given_all(rng, records, release.values)
         if isinstance(case.law, laws.Mixture):
             task = mixture_task(spec, release, list(range(len(case.columns))), (0,))
         else:

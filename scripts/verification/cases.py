@@ -255,6 +255,7 @@ def _multinomials() -> list[Case]:
     found = []
     settings: dict[str, dict[str, Any]] = {
         "hellinger, certified": {"method": "hellinger", "calibration": "certified", "delta": 1e-3},
+        "hellinger, proved": {"method": "hellinger", "calibration": "proved", "delta": 1e-3},
         "hellinger, theorem": {"method": "hellinger", "calibration": "theorem", "delta": 1e-3},
         "laplace": {"method": "laplace"},
         "geometric": {"method": "geometric"},
@@ -272,7 +273,7 @@ def _multinomials() -> list[Case]:
 
 def _discretes() -> list[Case]:
     law = laws.Discrete(2.0, 0.0)
-    plain, skewed = laws.Continued(2.0, 0.0), laws.Continued(2.0, 0.25)
+    skewed = laws.Discrete(2.0, 0.25)
     model = {"kind": "discrete", "concentration": 2.0, "discount": 0.0}
     four = {"bins": 4, "domain": [0.0, 1.0]}
     found = []
@@ -292,7 +293,7 @@ def _discretes() -> list[Case]:
                 _parametric("discrete", name, sampler, mechanism, model, law, ("x",), thin, latent=latent)
             )
     for name, section, own in (
-        ("pitman_yor, discount 0", {"kind": "pitman_yor", "discount": 0.0, "concentration": 2.0}, plain),
+        ("pitman_yor, discount 0", {"kind": "pitman_yor", "discount": 0.0, "concentration": 2.0}, law),
         ("pitman_yor, discount 0.25", {"kind": "pitman_yor", "discount": 0.25, "concentration": 2.0}, skewed),
         ("dirichlet_multinomial", {"kind": "dirichlet_multinomial", "concentration": 3.0, "bins": 4}, law),
         ("perturbed_histogram records", {"kind": "perturbed_histogram", "bins": 4, "epsilon": 1.0}, law),

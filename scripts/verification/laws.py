@@ -20,7 +20,6 @@ from tests.oracles.joint import Model, draw_latent, draw_state
 
 __all__ = [
     "Composition",
-    "Continued",
     "Discrete",
     "Law",
     "Median",
@@ -218,31 +217,6 @@ class Discrete(Entries):
         records = rng.choice(atoms, n, p=shares / shares.sum())
         tails = [float(shares[atoms > t].sum()) for t in (0.25, 0.5, 0.75)]
         return entries(tail=tails, mean=float(shares @ atoms)), records[:, None]
-
-
-@dataclass(frozen=True)
-class Continued(Discrete):
-    """A Pitman-Yor process whose first n values are the records, and whose next ones are released.
-
-    What is ranked is the measure that the whole sequence has in common, given which all of it is independent:
-    that is the one that the released values, taken for a sample, have a posterior of. The measure that only
-    the records were drawn from is less certain: its variance is 1 + 2 (m + concentration + 1)/n times as
-    large, about.
-    """
-
-    def given_all(self, rng: Generator, records: Floats, released: Floats) -> Truth:
-        """Draw that measure given records (n, 1) and released values (m, 1)."""
-        values, counts = np.unique(np.concatenate([records, released]), return_counts=True)
-        rest = self.concentration + len(values) * self.discount
-        k = np.arange(1, 2001)
-        sticks = rng.beta(1.0 - self.discount, rest + k * self.discount)
-        new = sticks * np.cumprod(np.append(1.0, 1.0 - sticks[:-1]))
-        jumps = rng.standard_gamma(np.append(counts - self.discount, rest))
-        jumps /= jumps.sum()
-        shares = np.append(jumps[:-1], jumps[-1] * new)
-        atoms = np.append(values, rng.random(len(k)))
-        tails = [float(shares[atoms > t].sum()) for t in (0.25, 0.5, 0.75)]
-        return entries(tail=tails, mean=float(shares @ atoms))
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,63 @@ def two_parts(
     low, high : float
         Ends of log alpha; powers have no integral where alpha <= 1 - 1 / power.
     """
+    alpha, level = levels(log_prior, parts, threshold, low, high)
+    w = np.exp(level - level.max())
+    w /= w.sum()
+    return {name: float(w @ column) for name, column in functions(alpha).items()}
+
+
+def two_groups(
+    log_prior: Callable[[Array], Array],
+    sizes: tuple[float, float],
+    sums: Array,
+    scale: float,
+    centre: float,
+    count: int,
+    threshold: float,
+) -> tuple[Array, list[dict[str, float]]]:
+    """Return the posterior of the size of the first of two groups, and means of functions of each's alpha.
+
+    All sizes from 0 to `count` have the same prior probability.
+
+    Parameters
+    ----------
+    log_prior : function
+        Log density of alpha (m, 2), of either group.
+    sizes : tuple of float
+        The noisy size of the first group, and the scale of the Laplace noise on it.
+    sums : ndarray, shape (2, 2)
+        Noisy sums of log max(x, a) - centre, by group.
+    scale, centre : float
+        Of the noise on these; and what was taken off.
+    count : int
+        Records of both groups: three at most.
+    threshold : float
+    """
+    mass, means = np.empty((2, count + 1)), [[{}] * (count + 1) for _ in range(2)]
+    for group in range(2):
+        for size in range(count + 1):
+            parts = [Sums(sums[group] + centre * size, scale, size)]
+            alpha, level = levels(log_prior, parts, threshold, -6.0, 3.2)
+            w = np.exp(level)
+            mass[group, size] = w.sum()
+            means[group][size] = {name: float(w @ f / w.sum()) for name, f in functions(alpha).items()}
+    first = np.arange(count + 1)
+    weight = np.exp(-np.abs(sizes[0] - first) / sizes[1]) * mass[0] * mass[1][::-1]
+    weight /= weight.sum()
+    found = []
+    for group in range(2):
+        own = means[group] if group == 0 else means[group][::-1]
+        found.append(
+            {name: float(sum(p * m[name] for p, m in zip(weight, own, strict=True))) for name in own[0]}
+        )
+    return weight, found
+
+
+def levels(
+    log_prior: Callable[[Array], Array], parts: list[Sums], threshold: float, low: float, high: float
+) -> tuple[Array, Array]:
+    """Return a grid of alpha (m, 2), even in its logarithms, and the log posterior density of these."""
     edges = np.linspace(-12.0, 12.0, CELLS - 1)
     middles = np.concatenate([[-30.0], 0.5 * (edges[1:] + edges[:-1]), [30.0]])
     logs = np.stack([-np.logaddexp(0.0, -middles), -np.logaddexp(0.0, middles)])
@@ -75,9 +132,7 @@ def two_parts(
                 "i...a,ia->i...", np.broadcast_to(density, (len(alpha), *density.shape[1:])), cells
             )
         level += np.log(density)
-    w = np.exp(level - level.max())
-    w /= w.sum()
-    return {name: float(w @ column) for name, column in functions(alpha).items()}
+    return alpha, level
 
 
 def powered_cells(alpha: Array, power: float, edges: Array) -> Array:

@@ -164,3 +164,50 @@ def weighed(
         error = np.sqrt(((each - mean * whole) ** 2).sum()) / whole.sum()  # of a ratio, by batches
         found[name] = (float(mean), float(error))
     return found
+
+
+def grouped_sums(line: Line, records: Array, sizes: Array, centre: Array) -> Array:
+    """Return the sums (.., size) over the first records of databases (.., n, p + 1), less centre for each."""
+    each = moments(line.units(records)[..., None, :]) - centre
+    inside = np.arange(records.shape[-2]) < np.asarray(sizes)[..., None]
+    return np.asarray((each * inside[..., None]).sum(axis=-2))
+
+
+def weighed_groups(
+    line: Line,
+    released: tuple[Array, Array],
+    scales: tuple[float, float],
+    centre: Array,
+    n: int,
+    rng: np.random.Generator,
+    size: int,
+    batches: int,
+) -> dict[str, tuple[float, float]]:
+    """Posterior means given noisy sizes, of all groups but the last, and sums (G, size) of n records."""
+    sums: dict[str, list[float]] = {}
+    totals: list[float] = []
+    groups = len(released[1])
+    for _ in range(batches):
+        # sizes are uniform over all that sum to n: bars among n stars
+        bars = np.sort(rng.permuted(np.tile(np.arange(n + groups - 1), (size, 1)), axis=1)[:, : groups - 1])
+        edges = np.concatenate([np.full((size, 1), -1), bars, np.full((size, 1), n + groups - 1)], axis=1)
+        sizes = np.diff(edges, axis=1) - 1
+        log_w = -np.abs(released[0] - sizes[:, :-1]).sum(axis=1) / scales[0]
+        values = {f"size[{g}]": sizes[:, g].astype(float) for g in range(groups)}
+        for g in range(groups):
+            theta, records = line.draw(rng, size, n)
+            found = grouped_sums(line, records, sizes[:, g], centre)
+            log_w -= np.abs(released[1][g] - found).sum(axis=1) / scales[1]
+            values |= {f"{name} of {g}": column for name, column in functions(theta).items()}
+        w = np.exp(log_w)
+        totals.append(float(w.sum()))
+        for name, column in values.items():
+            sums.setdefault(name, []).append(float(w @ column))
+    whole = np.array(totals)
+    means = {}
+    for name, parts in sums.items():
+        each = np.array(parts)
+        mean = each.sum() / whole.sum()
+        error = np.sqrt(((each - mean * whole) ** 2).sum()) / whole.sum()
+        means[name] = (float(mean), float(error))
+    return means

@@ -8,6 +8,7 @@ two databases give their new values the same numbers. Laws are dictionaries from
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
@@ -161,3 +162,15 @@ def released(drawn: Sequence, replaced: Hashable, by: Hashable) -> Released:
 def singular_mass(n: int, d: Fraction, theta: Fraction, m: int) -> Fraction:
     """Probability that a value of one record is released at all."""
     return 1 - math.prod(((theta + n - 1 + d + i) / (theta + n + i) for i in range(m)), start=Fraction(1))
+
+
+def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to write n as an ordered sum of whole numbers from 0 on."""
+    for bars in itertools.combinations(range(n + parts - 1), parts - 1):
+        ends = (-1, *bars, n + parts - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
+
+
+def rising(a: float, count: int) -> float:
+    """Return a (a + 1) .. (a + count - 1)."""
+    return math.prod(a + i for i in range(count))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from dpmix.errors import SpecError
 from dpmix.mechanisms.posterior.noisy import GeometricPosterior, LaplacePosterior, NoisyPosterior
@@ -19,6 +21,9 @@ def from_spec(
     categories: Sequence[tuple[str, ...] | None] = (),
 ) -> PosteriorRelease:
     """Return the calibrated release of a posterior.
+
+    Where the spec leaves the method out and has a delta, the one of least expected error is taken
+    (`dpmix.mechanisms.posterior.choose`); without a delta geometric noise.
 
     Parameters
     ----------
@@ -49,19 +54,27 @@ def from_spec(
             "one entry for each category"
         )
     assert spec.epsilon is not None  # the spec requires it
-    if spec.method == "hellinger":
-        from dpmix.mechanisms.posterior.exponential import HellingerPosterior, best  # numba: half a second
-
-        assert spec.delta is not None  # the spec requires it
-        return HellingerPosterior(
-            prior=spec.prior,
-            n=n,
-            categories=names,
-            requested={"epsilon": spec.epsilon, "delta": spec.delta},
-            epsilon=spec.epsilon,
-            delta=spec.delta,
-            calibration=spec.calibration or best(spec.prior, n, spec.delta),
-        )
+    public: dict[str, Any] = {"prior": spec.prior, "n": n, "categories": names}
     sensitivity = spec.sensitivity or (1 if len(spec.prior) == 2 else 2)
-    of = LaplacePosterior if spec.method == "laplace" else GeometricPosterior
-    return of.calibrated(spec.epsilon, sensitivity, prior=spec.prior, n=n, categories=names)
+    if spec.noisy:
+        of = LaplacePosterior if spec.method == "laplace" else GeometricPosterior
+        return of.calibrated(spec.epsilon, sensitivity, **public)
+    # numba: half a second
+    from dpmix.mechanisms.posterior.choose import best, choose
+    from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+
+    assert spec.delta is not None  # the spec requires it
+    calibration: Any = spec.calibration
+    if spec.method is None and calibration is None:
+        noisy = GeometricPosterior.calibrated(spec.epsilon, sensitivity, spec.delta, **public)
+        found = choose(spec.prior, n, spec.epsilon, spec.delta, noisy.s)
+        if found.calibration is None:
+            return dataclasses.replace(noisy, choice=found.errors)
+        public["choice"], calibration = found.errors, found.calibration
+    return HellingerPosterior(
+        **public,
+        requested={"epsilon": spec.epsilon, "delta": spec.delta},
+        epsilon=spec.epsilon,
+        delta=spec.delta,
+        calibration=calibration or best(spec.prior, n, spec.delta),
+    )

@@ -67,6 +67,15 @@ class Neighbours(abc.ABC):
     def mean_error(self, rows: Integers, errors: Floats) -> float:
         """Return the mean Hellinger error over all databases, each counts once; interpolated between rows."""
 
+    @abc.abstractmethod
+    def counts(self, rows: Integers) -> Integers:
+        """Return the counts of databases, shape (len(rows), d)."""
+
+    def error(self, law: Law) -> float:
+        """Return the mean Hellinger error over all databases."""
+        rows = self.some()
+        return self.mean_error(rows, self.evaluate(law, 0.0, rows)[1])
+
     def certified(self, law: Law, epsilon: float) -> tuple[float, int, float]:
         """Certify a law over all pairs.
 
@@ -123,6 +132,10 @@ class Two(Neighbours):
             found = np.minimum(found, half)
             found = np.concatenate([found, self.posteriors.n - found])
         return np.unique(found)
+
+    def counts(self, rows: Integers) -> Integers:
+        """Return the counts of databases; see `Neighbours`."""
+        return np.stack([rows, self.posteriors.n - rows], axis=1)
 
     def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors; see `Neighbours`. Row c has the pair c, c + 1."""
@@ -206,6 +219,18 @@ class Few(Neighbours):
         np.maximum.at(deltas, self._pairs[:, 0], found)
         places = np.searchsorted(self.chosen, self.own)
         return deltas[places], errors[places]
+
+    def counts(self, rows: Integers) -> Integers:
+        """Return the counts of databases; see `Neighbours`."""
+        return self.states[rows]
+
+    def error(self, law: Law) -> float:
+        """Return the mean error; see `Neighbours`. No divergences are summed."""
+        places = np.searchsorted(self.chosen, self.own)
+        rates = np.array([law.rate(counts) for counts in self.states[self.own]])
+        room = self._room[: len(places)]
+        errors = loops.weights_of_distances(self._distances[places], rates, law.top, room)[1]
+        return self.mean_error(self.own, errors)
 
     def mean_error(self, rows: Integers, errors: Floats) -> float:
         """Return the mean over all databases; see `Neighbours`."""

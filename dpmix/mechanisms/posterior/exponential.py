@@ -1,4 +1,4 @@
-"""The exponential mechanism on the Hellinger distance, calibrated by a certificate or by P3's theorem."""
+"""The exponential mechanism on the Hellinger distance: by a certificate, by a proof, or by P3's theorem."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmix.errors import PrivacyError
+from dpmix.figures import figure
 from dpmix.mechanisms.posterior.cache import calibrated
-from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
+from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.draws import sampler
+from dpmix.mechanisms.posterior.proof import Proved, proved
 from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
 from dpmix.mechanisms.posterior.search import SMALLEST_DELTA, Certified, certify
 from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
+from dpmix.release import unproved_in_words
 
-__all__ = ["HellingerPosterior", "best"]
+__all__ = ["HellingerPosterior"]
 
-Calibration = Literal["certified", "theorem"]
+Calibration = Literal["certified", "proved", "theorem"]
 
 _AT_ONCE_TWO, _AT_ONCE = 2001, 200  # posteriors whose certificate takes about a second at most
-
-
-def best(prior: tuple[float, ...], n: int, delta: float) -> Calibration:
-    """Return ``certified`` where a certificate can be computed, else ``theorem``; no data decide it."""
-    known = delta >= SMALLEST_DELTA and can_be_certified(Posteriors(prior, n))
-    return "certified" if known else "theorem"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HellingerPosterior(PosteriorRelease):
     """Choose r with Pr(r) proportional to exp(-exponent_scale eps H(x, r)/(2 S(x))) (P3, section 4).
 
-    The candidates are the posteriors of all counts of n records. Calibration ``theorem`` has P3's gamma for
+    The candidates are the posteriors of all counts of n records. Calibration ``certified`` has the gamma and
+    exponent_scale of least expected Hellinger error, the mean over all databases, for which the exact
+    hockey-stick divergences of all neighbours in both directions, of the integer weights that are drawn from,
+    meet (eps, delta). Calibration ``proved`` has those of least error that are proved to meet it, for any
+    number of posteriors (methods, section 14). Calibration ``theorem`` has P3's gamma for
     |R| = C(n + d - 1, d - 1) candidates and exponent_scale = 1; it has been checked by enumeration and is not
-    proved. Calibration ``certified`` has the gamma and exponent_scale of least expected Hellinger error, the
-    mean over all databases, for which the exact hockey-stick divergences of all neighbours in both
-    directions, of the integer weights that are drawn from, meet (eps, delta).
+    proved.
     """
 
     method: ClassVar[Method] = "hellinger"
@@ -56,14 +55,17 @@ class HellingerPosterior(PosteriorRelease):
         Raises
         ------
         PrivacyError
-            When epsilon, delta, prior or number of records are out of range, or there is no certificate.
+            When epsilon, delta, prior or number of records are out of range, or there is no certificate or
+            proof.
         """
         weight_bits(self.epsilon, self.delta, self.posteriors.size)
         if self.calibration == "certified" and self._family is None:
             raise PrivacyError(
                 f"mechanism.calibration: certified is for two categories or few posteriors, not for the "
-                f"{self.posteriors.size:.3g} of {self.n} records in {len(self.prior)} categories; use theorem"
+                f"{self.posteriors.size:.3g} of {self.n} records in {len(self.prior)} categories; use proved"
             )
+        if self.calibration == "proved":
+            _ = self.proof
 
     @functools.cached_property
     def posteriors(self) -> Posteriors:
@@ -76,7 +78,7 @@ class HellingerPosterior(PosteriorRelease):
 
     @functools.cached_property
     def certificate(self) -> Certified | None:
-        """What is certified of `law`; None of the theorem's, but where a certificate takes no time.
+        """What is certified of `law`; of the other calibrations None, but where a certificate takes no time.
 
         Raises
         ------
@@ -91,24 +93,39 @@ class HellingerPosterior(PosteriorRelease):
         found = certify(self._family, self.law, self.epsilon, self.delta)
         if found.delta > self.delta:
             raise PrivacyError(
-                f"mechanism.calibration: theorem does not hold here, delta being {found.delta:.3g}; "
-                "use certified"
+                f"mechanism.calibration: {self.calibration} does not hold here, delta being "
+                f"{found.delta:.3g}; use certified"
             )
         return found
+
+    @functools.cached_property
+    def proof(self) -> Proved | None:
+        """What is proved of `law`, where that is how it was calibrated.
+
+        Raises
+        ------
+        PrivacyError
+            When no calibration is proved.
+        """
+        if self.calibration != "proved":
+            return None
+        return proved(self.prior, self.n, self.epsilon, self.delta)
+
+    @property
+    def _found(self) -> Certified | Proved | None:
+        return self.certificate if self.calibration == "certified" else self.proof
 
     @property
     def gamma(self) -> float:
         """Of the smooth sensitivity."""
-        if self.calibration == "certified" and self.certificate is not None:
-            return self.certificate.gamma
-        return theorem_gamma(self.epsilon, self.delta, self.posteriors.size)
+        found = self._found
+        return theorem_gamma(self.epsilon, self.delta, self.posteriors.size) if found is None else found.gamma
 
     @property
     def exponent_scale(self) -> float:
         """Factor of eps/2 in the exponent."""
-        if self.calibration == "certified" and self.certificate is not None:
-            return self.certificate.exponent_scale
-        return 1.0
+        found = self._found
+        return 1.0 if found is None else found.exponent_scale
 
     @functools.cached_property
     def law(self) -> Law:
@@ -118,18 +135,24 @@ class HellingerPosterior(PosteriorRelease):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The (epsilon, delta) that was asked for; a certificate says what it comes to."""
-        return Guarantee(self.epsilon, self.delta, None, "global")
+        """The (epsilon, delta) that was asked for; a certificate says what it comes to.
+
+        That of the theorem is stated as not proved, also where a certificate stands beside it.
+        """
+        return Guarantee(
+            self.epsilon, self.delta, None, "global", proved=self.calibration in ("certified", "proved")
+        )
 
     def own(self) -> dict[str, Any]:
-        """Return calibration, gamma, scale of the exponent, and certificate."""
-        found = self.certificate
+        """Return calibration, gamma, scale of the exponent, certificate and proof."""
+        found, proof = self.certificate, self.proof
         return {
             "calibration": self.calibration,
             "gamma": self.gamma,
             "exponent_scale": self.exponent_scale,
             "bits": self.law.bits,
             "certificate": None if found is None else dataclasses.asdict(found),
+            "proof": None if proof is None else dataclasses.asdict(proof),
             "scale": [],
             "sensitivity": [],
         }
@@ -137,23 +160,21 @@ class HellingerPosterior(PosteriorRelease):
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
         own = self.own()
-        return {key: own[key] for key in ("calibration", "gamma", "exponent_scale", "certificate")} | {
-            "n": self.n
-        }
+        shown = ("calibration", "gamma", "exponent_scale", "certificate", "proof")
+        return super().figures() | {key: own[key] for key in shown} | {"n": self.n}
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say how the posterior is chosen."""
-        found, how = self.certificate, "certified"
+        found, how = self.certificate, str(self.calibration)
         if self.calibration == "theorem":
-            how = "by the theorem, which has been checked by enumeration and is not proved"
+            how = "by a theorem; " + unproved_in_words({"prior": self.prior})
         if found is not None:
-            how += (
-                f", actually epsilon {found.epsilon:.6g} at that delta and delta {found.delta:.3g} at epsilon"
-            )
+            actual = f"epsilon {figure(found.epsilon)} at that delta and delta {figure(found.delta, 3)}"
+            how += f", actually {actual} at epsilon"
         return (
             f"exponential mechanism on the Hellinger distance between posteriors of {', '.join(columns)} in "
             f"{len(self.prior)} categories, gamma {self.gamma:.6g} and exponent scale "
-            f"{self.exponent_scale:.6g}, {how}"
+            f"{self.exponent_scale:.6g}, {how}{self.chosen_in_words()}"
         )
 
     def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:

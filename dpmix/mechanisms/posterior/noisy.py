@@ -43,7 +43,9 @@ class NoisyPosterior(PosteriorRelease):
     sensitivity: int
 
     @classmethod
-    def calibrated(cls, epsilon: float, sensitivity: int, **public: Any) -> NoisyPosterior:
+    def calibrated(
+        cls, epsilon: float, sensitivity: int, delta: float | None = None, **public: Any
+    ) -> NoisyPosterior:
         """Return the release with the smallest noise nearby whose privacy map does not exceed `epsilon`.
 
         Raises
@@ -51,9 +53,10 @@ class NoisyPosterior(PosteriorRelease):
         PrivacyError
             When there is none.
         """
+        asked = {"epsilon": epsilon} | ({} if delta is None else {"delta": delta})
 
         def make(scale: float) -> NoisyPosterior:
-            return cls(s=scale, sensitivity=sensitivity, requested={"epsilon": epsilon}, **public)
+            return cls(s=scale, sensitivity=sensitivity, requested=asked, **public)
 
         made: NoisyPosterior = calibrated_scale(make, float(sensitivity), epsilon)
         return made
@@ -105,14 +108,17 @@ class NoisyPosterior(PosteriorRelease):
     def figures(self) -> dict[str, Any]:
         """Return what `dpmix calibrate` prints beside the guarantee."""
         more = {} if self.sensitivity == self.moved else {"epsilon_requested": self.requested["epsilon"]}
-        return {"scale": self.s, "sensitivity": self.sensitivity, "n": self.n} | more
+        return super().figures() | {"scale": self.s, "sensitivity": self.sensitivity, "n": self.n} | more
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
         words = {"laplace": "Laplace noise", "geometric": "two-sided geometric noise"}[self.noise]
         where = "the first count" if len(self.prior) == 2 else f"the {len(self.prior)} counts"
         names = ", ".join(columns)
-        return f"{words} of scale {self.s:.6g} on {where} of {names}, moved to the nearest posterior"
+        return (
+            f"{words} of scale {self.s:.6g} on {where} of {names}, moved to the nearest posterior"
+            f"{self.chosen_in_words()}"
+        )
 
     def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
         """Return noisy counts as a posterior can have them; the noise has its own source, the system's."""

@@ -37,6 +37,8 @@ class PosteriorRelease(Mechanism):
         Public names of the categories; empty where they are not known.
     requested : dict
         What was asked for, such as ``{"epsilon": 0.8, "delta": 1e-8}``.
+    choice : dict of float
+        Expected error of each method, where the spec left the method out; empty where it did not.
     """
 
     kind: ClassVar[str] = "posterior"
@@ -46,6 +48,7 @@ class PosteriorRelease(Mechanism):
     categories: tuple[str, ...] = ()
     requested: Mapping[str, float] = field(default_factory=dict)
     domain: Pairs = ()
+    choice: Mapping[str, float | None] = field(default_factory=dict)
 
     @abc.abstractmethod
     def own(self) -> dict[str, Any]:
@@ -68,8 +71,23 @@ class PosteriorRelease(Mechanism):
             "n": self.n,
             "categories": list(self.categories) or None,
             "requested": dict(self.requested),
+            "choice": dict(self.choice) or None,
             "domain": None,
         } | self.own()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the method, and why it is that one where the spec does not say."""
+        return {"method": self.method} | ({"choice": dict(self.choice)} if self.choice else {})
+
+    def chosen_in_words(self) -> str:
+        """Say by which expected errors the method was chosen; nothing where the spec says the method."""
+        if not self.choice:
+            return ""
+        known = ", ".join(
+            f"{name} {'not possible' if error is None else f'{error:.3g}'}"
+            for name, error in self.choice.items()
+        )
+        return f"; method {self.method} chosen by expected error, of public numbers alone: {known}"
 
     def counts(self, values: Floats) -> tuple[int, ...]:
         """Return the counts of the categories.
@@ -141,6 +159,7 @@ class PosteriorRelease(Mechanism):
             rho=total.rho,
             n=self.n,
             adjacency=total.adjacency,
+            proved=total.proved,
             trust="global",
             private=private,
             simulated=not private,

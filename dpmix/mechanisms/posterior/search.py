@@ -66,7 +66,7 @@ def search(family: Neighbours, epsilon: float, delta: float) -> Certified:
     if delta < SMALLEST_DELTA:
         raise PrivacyError(
             f"mechanism.delta: a certificate resolves 1e-12, not {delta:g}; use a larger delta, or "
-            "calibration: theorem"
+            "calibration: proved"
         )
     of = family.posteriors
     bits = weight_bits(epsilon, delta, of.size)

@@ -3,6 +3,7 @@
 Every method gives draws of alpha in the same form (`dpmix.models.dirichlet.frame`):
 
     augmentation    data augmentation over a latent database, exact (data_augmentation, soma)
+    grouped         the same of several groups whose sizes are private (data_augmentation, soma)
     replicated      the same over a few pseudo-records that stand for all, an approximation (replicated)
     bootstrap       refits to simulated databases (bootstrap)
     abc             simulated databases that come close to the release (abc)
@@ -14,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final, cast
 
+from dpmix.errors import SpecError
 from dpmix.models.base import ParametricModel
 from dpmix.release import Release
 from dpmix.spec.run import RunSpec
@@ -32,6 +34,20 @@ _MODULES: Final[dict[str, str]] = {
 
 
 def build(spec: RunSpec, release: Release) -> ParametricModel:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
-    module = import_module(f"{__name__}.{_MODULES[spec.sampler.algorithm]}")
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`.
+
+    Raises
+    ------
+    SpecError
+        For a release of groups and a sampler that takes none.
+    """
+    name = _MODULES[spec.sampler.algorithm]
+    if release.groups:
+        if name != "augmentation":
+            raise SpecError(
+                f"sampler.kind: {spec.sampler.algorithm} takes no release of groups whose sizes are private; "
+                "use data_augmentation or soma"
+            )
+        name = "grouped"
+    module = import_module(f"{__name__}.{name}")
     return cast(ParametricModel, module.build(spec, release))

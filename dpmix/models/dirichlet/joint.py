@@ -20,7 +20,7 @@ from dpmix.models.dirichlet.alpha import log_prior
 from dpmix.models.dirichlet.maps import follow, root_density, set_maps, unpack, write
 from dpmix.models.factors import cholesky
 
-__all__ = ["Learnt", "learn", "make_learnt", "move_jointly"]
+__all__ = ["Learnt", "learn", "make_learnt", "move_jointly", "reach"]
 
 FEW = 64  # records of each part that offers go by
 SMALL = 3.0  # alpha up to which G = V exp(-E / alpha)
@@ -159,7 +159,7 @@ def _slice(rng, law, learnt, room, alpha, point, start, offered, maps, sums, log
 
 
 @njit
-def _reach(law, room, old, new, small, few, maps, sums, logs, cubes):
+def reach(law, room, old, new, small, few, maps, sums, logs, cubes):
     """Set the maps from alpha `old` to `new`, and sums (parts, d) over the first `few` records of each part.
 
     Return the log density of `new`, in log alpha, of the release and of the roots that follow, times the
@@ -186,11 +186,11 @@ def move_jointly(rng, law, learnt, room, alpha, records, sums):
     for j in range(d):
         point[j] = math.log(alpha[j])
         centre[j] = math.exp(learnt.centre[j])
-    before = _reach(law, room, alpha, alpha, small, n, maps, found, logs, cubes)
+    before = reach(law, room, alpha, alpha, small, n, maps, found, logs, cubes)
     if (
         before == -math.inf
-        or _reach(law, room, alpha, centre, small, n, maps, start, logs, cubes) == -math.inf
-        or _reach(law, room, alpha, centre, small, min(FEW, n), maps, found, logs, cubes) == -math.inf
+        or reach(law, room, alpha, centre, small, n, maps, start, logs, cubes) == -math.inf
+        or reach(law, room, alpha, centre, small, min(FEW, n), maps, found, logs, cubes) == -math.inf
     ):
         return False
     for part in range(len(sums)):
@@ -202,7 +202,7 @@ def move_jointly(rng, law, learnt, room, alpha, records, sums):
         return False
     for j in range(d):
         offered[j] = math.exp(point[j])
-    gain += _reach(law, room, alpha, offered, small, n, maps, found, logs, cubes) - before
+    gain += reach(law, room, alpha, offered, small, n, maps, found, logs, cubes) - before
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
         return False
     write(room, maps, small, records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,17 +47,22 @@ def family_of(chains: Chains) -> Family | NormalInverseWishart:
     DataError
         When a parameter of the base measure is out of range.
     """
-    c, layout = chains.constants, chains.layout
+    layout = chains.layout
     if layout.kernel == "multivariate_normal":
         mu0, psi = chains.arrays["base_mu0"], chains.arrays["base_Psi"]
         if psi.shape != (mu0.size, mu0.size) or not (np.linalg.eigvalsh(psi) > 0).all():
             raise DataError(f"base_Psi must be a positive definite matrix of {mu0.size} columns")
-        return NormalInverseWishart(mu0, c["base_lambda"], c["base_nu"], psi)
-    if layout.kernel == "beta":
+        return NormalInverseWishart(mu0, chains.constants["base_lambda"], chains.constants["base_nu"], psi)
+    return family_on_line(layout.kernel, layout.base, chains.constants)
+
+
+def family_on_line(kernel: str, base: str, c: Mapping[str, float]) -> Family:
+    """Return a kernel of one column with its base measure, whose parameters are among the constants `c`."""
+    if kernel == "beta":
         shapes = (c["base_a_shape"], c["base_a_rate"], c["base_b_shape"], c["base_b_rate"])
         return BetaGamma(*shapes, c["domain_lo"], c["domain_hi"] - c["domain_lo"])
     parameters = (c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"])
-    if layout.base == "truncated_nig":
+    if base == "truncated_nig":
         return TruncatedNormalInverseGamma(*parameters, c["noise_scale"] ** 2)
     return NormalInverseGamma(*parameters)
 

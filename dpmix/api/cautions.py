@@ -1,0 +1,199 @@
+"""What is said of a release before it is drawn, from public quantities alone, and what then needs a yes.
+
+One place for the curator's warnings: `privatize`, `synthesize` and `sweep` say them before the ledger is
+touched and the first random bit is drawn; ``--dry-run`` and `calibrate` say them too.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms import Mechanism
+from dpmix.privacy.conversions import rho_to_epsilon
+from dpmix.release import figure, guarantee_in_words
+from dpmix.spec import RunSpec
+
+if TYPE_CHECKING:
+    from dpmix.api.ledger import Spending
+    from dpmix.synthesis.generator import Generator
+
+__all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_synthesis"]
+
+MOST_EPSILON = 100.0
+"""Above it `yes` is needed."""
+MOST_DELTA = 0.5
+"""Above it `yes` is needed."""
+DELTA_OF_RHO = 1e-6
+"""At which rho is judged as an epsilon."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something that a curator should know before a release.
+
+    Parameters
+    ----------
+    text : str
+        One line, that begins with "warning: " or "note: ".
+    asks : bool
+        Whether a release of real data then needs a yes.
+    """
+
+    text: str
+    asks: bool = False
+
+
+def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
+    """Return what is to be said before a mechanism is applied.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Calibrated.
+    n : int or None
+        Number of confidential records, which is public; None where it is not known yet.
+    """
+    found = [*_of_guarantee(mechanism, n), *_of_cells(mechanism, n)]
+    if "scale" in (getattr(mechanism, "requested", None) or {}):
+        total = mechanism.guarantee
+        words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
+        text = f"warning: the noise is stated by its scale alone, and what that guarantees follows: {words}"
+        found.append(Caution(text))
+    return found
+
+
+def of_synthesis(generator: Generator) -> list[Caution]:
+    """Return what is to be said before records are synthesized (methods, sections 1 and 5)."""
+    from dpmix.synthesis.pitman_yor import PitmanYor
+
+    found = []
+    if isinstance(generator, PitmanYor):
+        at_most = "" if generator.discount == 0 else "up to "
+        text = (
+            "note: this mechanism republishes records verbatim: one that nobody shares is released with "
+            f"probability {at_most}{figure(generator.guarantee.delta or 0.0, 3)} (records/n = "
+            f"{generator.records / generator.n:.3g}), whatever epsilon is"
+        )
+        found.append(Caution(text))
+    return [*found, *_of_guarantee(generator, generator.n), *_of_cells(generator, generator.n)]
+
+
+def of_ledger(spending: Spending | None) -> list[Caution]:
+    """Return what is to be said of a ledger that has no budget for the data set."""
+    account = None if spending is None else spending.foresee()
+    if spending is None or account is None or account.budget is not None:
+        return []
+    text = (
+        f"warning: {spending.path} has no budget for {account.dataset}: what is spent is counted, and "
+        "nothing is ever refused; set one by privacy.budget or `dpmix ledger budget`"
+    )
+    return [Caution(text)]
+
+
+def depends_on_n(mechanism: Mechanism) -> bool:
+    """Whether what is to be said of a mechanism depends on the number of records."""
+    return bool(mechanism.guarantee.delta) or mechanism.noisy_cells is not None
+
+
+def heed(found: Iterable[Caution], spec: RunSpec, yes: bool, *, quiet: bool = False) -> None:
+    """Say all of it on standard error; real data then need a yes where it asks for one.
+
+    Parameters
+    ----------
+    found : iterable of Caution
+    spec : RunSpec
+        Of the release. For simulated data nothing is at stake: they need no yes.
+    yes : bool
+        Whether to go on in spite of it.
+    quiet : bool
+        Whether to say nothing of simulated data.
+
+    Raises
+    ------
+    PrivacyError
+        Naming the first that asks, where there is no `yes`.
+    """
+    simulated = spec.data is not None and spec.data.simulate is not None
+    asking = []
+    for each in found:
+        if not (quiet and simulated):
+            print(f"dpmix: {each.text}", file=sys.stderr)
+        if each.asks:
+            asking.append(each.text.removeprefix("warning: "))
+    if asking and not simulated and not yes:
+        raise PrivacyError(f"{asking[0]}; nothing was drawn: ask for less, or give --yes to go on")
+
+
+def _of_guarantee(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
+    total = subject.guarantee
+    found = []
+    epsilon, words = total.epsilon, ""
+    if epsilon is None and total.rho is not None:
+        epsilon = rho_to_epsilon(total.rho, DELTA_OF_RHO)
+        words = f" (rho = {figure(total.rho)}, at delta = {DELTA_OF_RHO:g})"
+    if epsilon is not None and epsilon > MOST_EPSILON:
+        text = (
+            f"warning: epsilon = {figure(epsilon)}{words} is above {MOST_EPSILON:g}, and protects nobody: "
+            "the release may tell every record"
+        )
+        found.append(Caution(text, asks=True))
+    if total.delta is not None and total.delta > MOST_DELTA:
+        text = (
+            f"warning: delta = {figure(total.delta)} is above {MOST_DELTA:g}: more likely than not, nothing "
+            "is guaranteed"
+        )
+        found.append(Caution(text, asks=True))
+    text = delta_warning(total.delta, n) or ""
+    return [*found, Caution(text)] if text else found
+
+
+def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
+    """Compare what the noise of all cells adds up to with the number of records."""
+    if subject.noisy_cells is None:
+        return []
+    cells, sd, asks = subject.noisy_cells
+    total = cells * sd
+    if n is None:
+        text = (
+            f"note: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}: "
+            "with fewer records than that, the release is mostly noise"
+        )
+        return [Caution(text)]
+    if total <= n:
+        return []
+    text = (
+        f"warning: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}, "
+        f"more than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
+    )
+    return [Caution(text, asks=asks)]
+
+
+def delta_warning(delta: float | None, n: int | None) -> str | None:
+    """Say what a delta of 1/n or more permits (methods, section 1); None where there is nothing to say.
+
+    Parameters
+    ----------
+    delta : float or None
+        Of the guarantee.
+    n : int or None
+        Number of records, where it is known.
+    """
+    if not delta:
+        return None
+    if n is None:
+        most = math.ceil(1 / delta) - 1
+        return (
+            f"note: with more than {most} records, delta = {figure(delta)} is 1/n or more and permits "
+            "publishing somebody's record verbatim"
+        )
+    if delta * n < 1:
+        return None
+    return (
+        f"warning: delta = {figure(delta)} is not below 1/n = {1 / n:.3g}: a guarantee this weak permits "
+        "publishing somebody's record verbatim"
+    )

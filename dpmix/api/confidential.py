@@ -1,0 +1,63 @@
+"""What a release states of the table that it is of: its part, and the marks by which the ledger knows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dpmix.data import Data
+from dpmix.errors import DataError
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
+from dpmix.release import Release
+from dpmix.spec import RunSpec
+from dpmix.standard_input import is_stream
+from dpmix.store.atomic import reason
+from dpmix.synthesis.records import Records
+
+__all__ = ["marks_of", "of_part", "stated_release"]
+
+
+def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
+    """Return what a release of a spec's data guarantees: that of a public part, where they are one."""
+    part = None if spec.data is None else spec.data.part
+    return guarantee if part is None else guarantee.of_public_part()
+
+
+def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
+    """Return a release with the neighbouring relation of its guarantee, and what became of its entry.
+
+    Parameters
+    ----------
+    release : Release
+    guarantee : Guarantee
+        As `of_part` gives it.
+    ledger : str or None
+        ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
+    """
+    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger)
+
+
+def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
+    """Return the marks of a table that was read, of its rows and of its file where it is one.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    data : Data or Records
+        As loaded: its ``table``, or where that is empty what was made of it.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read any more.
+    """
+    names = [column.name for column in data.columns] if isinstance(data, Records) else data.columns
+    table = data.table or dict(zip(names, data.values.T, strict=True))
+    path = None if spec.data is None else spec.data.path
+    try:
+        file = file_digest(path) if isinstance(path, Path) and not is_stream(path) else None
+    except (OSError, EOFError) as error:
+        said = reason(error) if isinstance(error, OSError) else "the file is damaged"
+        raise DataError(f"cannot read {path}: {said}") from None
+    return Marks(tuple(sorted(table)), rows_digest(table), file)

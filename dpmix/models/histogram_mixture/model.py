@@ -1,0 +1,161 @@
+"""The model of grouped mixtures behind the face of all parametric models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.mixing import PitmanYor
+from dpmix.models.base import Parameter, ParametricChain, ParametricModel
+from dpmix.models.cell_counts import log_likelihood
+from dpmix.models.group_counts import draw_shares, group_masses
+from dpmix.models.grouped import parameters_of_groups
+from dpmix.models.histogram_mixture.functionals import FIRST, MEAN_AT, QUANTILES, SD_AT, write_functionals
+from dpmix.models.histogram_mixture.state import draw_random_measure, make_groups
+from dpmix.models.histogram_mixture.sweep import sweep_groups
+from dpmix.models.latent_counts import Latent, start_counts
+from dpmix.release import GROUP
+
+__all__ = ["HistogramMixture", "MixtureChain"]
+
+_LADDER = 0.5  # share of the burn-in that goes through powers of the counts
+
+Floats = NDArray[np.float64]
+
+
+class HistogramMixture(ParametricModel):
+    """Mixtures of groups, a priori independent, given a histogram of all their records.
+
+    Parameters
+    ----------
+    likelihood : NamedTuple
+        Of the numbers of records in the G m bins (`dpmix.models.cell_counts`).
+    n : int
+        Number of records of all groups together.
+    edges : array (m + 1,)
+        Of the bins; those at the ends reach to the ends of the kernel's support.
+    groups : sequence of str
+    kernel : NamedTuple
+        Of `dpmix.kernels`, for one column.
+    mixing : PitmanYor
+    sticks : int
+        As `dpmix.models.histogram_mixture.state.sticks_for` gives them.
+    grid : array (points,)
+        Where distribution function and density are kept.
+    attrs : mapping of str to str
+        What the chains file says of the model.
+    constants : mapping of str to number
+        Likewise.
+    """
+
+    kind = "mixture"
+    has_log_likelihood = True
+
+    def __init__(
+        self,
+        likelihood: Any,
+        n: int,
+        edges: Floats,
+        groups: Sequence[str],
+        kernel: Any,
+        mixing: PitmanYor,
+        sticks: int,
+        grid: Floats,
+        attrs: Mapping[str, str],
+        constants: Mapping[str, float],
+    ) -> None:
+        self.likelihood, self.n, self.kernel, self.mixing = likelihood, n, kernel, mixing
+        self.groups, self.sticks, self.grid = tuple(groups), sticks, np.ascontiguousarray(grid)
+        self.edges = np.ascontiguousarray(edges[1:-1], dtype=np.float64)
+        width = float(edges[-1] - edges[0]) / (len(edges) - 1)
+        self.spread = width * width / 12.0
+        random = (Parameter("concentration", (GROUP,)),) if mixing.shape > 0.0 else ()
+        self.parameters = (
+            Parameter("record_mean", (GROUP,), title="mean"),
+            Parameter("record_sd", (GROUP,), title="sd"),
+            Parameter("record_quantile", (GROUP, "quantile"), title="quantile"),
+            *parameters_of_groups(),
+            Parameter("n_clusters", (GROUP,)),
+            *random,
+            Parameter("cdf", (GROUP, "grid"), "curve"),
+            Parameter("density", (GROUP, "grid"), "density"),
+        )
+        self.coords = {GROUP: np.array(self.groups), "quantile": np.array(QUANTILES), "grid": self.grid}
+        self.attrs = dict(attrs)
+        self.constants = {"n": n, "discount": mixing.discount, **constants}
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
+        """Return a chain at its start."""
+        return MixtureChain(self, rng)
+
+
+class MixtureChain(ParametricChain):
+    """A chain over counts, clusters and parameters of all groups; P is drawn for each saved state."""
+
+    model: HistogramMixture
+
+    def __init__(self, model: HistogramMixture, rng: Generator) -> None:
+        groups, bins = len(model.groups), len(model.edges) + 1
+        counts = start_counts(rng, np.full(groups * bins, 1.0), model.likelihood.released, model.n)
+        self._groups = make_groups(model.kernel, model.mixing, counts, groups, model.sticks)
+        self._prior = group_masses(groups, bins)
+        none = np.zeros(0)
+        self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
+        self._weights = np.zeros(self._groups.members.shape[1])
+        self._row = np.zeros(FIRST + len(QUANTILES))
+        super().__init__(model, rng, self._groups._asdict())
+
+    @property
+    def note(self) -> str:
+        """The number of occupied components of each group."""
+        return "/".join(str(k) for k in self._groups.clusters.tolist()) + " clusters"
+
+    def sweep(self, count: int) -> None:
+        """Move everything."""
+        model, ladder = self.model, int(_LADDER * int(self._plan[2]))
+        sweep_groups(
+            model.kernel,
+            model.mixing,
+            model.likelihood,
+            self._prior,
+            self.rng,
+            self._groups,
+            self._latent,
+            model.edges,
+            model.spread,
+            self.moves,
+            count,
+            ladder,
+        )
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Draw P of each group, and write its functionals."""
+        model, state, values = self.model, self._groups, self._row
+        for g in range(len(model.groups)):
+            atoms = draw_random_measure(
+                model.kernel, model.mixing, self.rng, state, g, model.n, self._weights
+            )
+            write_functionals(
+                model.kernel,
+                state.theta[g],
+                self._weights,
+                atoms,
+                model.grid,
+                np.array(QUANTILES),
+                values,
+                out["cdf"][row, g],
+                out["density"][row, g],
+            )
+            out["record_mean"][row, g], out["record_sd"][row, g] = values[MEAN_AT], values[SD_AT]
+            out["record_quantile"][row, g] = values[FIRST:]
+        sizes = state.counts.reshape(len(model.groups), -1).sum(axis=1)
+        out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
+        out["n_clusters"][row] = state.clusters
+        if "concentration" in out:
+            out["concentration"][row] = state.concentration
+        out["log_likelihood"][row] = log_likelihood(model.likelihood, self._latent.noisy, state.counts)

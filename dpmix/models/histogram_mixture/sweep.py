@@ -1,0 +1,278 @@
+"""The sweep over counts, clusters and parameters of all groups.
+
+In turn, of each group: the concentration given the clusters, P given the clusters, the parameters and
+weights of its atoms with the allocation of records integrated out, ``prod_j (sum_h w_h F_j(theta_h))^c_j``
+(methods, section 12); of all groups together the counts, between any two bins; and then the allocation given
+P and the counts, of which only the numbers of records at the atoms are kept. Given these a draw of P forgets
+how atoms were numbered, so that nothing depends on an order of sticks.
+
+Which atoms are moved depends on weights alone: allocations are integrated out, and a choice made by them
+would bring them back.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix._jit import njit
+from dpmix.kernels.base import draw_prior, fill_masses, propose
+from dpmix.mixing import draw_concentration
+from dpmix.models.histogram_mixture.along import move_along, move_sizes
+from dpmix.models.histogram_mixture.state import draw_random_measure
+from dpmix.models.latent_counts import sweep_counts
+
+__all__ = ["ladder_power", "sweep_groups"]
+
+HEAVY = 0.5  # records expected at an atom whose parameters are moved
+LIGHT = 0.01  # records, if all were of one group, expected at an atom whose weight is: above `TAIL`
+FEW = 30.0  # records at an atom up to which its parameters are also offered draws of the base measure
+WEIGHT_ROUNDS = 2
+STEPS = 3  # moves of each in a sweep
+RUNGS = 24  # powers of the likelihood that a chain starts through
+SMALL = 1000.0  # records that the first of them stands for
+LEAST = 1e-300  # of a bin's mass
+COUNT_ROUNDS = 2
+
+
+@njit
+def ladder_power(age, ladder, total):
+    """Return the power of the counts in sweep `age` of a ladder of so many sweeps: from 1000 / total to 1."""
+    if age >= ladder or total <= SMALL:
+        return 1.0
+    rung = math.floor(age / ladder * RUNGS) / RUNGS
+    return (SMALL / total) ** (1.0 - rung)
+
+
+@njit
+def _mix(weights, masses, atoms, out):
+    """Set ``out[j]`` to sum_h w_h F_hj."""
+    out[:] = 0.0
+    for h in range(atoms):
+        w = weights[h]
+        for j in range(len(out)):
+            out[j] += w * masses[h, j]
+
+
+@njit
+def _log_ratio(counts, power, mixed, proposed):
+    """Return the log of prod_j (proposed / mixed)^(power c_j)."""
+    total = 0.0
+    for j in range(len(counts)):
+        if counts[j] > 0:
+            total += counts[j] * math.log(max(proposed[j], LEAST) / max(mixed[j], LEAST))
+    return power * total
+
+
+@njit
+def _move_parameters(
+    kernel, rng, theta, edges, spread, counts, power, heavy, weights, masses, mixed, room, moves
+):
+    """Move the parameters of the heavy atoms one by one, allocations integrated out.
+
+    By random walks scaled to so many records; those of atoms of few records also by draws of the base
+    measure, which are not counted in `moves`.
+    """
+    proposal, fresh, proposed = room
+    size = power * np.sum(counts)
+    for step in range(STEPS + 1):
+        for h in heavy:
+            anywhere = step == STEPS
+            if anywhere:
+                if size * weights[h] > FEW:
+                    continue
+                draw_prior(kernel, rng, proposal, h)
+                ratio = 0.0
+            else:
+                ratio = propose(kernel, rng, theta, h, size * weights[h], spread, proposal)
+                moves[1] += 1.0
+            if not ratio > -math.inf:
+                continue
+            fill_masses(kernel, proposal, h, edges, fresh)
+            for j in range(len(mixed)):
+                proposed[j] = max(mixed[j] + weights[h] * (fresh[j] - masses[h, j]), 0.0)
+            ratio += _log_ratio(counts, power, mixed, proposed)
+            if -rng.standard_exponential() < ratio:
+                theta[:, h] = proposal[:, h]
+                masses[h] = fresh
+                mixed[:] = proposed
+                if not anywhere:
+                    moves[0] += 1.0
+
+
+@njit
+def _move_weights(rng, discount, least, counts, power, atoms, weights, masses, mixed, proposed):
+    """Move mass between pairs of atoms of a weight of `least` or more, allocations integrated out.
+
+    Given their sum, two jumps of the process have a density proportional to (w v)^(-1 - d): on the logit of
+    one's share (w v)^(-d). It moves by a normal step of any size, or anywhere; a move that would leave one
+    below `least` is refused, so that the way back is as likely.
+    """
+    size = power * np.sum(counts)
+    listed = np.flatnonzero(weights[:atoms] >= least)
+    if len(listed) < 2:
+        return
+    for i in range(WEIGHT_ROUNDS * len(listed)):
+        place = i % len(listed)
+        a = listed[place]
+        b = listed[(place + 1 + int(rng.random() * (len(listed) - 1))) % len(listed)]
+        both = weights[a] + weights[b]
+        if not both > 2.0 * least:
+            continue
+        if rng.random() < 0.5:
+            spread = 2.0 * math.exp(-0.5 * rng.random() * math.log(1.0 + size * both))
+            logit = math.log(weights[a] / weights[b]) + spread * rng.standard_normal()
+        else:
+            logit = (2.0 * rng.random() - 1.0) * math.log(both / least - 1.0)
+        share = 1.0 / (1.0 + math.exp(-logit))
+        first, second = both * share, both / (1.0 + math.exp(logit))
+        if min(first, second) < least:
+            continue
+        ratio = -discount * math.log(first * second / (weights[a] * weights[b]))
+        gain = first - weights[a]
+        for j in range(len(mixed)):
+            proposed[j] = max(mixed[j] + gain * (masses[a, j] - masses[b, j]), 0.0)
+        ratio += _log_ratio(counts, power, mixed, proposed)
+        if -rng.standard_exponential() < ratio:
+            weights[a], weights[b] = first, second
+            mixed[:] = proposed
+
+
+@njit
+def _allocate(rng, counts, power, atoms, weights, masses, state, g, numbers, shares):
+    """Draw how many records are at each atom given P, and keep the atoms that hold any."""
+    numbers[:] = 0
+    for j in range(len(counts)):
+        left = counts[j]
+        if power < 1.0:
+            wanted = power * left
+            left = int(wanted)
+            left += int(rng.random() < wanted - left)
+        if left == 0:
+            continue
+        total = 0.0
+        for h in range(atoms):
+            shares[h] = weights[h] * masses[h, j]
+            total += shares[h]
+        if not total > 0.0:  # beyond what a double can tell: as the weights have it
+            for h in range(atoms):
+                shares[h] = weights[h]
+                total += shares[h]
+        h = 0
+        while left > 0 and h < atoms:
+            share = shares[h] / total if total > 0.0 else 1.0
+            taken = left if share >= 1.0 else rng.binomial(left, share) if share > 0.0 else 0
+            numbers[h] += taken
+            left -= taken
+            total -= shares[h]
+            h += 1
+        numbers[atoms - 1] += left
+    k = 0
+    theta = state.theta[g]
+    for h in range(atoms):
+        if numbers[h] > 0:
+            state.members[g, k] = numbers[h]
+            theta[:, k] = theta[:, h]
+            k += 1
+    state.clusters[g] = k
+
+
+@njit
+def _draw_strength(rng, mixing, alpha, n, k):
+    """Move the concentration given k clusters of n records; draw it from its prior where there are none."""
+    if mixing.shape <= 0.0:
+        return alpha
+    if n == 0:
+        return rng.standard_gamma(mixing.shape) / mixing.rate
+    return draw_concentration(rng, mixing, alpha, n, k)
+
+
+@njit
+def sweep_groups(kernel, mixing, likelihood, prior, rng, state, latent, edges, spread, moves, count, ladder):
+    """Do `count` sweeps; the first `ladder` of all that the chain does take powers of the counts.
+
+    edges (m - 1,) between the bins; spread: variance of a value within one; latent: the counts of `state` as
+    `dpmix.models.latent_counts` takes them, prior its `GroupMasses`. Adds to `moves` (accepted, made).
+    """
+    groups, room = state.members.shape
+    bins = len(edges) + 1
+    weights, masses = np.zeros((groups, room)), np.zeros((groups, room, bins))
+    atoms, mixed = np.zeros(groups, dtype=np.int64), np.zeros((groups, bins))
+    scratch = (np.zeros_like(state.theta[0]), np.zeros(bins), np.zeros(bins))
+    along = (scratch[0], scratch[1], scratch[2], np.zeros(bins), np.zeros(bins, dtype=np.int64))
+    taken = np.zeros((2, bins), dtype=np.int64)
+    numbers, shares = np.zeros(room, dtype=np.int64), np.zeros(room)
+    total = np.sum(state.counts)
+    for _ in range(count):
+        power = ladder_power(state.age[0], ladder, total)
+        prior.tempered[0] = power
+        for g in range(groups):
+            theta, counts = state.theta[g], state.counts[g * bins : (g + 1) * bins]
+            k = state.clusters[g]
+            state.concentration[g] = _draw_strength(
+                rng, mixing, state.concentration[g], np.sum(state.members[g, :k]), k
+            )
+            atoms[g] = draw_random_measure(kernel, mixing, rng, state, g, total, weights[g])
+            for h in range(atoms[g]):
+                fill_masses(kernel, theta, h, edges, masses[g, h])
+            _mix(weights[g], masses[g], atoms[g], mixed[g])
+            heavy = np.flatnonzero(weights[g, : atoms[g]] * (power * np.sum(counts)) >= HEAVY)
+            _move_parameters(
+                kernel,
+                rng,
+                theta,
+                edges,
+                spread,
+                counts,
+                power,
+                heavy,
+                weights[g],
+                masses[g],
+                mixed[g],
+                scratch,
+                moves,
+            )
+            _move_weights(
+                rng,
+                mixing.discount,
+                LIGHT / total,
+                counts,
+                power,
+                atoms[g],
+                weights[g],
+                masses[g],
+                mixed[g],
+                scratch[2],
+            )
+            if power == 1.0:
+                heavy = np.flatnonzero(weights[g, : atoms[g]] * np.sum(counts) >= HEAVY)
+                move_along(
+                    kernel,
+                    mixing.discount,
+                    LIGHT / total,
+                    likelihood,
+                    rng,
+                    theta,
+                    edges,
+                    spread,
+                    latent.noisy,
+                    g * bins,
+                    counts,
+                    heavy,
+                    atoms[g],
+                    weights[g],
+                    masses[g],
+                    mixed[g],
+                    along,
+                )
+        if power == 1.0:
+            move_sizes(rng, likelihood, latent.noisy, state.counts, mixed, taken)
+        for g in range(groups):
+            for j in range(bins):
+                prior.logs[g * bins + j] = math.log(max(mixed[g, j], LEAST))
+        sweep_counts(prior, likelihood, rng, latent, COUNT_ROUNDS)
+        for g in range(groups):
+            counts = state.counts[g * bins : (g + 1) * bins]
+            _allocate(rng, counts, power, atoms[g], weights[g], masses[g], state, g, numbers, shares)
+        state.age[0] += 1
