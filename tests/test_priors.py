@@ -172,7 +172,7 @@ def test_several_columns_have_each_their_own_scale() -> None:
 def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> None:
     """The recipe of the paper reports far too much spread, with small intervals; the defaults do not."""
     y = _dollars(3000, 7)
-    release = _simulated({"kind": "laplace", "epsilon": 3.0}, y, EARNINGS, 8)
+    release = _simulated({"kind": "laplace", "epsilon": 3.0}, y, EARNINGS, 9)
     found = {}
     for name, base in (
         ("default", None),
