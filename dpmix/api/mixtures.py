@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from dpmix.release import Release
 from dpmix.samplers import Algorithm
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.store.ragged import Components
+from dpmix.store.recorded import Derive, Recorded
 
 __all__ = ["mixture_task"]
 
@@ -58,17 +61,30 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     name = str(model.kernel)
+    names = tuple(release.columns[column] for column in columns)
     base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
-        content=Components(parameter_shapes(kernel), kept),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, names),
         observed=seen.observed,
         dims=seen.dims,
-        columns=tuple(release.columns[column] for column in columns),
+        columns=names,
         constants=constants,
         attrs={"kernel": name, "base": base, "base_from": source},
         kept=_in_words(kept, n),
+        derive=_derive(spec.summary.levels),
     )
+
+
+def _derive(levels: tuple[float, ...]) -> Derive:
+    """Return what computes the mean, the sd and quantiles of a record from the draws."""
+
+    def derive(path: Path, check: Callable[[], None]) -> Recorded:
+        from dpmix.summary.derived import record_quantities  # late: SciPy takes its time
+
+        return record_quantities(path, levels, check)
+
+    return derive
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:

@@ -98,9 +98,9 @@ class Summary:
     Parameters
     ----------
     parameters : mapping of str to Scalar
-        Of a mixture: `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a
-        record under the random density, and that density at three points; none depends on how components are
-        numbered. Of a parametric model: the entries of its parameters, and `log_likelihood` where known.
+        Of a mixture: mean, sd and quantiles of a record under the random density, what else was asked for,
+        that density at three points, `n_clusters`, `concentration` (where it is random), `log_likelihood`; none
+        depends on how components are numbered. Of a parametric model: the entries of its parameters, and `log_likelihood` where known.
     densities : mapping of str to Density
         The density of a record, by column; under "" where there is only one. Empty where a model has none.
     hellinger : float or None
@@ -140,6 +140,10 @@ class Summary:
         Where the chains come from.
     prior : str
         What the prior of a mixture's clusters means in the units of the data, and where it is from.
+    beyond_bounds : mapping of str to float
+        Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
+        only one. Of compositions the share of entries below the threshold, by component. Empty where there are
+        no bounds, or the kernel stays within them.
     """
 
     parameters: Mapping[str, Scalar]
@@ -162,6 +166,7 @@ class Summary:
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
     composition: Composition | None = None
     prior: str = ""
+    beyond_bounds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def density(self) -> Density:
@@ -216,6 +221,7 @@ class Summary:
             "clustering": None if self.clustering is None else self.clustering.contents(),
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             **({"prior": self.prior} if self.prior else {}),
+            **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,
@@ -264,5 +270,6 @@ def _scalar(value: Scalar) -> dict[str, Any]:
         "ess_bulk": value.ess_bulk,
         "ess_tail": value.ess_tail,
         "mcse": value.mcse,
+        "contraction": value.contraction,
         "note": value.note,
     }

@@ -11,7 +11,8 @@ from dpmix.summary.result import Summary
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
 LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
-_HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+_HEADER = ("", "mean", "sd", "{lower}", "{upper}", "contraction", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+_EXPENDABLE = ("ESS tail", "ESS/s")  # left out of a table that would be too wide; JSON and files have them
 
 
 def headline(summary: Summary) -> str:
@@ -161,18 +162,25 @@ def _table(summary: Summary) -> list[str]:
             (
                 name,
                 *(figure(x) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
+                figure(value.contraction, ".2f"),
                 figure(value.rhat, ".3f"),
                 figure(value.ess_bulk, ".0f"),
                 figure(value.ess_tail, ".0f"),
                 rate(summary.ess_per_second[name]),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    columns = list(zip(*rows, strict=True))
+    if all(cell == "-" for cell in columns[_HEADER.index("contraction")][1:]):
+        columns.pop(_HEADER.index("contraction"))
+    for name in _EXPENDABLE:
+        if sum(max(map(len, column)) + 2 for column in columns) - 2 > WIDTH:
+            columns = [column for column in columns if column[0] != name]
+    widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(
             [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         )
-        for row in rows
+        for row in zip(*columns, strict=True)
     ]
 
 
