@@ -204,9 +204,9 @@ OTHERS: list[tuple[tuple[str, str, str, str], list[str], str]] = [
     ),
     (
         ("wavelet", "nig", "neal8", "exact"),
-        ["model.base={empirical: true}"],
+        ["model.base={empirical: paper}"],
         "model.base.empirical: what wavelet releases is not on the scale of the data; "
-        "give mu0, lambda, a and b",
+        "use true, or leave out model.base",
     ),
     (
         ("smoothed_histogram", "nig", "neal8", "exact"),

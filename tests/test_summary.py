@@ -18,6 +18,8 @@ KEYS = [
     "n_clusters",
     "clustering",
     "acceptance",
+    "prior",
+    "beyond_bounds",
     "seconds",
     "ess_per_second",
     "warnings",
@@ -46,11 +48,13 @@ def test_json_has_the_keys_of_the_interface(path):
     assert sum(found["n_clusters"]["probability"]) == pytest.approx(1.0)
     assert found["acceptance"] == {"mean": pytest.approx(0.4), "bound": 0.0067}
     assert found["seconds"] == 4.0
-    scalars = ["n_clusters", "log_likelihood", "mean", "sd", "density[-6]", "density[0]", "density[6]"]
+    scalars = ["mean", "sd", "quantile[0.25]", "quantile[0.5]", "quantile[0.75]"]
+    scalars += ["density[-6]", "density[0]", "density[6]", "n_clusters", "log_likelihood"]
     assert list(found["parameters"]) == scalars
     assert list(found["ess_per_second"]) == scalars
     for name, value in found["parameters"].items():
-        assert set(value) == {"mean", "sd", "quantiles", "rhat", "ess_bulk", "ess_tail", "mcse", "note"}
+        figures = {"mean", "sd", "quantiles", "rhat", "ess_bulk", "ess_tail", "mcse", "contraction", "note"}
+        assert set(value) == figures
         assert found["ess_per_second"][name] == pytest.approx(value["ess_bulk"] / 4.0)
     assert found["warnings"] == []
 
@@ -193,11 +197,11 @@ def test_one_cluster_one_chain_and_few_draws_do_not_fail(tmp_path):
 def test_text_has_the_headlines(path):
     text = dpmix.summarize(path).to_text()
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 110
+    assert max(map(len, lines)) <= 96
     assert "Clusters: " in lines[0]
     assert "Hellinger distance from the prior" in text
     assert "cannot fall below e^-epsilon = 0.0067" in text
     assert "5-differential privacy" in " ".join(text.split())
     assert "Warnings" not in text
     header = next(line for line in lines if "R-hat" in line)
-    assert all(name in header for name in ("2.5%", "97.5%", "ESS bulk", "ESS tail"))
+    assert all(name in header for name in ("2.5%", "97.5%", "contraction", "ESS bulk"))

@@ -156,6 +156,8 @@ def fit(
                     dims=job.task.dims,
                     constants=job.task.constants,
                     attrs=attributes(job.spec, job.release, job.task, entropy, seconds),
+                    derive=job.task.derive,
+                    prior=job.task.prior(entropy),
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.observation import bounds_of, observe
-from dpmix.api.task import Constants, Task, make_run
-from dpmix.errors import DataError, SpecError
-from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG, parameter_shapes
+from dpmix.api.bases import base_constants, kernel_of
+from dpmix.api.observation import observe
+from dpmix.api.task import Task, make_run
+from dpmix.errors import SpecError
+from dpmix.kernels import parameter_shapes
 from dpmix.mixing import PitmanYor, truncation_error
 from dpmix.models.mixture import Mixture
 from dpmix.release import Release
 from dpmix.samplers import Algorithm
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.store.ragged import Components
+from dpmix.store.recorded import Derive, Recorded
 
-__all__ = ["base_constants", "kernel_attrs", "kernel_of", "mixing_of", "mixture_task"]
+__all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
 _BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 
-Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
 AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
@@ -48,23 +50,36 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
-    kernel = kernel_of(spec, release, model, seen.z, seen.noise_scale)
+    kernel, source = kernel_of(spec, release, seen, columns)
     kept = _kept_records(spec, release, n)
     algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
     constants = base_constants(kernel)
     constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
+    names = tuple(release.columns[column] for column in columns)
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
-        content=Components(parameter_shapes(kernel), kept),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, names),
         observed=seen.observed,
         dims=seen.dims,
-        columns=tuple(release.columns[column] for column in columns),
+        columns=names,
         constants=constants,
-        attrs=kernel_attrs(model),
+        attrs=kernel_attrs(model, source),
         kept=_in_words(kept, n),
+        derive=_derive(spec.summary.levels),
     )
+
+
+def _derive(levels: tuple[float, ...]) -> Derive:
+    """Return what computes the mean, the sd and quantiles of a record from the draws."""
+
+    def derive(path: Path, check: Callable[[], None]) -> Recorded:
+        from dpmix.summary.derived import record_quantities  # late: SciPy takes its time
+
+        return record_quantities(path, levels, check)
+
+    return derive
 
 
 def mixing_of(model: AnyMixture) -> PitmanYor:
@@ -75,10 +90,11 @@ def mixing_of(model: AnyMixture) -> PitmanYor:
     return PitmanYor(float(prior), discount)
 
 
-def kernel_attrs(model: AnyMixture) -> dict[str, str]:
-    """Return what chains files say of kernel and base measure."""
+def kernel_attrs(model: AnyMixture, source: str) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure, and of where the base is from."""
     name = str(model.kernel)
-    return {"kernel": name, "base": _BASES.get(name) or str(getattr(model.base, "kind", ""))}
+    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    return {"kernel": name, "base": base, "base_from": source}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
@@ -101,69 +117,6 @@ def _in_words(kept: NDArray[np.int64], n: int) -> str:
     if not len(kept):
         return "without allocations"
     return "with allocations" if len(kept) == n else f"with allocations of {len(kept)} of the records"
-
-
-def kernel_of(
-    spec: RunSpec,
-    release: Release,
-    model: AnyMixture,
-    z: NDArray[np.float64],
-    noise: float | NDArray[np.float64],
-) -> Kernel:
-    """Return kernel and base measure; `z` are the released values, and noise their scale, where they count.
-
-    Raises
-    ------
-    SpecError, DataError
-        When the bounds are missing, or the base measure is none.
-    """
-    base: Any = model.base
-    if isinstance(model, BetaMixture):
-        lo, hi = bounds_of(spec, release)
-        a_shape, a_rate = float(base.a_shape), float(base.a_rate)
-        return Beta(a_shape, a_rate, float(base.b_shape), float(base.b_rate), lo, hi - lo)
-    if isinstance(model, MultivariateNormalMixture):
-        psi = np.array(base.Psi, dtype=np.float64)
-        if not np.linalg.eigvalsh(psi).min() > 0.0:
-            raise SpecError("model.base.Psi: must be positive definite")
-        centre = np.array(base.mu0, dtype=np.float64)
-        return MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi)
-    numbers = _empirical(release, z) if base.empirical else (base.mu0, base.lambda_, base.a, base.b)
-    mu0, lam, a, b = map(float, numbers)
-    if base.kind == "truncated_nig":
-        return NormalTruncatedNIG(mu0, lam, a, b, float(noise) ** 2)
-    return NormalNIG(mu0, lam, a, b)
-
-
-def _empirical(release: Release, z: NDArray[np.float64]) -> tuple[float, float, float, float]:
-    """Return mu0, lambda, a and b from the released values (Beraha, Favaro and Rao 2024, section 6).
-
-    The prior mean of the variance is half that of the released values, its prior variance 1/2.
-    """
-    if release.kind not in ("laplace", "gaussian", "none"):
-        raise DataError(
-            f"model.base.empirical: what {release.kind} releases is not on the scale of the data; "
-            "give mu0, lambda, a and b"
-        )
-    half = float(np.var(z, ddof=1)) / 2.0 if len(z) > 1 else 0.0
-    if not half > 0.0 or not math.isfinite(half):
-        raise DataError(
-            "model.base.empirical: the released values have no finite positive variance; "
-            "give mu0, lambda, a and b"
-        )
-    return float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2)
-
-
-def base_constants(kernel: Kernel) -> Constants:
-    """Return the parameters of the base measure as chains files hold them."""
-    if isinstance(kernel, Beta):
-        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
-        found: Constants = dict(zip(names, kernel, strict=False))
-        return {**found, "domain_lo": kernel.lo, "domain_hi": kernel.lo + kernel.width}
-    if isinstance(kernel, MultivariateNormal):
-        names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
-        return dict(zip(names, kernel, strict=True))
-    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel[:4], strict=True))
 
 
 def _acceptance_bound(spec: RunSpec, release: Release) -> float:

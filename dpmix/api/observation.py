@@ -24,7 +24,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.release import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
-__all__ = ["Observation", "bounds_of", "observe", "pick_columns"]
+__all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns"]
 
 _ONE_COLUMN = ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
 _POWERS = {"laplace": 1.0, "geometric": 1.0, "gaussian": 2.0}
@@ -69,7 +69,13 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
     kernel = getattr(spec.model, "kernel", "normal")
     if kernel == "multivariate_normal":
         assert isinstance(spec.model, MultivariateNormalMixture)  # whose kernel it is
-        dimension = len(spec.model.base.mu0)
+        centre = None if spec.model.base is None else spec.model.base.mu0
+        dimension = len(names) if centre is None else len(centre)
+        if len(names) < 2:
+            raise DataError(
+                f"model.kernel: multivariate_normal is for two columns or more, and there is {names[0]}; use "
+                "kernel: normal"
+            )
         if len(names) != dimension:
             raise DataError(
                 f"model.base.mu0: has {dimension} entries for {len(names)} released columns "
@@ -160,10 +166,16 @@ def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
     SpecError
         When neither the release nor the spec states them.
     """
-    pairs = release.mechanism.get("domain") or (None if spec.mechanism is None else spec.mechanism.domain)
+    pairs = pairs_of(spec, release)
     if not pairs:
         raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
-    return float(pairs[0][0]), float(pairs[0][1])
+    return pairs[0]
+
+
+def pairs_of(spec: RunSpec, release: Release) -> list[tuple[float, float]]:
+    """Return the public bounds of each column of a release, as it or the spec states them; else none."""
+    pairs = release.mechanism.get("domain") or (None if spec.mechanism is None else spec.mechanism.domain)
+    return [(float(lo), float(hi)) for lo, hi in pairs or ()]
 
 
 def _logits(y: Floats, lo: float, hi: float) -> Floats:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from dpmix.api.task import Constants, Task, make_run
 from dpmix.errors import DataError
@@ -15,6 +17,10 @@ from dpmix.spec import RunSpec
 from dpmix.store.named import Named
 
 __all__ = ["check_columns", "parametric_task", "task_of"]
+
+_PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior
+_PRIOR_NUMBERS = 1 << 22
+_PRIOR_KEY = (0, 1)  # of the seed; those of chains have one number
 
 
 def parametric_task(
@@ -58,7 +64,15 @@ def task_of(spec: RunSpec, release: Release, model: ParametricModel, chains: tup
         columns=release.columns,
         constants={name: value for name, value in constants.items() if not _is_nan(value)},
         attrs={"model": model.kind, **model.attrs},
+        prior=lambda entropy: _prior(model, entropy),
     )
+
+
+def _prior(model: ParametricModel, entropy: int) -> dict[str, NDArray[np.float64]]:
+    """Draw from the model's prior, the same whichever chains a process runs."""
+    entries = sum(math.prod(model.shape(parameter)) for parameter in model.parameters)
+    draws = max(_LEAST_PRIOR, min(_PRIOR, _PRIOR_NUMBERS // max(entries, 1)))
+    return model.prior_draws(Generator(PCG64(SeedSequence(entropy, spawn_key=_PRIOR_KEY))), draws)
 
 
 def _is_nan(value: object) -> bool:

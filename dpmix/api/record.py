@@ -41,7 +41,13 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
         "released_values": _digest(task.observed),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
+        **_prior(task.attrs.get("base_from", "")),
     }
+
+
+def _prior(source: str) -> dict[str, str]:
+    """Say by which rule a prior was computed that the spec does not state in numbers."""
+    return {"model.base": "as it is computed now"} if source in ("bounds", "release", "hidden") else {}
 
 
 def begin(
@@ -102,8 +108,9 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
         "released_values": _digest(chains.observed),
         "chains": chains.ids.tolist(),
         "model.file": str(chains.attrs.get("code_digest", "")),
+        **_prior(str(chains.attrs.get("base_from", ""))),
     }
-    wanted = {key: manifest[key] for key in found}
+    wanted = {key: value for key, value in manifest.items() if key != "dpmix_version"}
     _check_same(found, wanted, f"the finished {final}", "give another output")
     return tuple(chains.seconds.tolist())
 

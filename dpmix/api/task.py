@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from dpmix.chains import Run
 from dpmix.models.base import Samples
 from dpmix.spec import RunSpec
 from dpmix.store.chains import Content
+from dpmix.store.recorded import Derive
 
 __all__ = ["Constants", "Task", "make_run"]
 
@@ -40,6 +41,10 @@ class Task:
         What the chains file says of the model.
     kept : str
         What is kept of each draw, in words; may be empty.
+    derive : callable, optional
+        Computes quantities of a record from the finished draws (`dpmix.store.recorded`).
+    prior : callable
+        Draws the model's parameters from their prior, given the seed of all chains.
     """
 
     run: Run
@@ -50,6 +55,8 @@ class Task:
     constants: Constants
     attrs: Mapping[str, str]
     kept: str = ""
+    derive: Derive | None = None
+    prior: Callable[[int], Mapping[str, NDArray[np.float64]]] = field(default=lambda entropy: {})
 
     def seeded(self, entropy: int) -> Run:
         """Return the run with the seed of all chains."""

@@ -166,6 +166,17 @@ class ParametricModel(ABC):
         chain.keep(thin=1, skip=0)
         chain.proceed(1)
 
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, NDArray[np.float64]]:
+        """Draw parameters from the prior, as if nothing had been released.
+
+        Returns
+        -------
+        dict of str to array (draws, ..)
+            By name, of those parameters that have a prior of their own; none where there is none to draw
+            from.
+        """
+        return {}
+
     def shape(self, parameter: Parameter) -> tuple[int, ...]:
         """Shape of one draw of a parameter."""
         return tuple(len(self.coords[dim]) for dim in parameter.dims)

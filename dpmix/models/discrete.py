@@ -22,9 +22,9 @@ from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import HiddenCounts, log_likelihood
 from dpmix.models.discrete_groups import DiscreteGroups
-from dpmix.models.discrete_law import Law, law_of
+from dpmix.models.discrete_law import Law, law_of, prior_functionals, write_functionals
 from dpmix.models.discrete_public import Public, functional_columns, public_of
-from dpmix.models.functionals import QUANTILES, LabelColumn, NumericColumn, draw, plan
+from dpmix.models.functionals import LabelColumn, NumericColumn, draw, plan
 from dpmix.models.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
 from dpmix.models.noisy_counts import start_noisy
 from dpmix.release import Release
@@ -41,7 +41,7 @@ def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(spec, release)
-    columns = functional_columns(spec.model, public)
+    columns = functional_columns(spec.model, spec.summary, public)
     law = law_of(spec.model, release, public, columns)
     by_record = spec.sampler.latent == "metropolis"
     if by_record and law.likelihood is None:
@@ -90,6 +90,11 @@ class Discrete(ParametricModel):
         if by_record and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw P from the process itself."""
+        kept = {p.name: self.shape(p) for p in self.parameters if p.role in ("scalar", "shares")}
+        return prior_functionals(self.law, self.plan, self.places, kept, rng, draws)
+
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
         """Return a chain at its start."""
         return DiscreteChain(self, rng) if self.law.likelihood is None else CountsChain(self, rng)
@@ -113,12 +118,7 @@ class DiscreteChain(ParametricChain):
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model
         draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
-        for name, (start, stop) in model.places.items():
-            values = out[name]
-            if start < 0:
-                values[row] = self._record[stop]
-            else:
-                values[row] = self._row[start:stop] if values.ndim > 1 else self._row[start]
+        write_functionals(row, out, model.places, self._row, self._record)
         if "log_likelihood" in out:
             out["log_likelihood"][row] = self.log_likelihood()
 
@@ -175,7 +175,7 @@ def _parameters(
     A place (-1, i) is that of column i of the drawn record. With several columns names end in theirs.
     """
     found: list[Parameter] = []
-    coords: dict[str, NDArray[Any]] = {"level": np.array(QUANTILES)}
+    coords: dict[str, NDArray[Any]] = {}
     places: dict[str, tuple[int, int]] = {}
     at = 0
     for number, (column, functional) in enumerate(zip(public.columns, columns, strict=True)):
@@ -183,8 +183,15 @@ def _parameters(
         ending = f"_{_safe(column.name, number)}" if several else ""
         about = column.name if several else ""
         if isinstance(functional, NumericColumn):
-            dims = {"quantile": "level", "tail": f"threshold{ending}", "cdf": f"grid{ending}"}
+            dims = {
+                "quantile": "level",
+                "tail": f"threshold{ending}",
+                "cdf_at": f"point{ending}",
+                "cdf": f"grid{ending}",
+            }
+            coords["level"] = np.array(functional.quantiles)
             coords[dims["tail"]] = np.array(functional.tail)
+            coords[dims["cdf_at"]] = np.array(functional.at)
             coords[dims["cdf"]] = functional.grid
         else:
             dims = {"probability": f"category{ending}"}
@@ -192,7 +199,8 @@ def _parameters(
         roles = {"cdf": "curve", "probability": "shares"}
         for title, size in functional.entries.items():
             own = (dims[title],) if title in dims else ()
-            found.append(Parameter(title + ending, own, roles.get(title, "scalar"), title, about))
+            shown = "cdf" if title == "cdf_at" else title
+            found.append(Parameter(title + ending, own, roles.get(title, "scalar"), shown, about))
             places[title + ending] = (at, at + size)
             at += size
         found.append(Parameter(f"predictive{ending}", (), "draw", "predictive", about))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.base import ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
-from dpmix.models.discrete_law import Law
+from dpmix.models.discrete_law import Law, prior_functionals
 from dpmix.models.functionals import Column, draw, plan
 from dpmix.models.group_counts import draw_shares, group_prior
 from dpmix.models.grouped import parameters_of_groups
@@ -57,6 +57,13 @@ class DiscreteGroups(ParametricModel):
         self.parameters = (*own, *parameters_of_groups())
         self.coords = {GROUP: np.array(self.groups), **coords}
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw P from the process itself, for all groups the same."""
+        own = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
+        shapes = {p.name: self.shape(p)[1:] for p in own}
+        found = prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
+        return {name: np.repeat(values[:, None], len(self.groups), axis=1) for name, values in found.items()}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
         """Return a chain at its start."""

@@ -7,7 +7,7 @@ equal cells over its bounds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from dpmix.models.locations import ColumnBase
 from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
 from dpmix.spec.run import RunSpec
+from dpmix.spec.summary import SummarySpec
 
 __all__ = [
     "OTHER",
@@ -102,16 +103,23 @@ def grids_of(release: Release, count: int) -> tuple[Grid | None, ...]:
     return tuple(None if account is None else Grid.described(account) for account in snaps)
 
 
-def functional_columns(model: DiscreteModel, public: Public) -> list[NumericColumn | LabelColumn]:
-    """Return what is wanted of each column: its tail thresholds, or its labels.
+def functional_columns(
+    model: DiscreteModel, wanted: SummarySpec, public: Public
+) -> list[NumericColumn | LabelColumn]:
+    """Return what is wanted of each column: its quantiles, thresholds and points, or its labels.
 
     Raises
     ------
     SpecError
-        When thresholds are of no column, of labels, or beyond the bounds.
+        When thresholds are given twice, are of no column, of labels, or beyond the bounds; when a Gini
+        coefficient is wanted of numbers that may be negative.
     """
     numeric = [column.name for column in public.columns if column.bounds is not None]
-    tails = _by_column(model.tail, numeric, "model.tail")
+    if model.tail is not None and wanted.tails is not None:
+        raise SpecError("model.tail: is another name of summary.tails; give one of them")
+    key = "summary.tails" if model.tail is None else "model.tail"
+    tails = _by_column(wanted.tails if model.tail is None else model.tail, numeric, key)
+    points = _by_column(wanted.cdf, numeric, "summary.cdf")
     found: list[NumericColumn | LabelColumn] = []
     for column, names in zip(public.columns, public.names, strict=True):
         if column.bounds is None:
@@ -121,14 +129,24 @@ def functional_columns(model: DiscreteModel, public: Public) -> list[NumericColu
         asked = tails.get(column.name)
         if asked is None:
             asked = tuple(low + share * (high - low) for share in (0.25, 0.5, 0.75))
-        for threshold in asked:
-            if not low <= threshold < high:
-                raise SpecError(
-                    f"model.tail: {threshold:g} is outside the bounds [{low:g}, {high:g}] of {column.name}"
-                )
-        thresholds = tuple(sorted({float(threshold) for threshold in asked}))
-        found.append(NumericColumn(low, high, thresholds))
+        above = _within(asked, column.name, (low, high), key)
+        below = _within(points.get(column.name, ()), column.name, (low, high), "summary.cdf")
+        if wanted.gini and low < 0.0:
+            raise SpecError(
+                f"summary.gini: the public bounds [{low:g}, {high:g}] of {column.name} admit negative "
+                "values, of which there is no Gini coefficient; leave it out"
+            )
+        found.append(NumericColumn(low, high, above, wanted.levels, below, bool(wanted.gini)))
     return found
+
+
+def _within(points: Iterable[float], name: str, bounds: tuple[float, float], key: str) -> tuple[float, ...]:
+    """Return points in increasing order, none of them below the lower bound or at the upper one."""
+    low, high = bounds
+    for point in points:
+        if not low <= point < high:
+            raise SpecError(f"{key}: {point:g} is outside the bounds [{low:g}, {high:g}] of {name}")
+    return tuple(sorted({float(point) for point in points}))
 
 
 def vector_of(base: Any, count: int, what: str) -> Floats | None:

@@ -29,12 +29,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NumericColumn:
-    """A column of numbers between public bounds; `tail` are the thresholds of its tail probabilities."""
+    """A column of numbers between public bounds.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds.
+    tail, quantiles, at : tuple of float
+        Thresholds of the tail probabilities, levels of the quantiles, and points of the distribution function
+        that are wanted beside the grid's.
+    gini : bool
+        Whether the Gini coefficient is wanted; then low is at least 0.
+    """
 
     low: float
     high: float
     tail: tuple[float, ...]
     quantiles: tuple[float, ...] = QUANTILES
+    at: tuple[float, ...] = ()
+    gini: bool = False
 
     @property
     def grid(self) -> Floats:
@@ -46,7 +59,7 @@ class NumericColumn:
     @property
     def points(self) -> Floats:
         """All points at which the distribution function is summed."""
-        return np.unique(np.concatenate([self.grid, self.tail]))
+        return np.unique(np.concatenate([self.grid, self.tail, self.at]))
 
     @property
     def entries(self) -> dict[str, int]:
@@ -56,6 +69,8 @@ class NumericColumn:
             "sd": 1,
             "quantile": len(self.quantiles),
             "tail": len(self.tail),
+            **({"cdf_at": len(self.at)} if self.at else {}),
+            **({"gini": 1} if self.gini else {}),
             "cdf": GRID_POINTS,
         }
 
@@ -82,8 +97,9 @@ class Plan(NamedTuple):
     """What is wanted of D columns, in arrays.
 
     numeric (D,); points of each column from ``first[l]`` to ``first[l + 1]``; of labels the slots of the
-    codes. grid_at, tail_at: places of the grid and of the thresholds among the points, quantiles: with
-    offsets (D + 1,) each. out (D + 1,): offsets of the columns' results in a row. centre (D,): near means.
+    codes. grid_at, tail_at: places of the grid (after those of the points asked for) and of the thresholds
+    among the points, quantiles: with offsets (D + 1,) each. own (D,): how many points were asked for; gini
+    (D,). out (D + 1,): offsets of the columns' results in a row. centre (D,): near means.
     """
 
     numeric: Any
@@ -98,6 +114,8 @@ class Plan(NamedTuple):
     quantiles: Any
     out: Any
     centre: Any
+    own: Any
+    gini: Any
 
 
 class FixedAtoms(NamedTuple):
@@ -127,7 +145,8 @@ def plan(columns: Sequence[Column]) -> Plan:
             parts["points"].append(points)
             parts["slots"].append(np.zeros(len(points), dtype=np.int64))
             parts["tail"].append(np.searchsorted(points, column.tail).astype(np.int64))
-            parts["grid"].append(np.searchsorted(points, column.grid).astype(np.int64))
+            places = np.concatenate([column.at, column.grid])
+            parts["grid"].append(np.searchsorted(points, places).astype(np.int64))
             parts["quantiles"].append(np.array(column.quantiles, dtype=np.float64))
         else:
             parts["points"].append(np.zeros(len(column.slots)))
@@ -150,6 +169,8 @@ def plan(columns: Sequence[Column]) -> Plan:
         joined["quantiles"],
         _offsets([sum(column.entries.values()) for column in columns]),
         np.array([0.5 * (c.low + c.high) if isinstance(c, NumericColumn) else 0.0 for c in columns]),
+        np.array([len(c.at) if isinstance(c, NumericColumn) else 0 for c in columns], dtype=np.int64),
+        np.array([isinstance(c, NumericColumn) and c.gini for c in columns]),
     )
 
 
@@ -218,6 +239,18 @@ def _quantile(q, masses, fixed, column, atoms, sticks, places, pieces):
 
 
 @njit
+def _gini(fixed, column, atoms, sticks, places, mean):
+    """Return E|X - X'| / (2 E X) of values from 0 on; 0 where all are 0."""
+    values = np.concatenate((fixed.values[:, column], places))
+    weights = np.concatenate((atoms, sticks))
+    below, total = 0.0, 0.0
+    for i in np.argsort(values):
+        total += weights[i] * values[i] * (2.0 * below + weights[i] - 1.0)
+        below += weights[i]
+    return total / mean if mean > 0.0 else 0.0
+
+
+@njit
 def _numbers(plan, column, fixed, atoms, sticks, places, row):
     """Write the functionals of a numeric column, whose stick atoms are at `places` (T,), to `row`."""
     first, stop = plan.first[column], plan.first[column + 1]
@@ -252,7 +285,11 @@ def _numbers(plan, column, fixed, atoms, sticks, places, row):
         at += 1
     for b in range(1, len(masses)):
         masses[b] += masses[b - 1]
+    asked = plan.first_grid[column] + plan.own[column]
     for i in range(plan.first_grid[column], plan.first_grid[column + 1]):
+        if i == asked and plan.gini[column]:
+            row[at] = _gini(fixed, column, atoms, sticks, places, row[0])
+            at += 1
         row[at] = min(masses[plan.grid_at[i]], 1.0)
         at += 1
 

@@ -82,6 +82,11 @@ class Multinomial(ParametricModel):
         self.attrs = {"prior": json.dumps(self.prior.tolist())}
         self.has_log_likelihood = self.listed is not None or self.known.law is None
 
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw p from its Dirichlet distribution, and counts given p."""
+        p = rng.dirichlet(self.prior, draws)
+        return {"p": p, "count": rng.multinomial(self.known.n, p).astype(np.float64)}
+
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> MultinomialChain:
         """Return a chain at its start."""
         if self.listed is not None:

@@ -91,6 +91,17 @@ class NaiveBayes(ParametricModel):
         """Return a chain at its start."""
         return CountsChain(self, rng) if self.offers is None else RecordsChain(self, rng)
 
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw p and each p_i^k from their Dirichlet distributions."""
+        classes, prior = self.law.classes, float(self.constants["prior"])
+        parts = [rng.dirichlet(np.full(classes, prior), draws)]
+        parts += [
+            rng.dirichlet(np.full(count, prior), (draws, classes)).reshape(draws, -1) for count in self.levels
+        ]
+        out = {p.name: np.full((draws, *self.shape(p)), np.nan) for p in self.parameters}
+        self.write(slice(0, draws), out, np.concatenate(parts, axis=1))
+        return {name: values for name, values in out.items() if not np.isnan(values).any()}
+
     def write(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
         """Write probabilities (draws, I + cells), of classes and then of levels, to places of the draws."""
         classes, start = self.law.classes, self.law.start

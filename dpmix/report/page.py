@@ -11,9 +11,9 @@ from dpmix.pages import captioned, image, page
 from dpmix.report import compositions, maps, plots
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.remarks import ESS, RHAT
+from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
 from dpmix.summary.result import Summary
-from dpmix.summary.text import LOSS_NAMES, rate
+from dpmix.summary.text import LOSS_NAMES, percent, rate
 from dpmix.summary.text import figure as number
 
 MOST_TRACES = 24
@@ -66,6 +66,9 @@ def _tiles(summary: Summary) -> str:
     if summary.hellinger is not None:
         note = "0 where the release says nothing"
         tiles.append(("Hellinger distance from the prior", f"{summary.hellinger:.2f}", note))
+    for name, share in summary.beyond_bounds.items() if summary.composition is None else ():
+        note = f"under the fit{f', of {name}' if name else ''}; warned of above {percent(BEYOND)}"
+        tiles.append(("Records beyond the public bounds", percent(share), note))
     tiles += [
         ("Largest R-hat", *_worst(summary, "rhat")),
         ("Smallest bulk ESS", *_worst(summary, "ess_bulk")),
@@ -199,7 +202,7 @@ def _partition(summary: Summary) -> str:
 def _diagnostics(summary: Summary) -> str:
     first, *_, last = next(iter(summary.parameters.values())).quantiles
     ends = [f"{100 * float(level):g}%" for level in (first, last)]
-    names = ("mean", "sd", *ends, "MCSE", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+    names = ("mean", "sd", *ends, "contraction", "MCSE", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
     header = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "".join(
         _row(name, value, summary.ess_per_second[name]) for name, value in summary.parameters.items()
@@ -214,7 +217,7 @@ def _diagnostics(summary: Summary) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         + (f'<ul class="note">{notes}</ul>\n' if notes else "")
-        + f'<p class="note">{_meaning(summary)}'
+        + f'<p class="note">{_meaning(summary)}{_learnt(summary)}'
         "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
         "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
         "standard error of the mean.</p>"
@@ -225,8 +228,10 @@ def _meaning(summary: Summary) -> str:
     """Say what the scalars are."""
     if summary.n_clusters is not None:
         return (
-            "None of these depends on how clusters are numbered. <b>mean</b> and <b>sd</b> are those of a "
-            "record under the random density, <b>density[y]</b> is that density at y. "
+            "None of these depends on how clusters are numbered. <b>mean</b>, <b>sd</b> and "
+            "<b>quantile[q]</b> are those of a record under the random density, <b>density[y]</b> is that "
+            "density at y, <b>tail[y]</b> and <b>cdf[y]</b> are the probabilities of values above y and up "
+            "to it, <b>gini</b> is the Gini coefficient of a record cut to the public bounds. "
         )
     if summary.composition is not None:
         return (
@@ -254,10 +259,22 @@ def _meaning(summary: Summary) -> str:
     return ""
 
 
+def _learnt(summary: Summary) -> str:
+    """Say what contraction is, where there is any."""
+    if all(value.contraction is None for value in summary.parameters.values()):
+        return ""
+    return (
+        "<b>contraction</b> is the share of the prior's spread that the release took away, 1 less the "
+        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, and below 0 release "
+        "and prior are in conflict. "
+    )
+
+
 def _row(name: str, value: Scalar, per_second: float | None) -> str:
     quantiles = list(value.quantiles.values())
     cells = [
         *((number(x), False) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
+        (number(value.contraction, ".2f"), value.contraction is not None and value.contraction < LEARNT),
         (number(value.mcse, ".2g"), False),
         (
             "&infin;" if value.stuck_apart else number(value.rhat, ".3f"),
@@ -312,7 +329,7 @@ def _traces(summary: Summary) -> str:
 
 
 def _provenance(summary: Summary) -> str:
-    facts = dict(summary.provenance.facts)
+    facts = dict(summary.provenance.facts) | ({"Prior": summary.prior} if summary.prior else {})
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in facts.items()

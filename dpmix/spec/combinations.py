@@ -223,7 +223,7 @@ def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
 def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
     sampler, model = spec.sampler, spec.model
     normal = model.kernel == "normal"
-    truncated = normal and model.base.kind == "truncated_nig"
+    truncated = normal and getattr(model.base, "kind", None) == "truncated_nig"
     if truncated:
         if mechanism not in (None, "gaussian"):
             return (
@@ -262,10 +262,10 @@ def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
     """Refuse what the kernel or base measure needs and the mechanism, or the spec, does not say."""
     if mechanism is None:
         return None
-    if getattr(spec.model.base, "empirical", False) and mechanism not in VECTOR_MECHANISMS:
+    if getattr(spec.model.base, "empirical", False) == "paper" and mechanism not in VECTOR_MECHANISMS:
         return (
             "model.base.empirical",
-            f"what {mechanism} releases is not on the scale of the data; give mu0, lambda, a and b",
+            f"what {mechanism} releases is not on the scale of the data; use true, or leave out model.base",
         )
     in_file = spec.release is not None and spec.release.path is not None
     stated = spec.mechanism is not None and spec.mechanism.domain is not None
@@ -274,12 +274,20 @@ def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
             "mechanism.domain",
             "missing; a beta kernel lives on the public bounds, give them here or in data.domain",
         )
+    if spec.model.base is None and (mechanism == "none" or in_file) and not stated:
+        return (
+            "model.base",
+            "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "
+            "in mechanism.domain",
+        )
     return None
 
 
 def _columns_problem(spec: Any) -> Problem | None:
     """Refuse a base measure of another dimension than the columns that the spec names."""
     if spec.model.kernel != "multivariate_normal":
+        return None
+    if spec.model.base is None or spec.model.base.mu0 is None:
         return None
     d = len(spec.model.base.mu0)
     if d < 2:

@@ -21,12 +21,16 @@ from dpmix.spec.model import (
     DiscreteModel,
     GammaPrior,
     MultivariateNormalMixture,
+    NIWBase,
     NormalMixture,
 )
+from dpmix.spec.priors import BETA, NIG, NIW, nig_from_bounds, niw_from_bounds, prior_in_words
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
 from dpmix.standard_input import is_stream
+
+Pairs = tuple[tuple[float, float], ...]
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -42,7 +46,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
     if spec.synthesis is not None:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
-        lines["model"] = _mixture(spec.model)
+        domain = None if spec.mechanism is None else spec.mechanism.domain
+        lines["model"] = _mixture(spec.model, domain)
     elif isinstance(spec.model, DiscreteModel):
         lines["model"] = _discrete(spec.model)
     elif isinstance(spec.model, DirichletModel):
@@ -168,28 +173,49 @@ def _dirichlet(model: DirichletModel, sampler: str | None) -> str:
     return f"{words}, alpha ~ Gamma({prior.shape:g}, {prior.rate:g})"
 
 
-def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
+def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"
     kernels = {"normal": "normals", "beta": "betas", "multivariate_normal": "multivariate normals"}
     alpha = model.concentration
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    return f"{process} mixture of {kernels[model.kernel]}, {_base(model)}, concentration {concentration}"
+    return (
+        f"{process} mixture of {kernels[model.kernel]}, concentration {concentration}, {_base(model, domain)}"
+    )
 
 
-def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture) -> str:
+def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
+    """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
-        base = model.base
-        return f"base Gamma({base.a_shape:g}, {base.a_rate:g}) x Gamma({base.b_shape:g}, {base.b_rate:g})"
+        gammas: Any = BETA if model.base is None else model.base
+        shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
+        return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
+    stated = model.base
+    if stated is None and domain is None:
+        return "base measure from the public bounds of the release"
+    if stated is not None and stated.empirical:
+        kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
+        return f"{kind} measure computed from the release"
     if isinstance(model, MultivariateNormalMixture):
-        columns = _count(len(model.base.mu0), "column")
-        return f"base NIW({model.base.lambda_:g}, {model.base.nu:g}) on {columns}"
-    prior = model.base
-    truncated = "truncated " if prior.kind == "truncated_nig" else ""
-    if prior.empirical:
-        return f"{truncated}base measure computed from the release"
-    return f"base {truncated}NIG({prior.mu0:g}, {prior.lambda_:g}, {prior.a:g}, {prior.b:g})"
+        niw = niw_from_bounds(domain or ()) if model.base is None else _niw(model.base)
+        meant = [prior_in_words(niw.column(i), f"column {i + 1}") for i in range(len(niw.mu0))]
+        columns = _count(len(niw.mu0), "column")
+        return f"base NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
+    if model.base is None:
+        base = nig_from_bounds((domain or ())[0])
+    else:  # whose numbers were checked to be there
+        base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
+        if model.base.kind == "truncated_nig":
+            return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
+    words = f"base NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
+    return f"{words}: {prior_in_words(base)}"
+
+
+def _niw(base: NIWBase) -> NIW:
+    """Return a stated base measure, with the diagonal of Psi."""
+    assert base.mu0 is not None and base.nu is not None and base.Psi is not None and base.lambda_ is not None
+    return NIW(base.mu0, base.lambda_, base.nu, tuple(row[i] for i, row in enumerate(base.Psi)))
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, Tag, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, Tag, model_validator
 
 from dpmix.spec.fields import (
     ChosenBy,
@@ -17,7 +17,9 @@ from dpmix.spec.fields import (
     number_or_list,
     number_or_mapping,
     refusal,
+    wrong,
 )
+from dpmix.spec.priors import CONCENTRATION
 from dpmix.spec.synthesis import Bases
 
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
@@ -46,6 +48,15 @@ NumberOrGamma = Annotated[
 ]
 
 
+def _empirical(value: object) -> object:
+    if not isinstance(value, bool) and value != "paper":
+        raise wrong("must be true, false or paper, not {got}", value)
+    return value
+
+
+Empirical = Annotated[bool | Literal["paper"], BeforeValidator(_empirical)]
+
+
 class _NIGFields(Section):
     mu0: Number | None = Field(None, description="Prior mean of a cluster's mean, in the units of the data.")
     lambda_: Positive | None = Field(
@@ -55,10 +66,11 @@ class _NIGFields(Section):
     )
     a: Positive | None = Field(None, description="Shape of the inverse-gamma prior of a cluster's variance.")
     b: Positive | None = Field(None, description="Scale of the inverse-gamma prior of a cluster's variance.")
-    empirical: bool = Field(
+    empirical: Empirical = Field(
         False,
-        strict=True,
-        description="Compute mu0, lambda, a and b from the release, in place of any that are given here.",
+        description="Compute mu0, lambda, a and b from the release, in place of any given here: true, in "
+        "units of the spread that it shows beyond the noise; or paper, as published, for data whose variance "
+        "is near 1.",
     )
 
     @model_validator(mode="after")
@@ -68,7 +80,11 @@ class _NIGFields(Section):
             return self
         for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("a", "a"), ("b", "b")):
             if getattr(self, name) is None:
-                raise refusal(key, "missing; give it, or set empirical: true to compute it from the release")
+                raise refusal(
+                    key,
+                    "missing; give it, or leave out model.base for a prior that follows the public bounds, "
+                    "or set empirical: true to compute it from the release",
+                )
         return self
 
 
@@ -102,13 +118,31 @@ class BetaBase(Section):
 class NIWBase(Section):
     """Normal-inverse-Wishart base measure of a multivariate normal kernel's mean and covariance."""
 
-    mu0: Vector = Field(description="Prior mean of a cluster's mean.")
-    lambda_: Positive = Field(alias="lambda", description="Prior sample size of a cluster's mean.")
-    nu: Positive = Field(description="Degrees of freedom, above the dimension less one.")
-    Psi: Matrix = Field(description="Scale matrix.")
+    mu0: Vector | None = Field(None, description="Prior mean of a cluster's mean.")
+    lambda_: Positive | None = Field(
+        None, alias="lambda", description="Prior sample size of a cluster's mean."
+    )
+    nu: Positive | None = Field(None, description="Degrees of freedom, above the dimension less one.")
+    Psi: Matrix | None = Field(None, description="Scale matrix.")
+    empirical: Annotated[bool, Field(strict=True)] = Field(
+        False,
+        description="Compute mu0, lambda, nu and Psi from the release, in units of the spread that each "
+        "column shows beyond the noise, in place of any that are given here.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.empirical:
+            self.settle(mu0=None, lambda_=None, nu=None, Psi=None)
+            return self
+        for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("nu", "nu"), ("Psi", "Psi")):
+            if getattr(self, name) is None:
+                raise refusal(
+                    key,
+                    "missing; give it, or leave out model.base for a prior that follows the public bounds, "
+                    "or set empirical: true to compute it from the release",
+                )
+        assert self.mu0 is not None and self.nu is not None and self.Psi is not None  # just looked
         dim = len(self.mu0)
         if len(self.Psi) != dim or any(len(row) != dim for row in self.Psi):
             raise refusal("Psi", f"must be {dim} by {dim}, as mu0 has {dim} entries")
@@ -139,12 +173,18 @@ Probabilities = Annotated[tuple[NonNegative, ...], Listed, Field(min_length=2)]
 Thresholds = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 
 
+_BASE = (
+    "Base measure: the prior of one cluster's parameters; where left out, one that follows the public bounds."
+)
+
+
 class _MixtureFields(Section):
     kind: Literal["mixture"] = Field(
         "mixture", description="A mixture over a Dirichlet or Pitman-Yor process."
     )
     concentration: NumberOrGamma = Field(
-        1.0, description="Concentration of the process: a number, or a gamma prior {shape, rate}."
+        GammaPrior.model_construct(shape=CONCENTRATION[0], rate=CONCENTRATION[1]),
+        description="Concentration of the process: a number, or a gamma prior {shape, rate}.",
     )
     discount: Annotated[Number, Field(ge=0, lt=1)] = Field(
         0.0, description="Discount of the Pitman-Yor process; 0 is the Dirichlet process."
@@ -162,21 +202,21 @@ class NormalMixture(_MixtureFields):
     """A mixture of normal distributions, for one column."""
 
     kernel: Literal["normal"] = Field("normal", description="Distribution within a cluster.")
-    base: NormalBase = Field(description="Base measure: the prior of one cluster's parameters.")
+    base: NormalBase | None = Field(None, description=_BASE)
 
 
 class BetaMixture(_MixtureFields):
     """A mixture of beta distributions over the domain, for one column."""
 
     kernel: Literal["beta"] = Field(description="Distribution within a cluster.")
-    base: BetaBase = Field(description="Base measure: the prior of one cluster's parameters.")
+    base: BetaBase | None = Field(None, description=_BASE)
 
 
 class MultivariateNormalMixture(_MixtureFields):
     """A mixture of multivariate normal distributions."""
 
     kernel: Literal["multivariate_normal"] = Field(description="Distribution within a cluster.")
-    base: NIWBase = Field(description="Base measure: the prior of one cluster's parameters.")
+    base: NIWBase | None = Field(None, description=_BASE)
 
 
 MixtureSpec = Annotated[

@@ -5,9 +5,22 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
-from dpmix.spec.fields import Integer, Listed, Number, Positive, Section, refusal, wrong
+from dpmix.spec.fields import (
+    Integer,
+    Listed,
+    Number,
+    Positive,
+    Section,
+    Text,
+    number_or_mapping,
+    refusal,
+    wrong,
+)
 
 LARGEST_GRID = 10_000
+MOST_POINTS = 100  # of quantiles, and of tail probabilities or the distribution function of one column
+QUANTILES = (0.25, 0.5, 0.75)
+"""The quantiles of a record that are reported where a spec names none."""
 
 
 def _three(value: object) -> object:
@@ -28,6 +41,14 @@ def _nested(value: object) -> bool:
 Grid = Annotated[
     tuple[Number, Number, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
 ]
+
+
+Points = Annotated[tuple[Number, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)]
+PointsByColumn = Annotated[
+    Annotated[Points, Tag("list")] | Annotated[dict[Text, Points], Tag("named")],
+    number_or_mapping("list", "named"),
+]
+Probability = Annotated[Number, Field(gt=0, lt=1)]
 
 
 class SummarySpec(Section):
@@ -51,6 +72,26 @@ class SummarySpec(Section):
     baseline: Literal["deconvolution_kde"] | None = Field(
         None, description="An estimate without a model to set beside the posterior."
     )
+    quantiles: (
+        Annotated[tuple[Probability, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)] | None
+    ) = Field(
+        None,
+        description="Which quantiles of a record are reported, and kept with the chains by fit; 0.25, 0.5 "
+        "and 0.75 where left out.",
+    )
+    tails: PointsByColumn | None = Field(
+        None,
+        description="Values t of which the probability of a record above t is reported; by name of column "
+        "where there are several.",
+    )
+    cdf: PointsByColumn | None = Field(
+        None,
+        description="Values t of which the probability of a record up to t is reported; by name of column "
+        "where there are several.",
+    )
+    gini: StrictBool | None = Field(
+        None, description="Whether the Gini coefficient of records from 0 on is reported."
+    )
     clustering: Literal["vi", "binder"] = Field(
         "vi",
         description="Loss of the partition that is reported first: variation of information, or Binder's.",
@@ -72,6 +113,11 @@ class SummarySpec(Section):
             if not lo < hi or not math.isfinite(hi - lo):
                 raise refusal("grid", f"[{lo:g}, {hi:g}, ...] must have its lower end below its upper one")
         return self
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The quantiles that are reported, in increasing order."""
+        return tuple(sorted(set(self.quantiles or QUANTILES)))
 
     def grids(self) -> list[tuple[float, float, int]]:
         """Return the grids that were given, none, one for all columns or one for each."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.store import h5
 from dpmix.store.atomic import publish
+from dpmix.store.recorded import Derive, fill_recorded
 from dpmix.store.workspace import Workspace
 
 __all__ = ["COLUMNS", "Content", "Finished", "Tables", "columns_of_shapes", "write_chains"]
@@ -62,6 +63,10 @@ class Finished:
         What goes to `constant_data`: numbers, vectors over the columns, and matrices.
     attrs : mapping
         Root attributes.
+    derive : callable, optional
+        Computes the quantities of a record that `content` has made room for (`dpmix.store.recorded`).
+    prior : mapping of str to array (draws, ..)
+        Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     """
 
     chains: Sequence[int]
@@ -72,6 +77,8 @@ class Finished:
     dims: tuple[str, ...]
     constants: Mapping[str, float | NDArray[np.float64]]
     attrs: Mapping[str, h5.Attribute]
+    derive: Derive | None = None
+    prior: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def write_chains(
@@ -133,15 +140,34 @@ def write_chains(
         columns_of_shapes(constants, [value.shape for value in arrays.values()])
         for name, value in arrays.items():
             constants.dataset(name, value, COLUMNS[: value.ndim])
+        if finished.prior:
+            _write_prior(root, tables, finished.prior)
+        if finished.derive is not None:
+            check()
+            root.flush()  # what there is so far is then a whole file, for whoever reads it
+            fill_recorded(root.group("posterior"), finished.derive(workspace.assembled, check))
     check()
     publish(workspace.assembled, path, force=force)
+
+
+def _write_prior(root: h5.Group, tables: Tables, draws: Mapping[str, NDArray[np.float64]]) -> None:
+    """Write `/prior`: one chain of draws of parameters that have the same names in `/posterior`."""
+    prior, posterior = root.group("prior"), root.group("posterior")
+    prior.coordinate("chain", 1)
+    prior.coordinate("draw", len(next(iter(draws.values()))))
+    dims = {name: tables[name].dims[2:] for name in draws}
+    for dim in dict.fromkeys(dim for own in dims.values() for dim in own):
+        prior.coordinate(dim, posterior[dim][()])
+    for name, values in draws.items():
+        prior.dataset(name, values[None], ("chain", "draw", *dims[name]), compression=1)
 
 
 def columns_of_shapes(group: h5.Group, shapes: Iterable[tuple[int, ...]]) -> None:
     """Make the dimensions over columns that vectors and matrices of these shapes need."""
     sizes = {dim: size for shape in shapes for dim, size in zip(COLUMNS, shape, strict=False)}
     for dim, size in sizes.items():
-        group.coordinate(dim, size)
+        if dim not in group:
+            group.coordinate(dim, size)
 
 
 def _draws(segment: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
+from dpmix.store.recorded import Recorded, read_recorded
 from dpmix.store.stored import Stored, same_parameters
 
 File = TypeVar("File", bound=Head)
@@ -147,6 +149,25 @@ class NamedChains(ChainSet):
             tables.append(table)
         return np.stack(tables)
 
+    def prior(self, parameter: Stored) -> Floats | None:
+        """Return draws of a parameter from its prior, shape (draws, ..); None where the file has none.
+
+        Raises
+        ------
+        DataError
+            When they are not as `dpmix fit` wrote them.
+        """
+        path, _ = self._rows[0]  # of one seed they are the same in all files
+        with reading(path) as root:
+            if "prior" not in root or parameter.name not in root.group("prior"):
+                return None
+            found: Floats = root.group("prior")[parameter.name].numbers()
+        if found.ndim < 2 or found.shape[2:] != parameter.shape[2:] or not np.isfinite(found).all():
+            raise DataError(
+                f"{path} holds prior draws of {parameter.name} that are not as `dpmix fit` wrote them"
+            )
+        return np.asarray(found[0])
+
 
 @dataclass(frozen=True)
 class Chains(ChainSet):
@@ -167,6 +188,18 @@ class Chains(ChainSet):
     concentration: Floats
     layout: Layout
     kept: Ints
+
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """What `fit` kept of a record's mean, sd and quantiles; None in files of earlier versions.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        several = self.layout.kernel == "multivariate_normal"
+        return read_recorded(self._rows, self.draws, len(self.columns) if several else 1)
 
     def allocations(self, wanted: Ints) -> Iterator[Ints]:
         """Read the allocations of some saved states, chain after chain.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmix.store import h5
 from dpmix.store.chains import COLUMNS, Finished, Tables, columns_of_shapes
+from dpmix.store.recorded import make_recorded
 
 __all__ = ["Components"]
 
@@ -34,10 +35,17 @@ class Components:
         Names and shapes of the components' parameters.
     kept : int64 array (m,)
         Places of the records that allocations are of.
+    levels : tuple of float
+        Levels of the quantiles of a record that room is made for, with its mean and sd; none for none of
+        them.
+    columns : tuple of str
+        Names of the columns.
     """
 
     parameters: Mapping[str, tuple[int, ...]]
     kept: NDArray[np.int64]
+    levels: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
         """Make the datasets over chains and draws."""
@@ -46,6 +54,8 @@ class Components:
         for group in (posterior, stats):
             group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
             group.coordinate("draw", finished.draws)
+        if self.levels:  # first, as the headlines of whatever lists the variables in their order
+            make_recorded(posterior, self.levels, self.columns)
         posterior.coordinate("component", width)
         tables: dict[str, h5.Dataset] = {}
         for group, kinds in ((posterior, _SCALARS), (stats, _STATS)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dpmix.release import GROUP
 from dpmix.store.h5 import Group
 
 _ROLES = ("scalar", "shares", "curve", "density", "draw")
-_DIGITS = 6
+_DIGITS, _MOST_DIGITS = 6, 12
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,19 @@ def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
 
 
 def _in_words(values: NDArray[Any]) -> list[str]:
-    """Write coordinates, numbers with as many digits as tell them apart."""
-    if values.dtype.kind not in "fiu":
-        return [str(value) for value in values]
+    """Write coordinates, numbers as `figures` does."""
+    return figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
+
+
+def figures(values: Iterable[float]) -> list[str]:
+    """Write numbers: all of their digits where twelve are enough, else six or what tells them apart."""
+    numbers = [float(value) for value in values]
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        names = [f"{number:.{digits}g}" for number in numbers]
+        if [float(name) for name in names] == numbers:
+            return names
     for digits in range(_DIGITS, 18):
-        names = [f"{value:.{digits}g}" for value in values]
+        names = [f"{number:.{digits}g}" for number in numbers]
         if len(set(names)) == len(names):
             break
     return names

@@ -11,7 +11,7 @@ import numpy as np
 from dpmix.store.h5 import Attribute
 from dpmix.store.tree import Node, Variable, write_tree
 
-_FIGURES = ("mean", "sd", "rhat", "ess_bulk", "ess_tail", "mcse")
+_FIGURES = ("mean", "sd", "rhat", "ess_bulk", "ess_tail", "mcse", "contraction")
 
 
 def write_summary(
@@ -30,9 +30,9 @@ def write_summary(
     and `level`; with several groups of records, each has its own), `/n_clusters` (`probability` over
     `support`), `/clustering` where allocations were saved (`estimate` over `obs`, scalars, a group
     `credible_ball`; `other` likewise for the other loss; `coclustering` over `obs` and `obs2` on request),
-    `/acceptance` (scalars), `/warnings` (`text` over `warning`). `seconds` and the given attributes are
-    attributes of the root. What does not exist is NaN, and a group of which the model has nothing is left
-    out.
+    `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
+    one), `/warnings` (`text` over `warning`). `seconds` and the given attributes are attributes of the root.
+    What does not exist is NaN, and a group of which the model has nothing is left out.
 
     Parameters
     ----------
@@ -97,6 +97,17 @@ def write_summary(
         groups["joint"] = _joint(content["joint"])
     if content["warnings"]:
         groups["warnings"] = Node(variables={"text": Variable(("warning",), np.asarray(content["warnings"]))})
+    beyond = content.get("beyond_bounds")
+    if beyond is not None:
+        of_columns = beyond if isinstance(beyond, Mapping) else {"": beyond}
+        groups["beyond_bounds"] = Node(
+            variables={
+                "column": Variable(("column",), np.asarray(list(of_columns))),
+                "share": Variable(("column",), np.asarray(list(of_columns.values()))),
+            }
+        )
+    if content.get("prior"):
+        attrs = {**attrs, "prior": content["prior"]}
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
 
 

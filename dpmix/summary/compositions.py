@@ -17,7 +17,7 @@ from dpmix.summary.grids import DEFAULT_POINTS, spread
 from dpmix.summary.hellinger import hellinger
 from dpmix.summary.shares import Censoring, Composition, Ellipsoid, Truth
 
-__all__ = ["KIND", "composition_of", "parameter_of"]
+__all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]
 
 KIND = "dirichlet"
 """The model of compositions, as the spec's `model.kind`."""
@@ -195,6 +195,20 @@ def _prior_draws(chains: ChainSet, d: int) -> Floats | None:
     rng = generator(chains, 0, _PRIOR)
     drawn = rng.gamma(float(prior["shape"]), 1.0 / float(prior["rate"]), (_PRIOR_DRAWS, d))
     return np.maximum(drawn, 1e-12)
+
+
+def prior_of(chains: ChainSet, parameter: Stored) -> Floats | None:
+    """Draw alpha, or the expected shares, from the prior; shape (draws, ..) of a parameter's entries."""
+    if parameter.name not in ("alpha", "mean"):
+        return None
+    alpha = _prior_draws(chains, parameter.shape[-1])
+    if alpha is None:
+        return None
+    found = alpha if parameter.name == "alpha" else alpha / alpha.sum(axis=1, keepdims=True)
+    between = parameter.shape[2:-1]  # groups, of the same prior
+    return np.broadcast_to(
+        found.reshape(len(found), *(1 for _ in between), -1), (len(found), *between, found.shape[1])
+    )
 
 
 def _censoring(chains: ChainSet, alpha: Floats, level: float, size: float, scale: float) -> Censoring:

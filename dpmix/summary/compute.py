@@ -16,9 +16,19 @@ from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
 from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
-from dpmix.summary.grids import choose_grids
-from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.families.choose import columns_of, family_of
+from dpmix.summary.grids import choose_grids, public_bounds
+from dpmix.summary.prior import prior_of
+from dpmix.summary.prior_draws import mixture_prior
+from dpmix.summary.remarks import (
+    beyond_remarks,
+    convergence_remarks,
+    learning_remarks,
+    prior_remarks,
+    release_remarks,
+)
 from dpmix.summary.result import ClusterCounts, Summary
+from dpmix.summary.wanted import wanted_of
 
 
 def summarize_chains(
@@ -40,14 +50,23 @@ def summarize_chains(
     DataError
         When the chains hold bad components or give no grid; when a baseline is asked for that this release
         does not have.
+    SpecError
+        When quantities are asked for that the columns do not have.
     """
-    posterior = posterior_density(chains, choose_grids(chains, options.grids()), options.level)
+    source = family_of(chains)
+    columns = columns_of(chains, source)
+    wanted = wanted_of(chains, columns, options)
+    grids = choose_grids(chains, options.grids())
+    posterior = posterior_density(chains, grids, options.level, wanted)
+    prior = mixture_prior(chains, source, grids, wanted)
     densities = dict(posterior.densities)
     if options.baseline is not None:
         values, bandwidth = _baseline(chains, posterior.density.grid)
         densities[""] = replace(posterior.density, baseline=values, baseline_bandwidth=bandwidth)
-    series = _series(chains) | dict(posterior.series)
-    parameters = {name: describe(values, options.level) for name, values in series.items()}
+    series = dict(posterior.series) | _series(chains)
+    parameters = {
+        name: describe(values, options.level, prior.series.get(name)) for name, values in series.items()
+    }
     support, counts = np.unique(chains.n_clusters, return_counts=True)
     clustering = cluster(
         chains,
@@ -59,7 +78,13 @@ def summarize_chains(
     )
     seconds = float(chains.seconds.sum())
     acceptance = acceptance_of(chains)
-    remarks = convergence_remarks(parameters, acceptance, chains)
+    bounds = {
+        column.name: public_bounds(chains, number, len(columns)) for number, column in enumerate(columns)
+    }
+    absurd = prior_remarks(prior.within_bounds, bounds)
+    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
+    remarks += learning_remarks(parameters)
+    remarks += beyond_remarks(posterior.beyond, bounds, chains)
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
@@ -79,6 +104,8 @@ def summarize_chains(
         joint=posterior.joint,
         band_draws=posterior.band_draws,
         provenance=provenance_of(chains),
+        prior=prior_of(chains),
+        beyond_bounds=posterior.beyond,
     )
 
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.store.chains_reader import Chains, ChainSet
+from dpmix.store.chains_reader import Block, Chains, ChainSet
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.choose import Column, columns_of, family_of
 from dpmix.summary.families.multivariate import NormalInverseWishart
-from dpmix.summary.grids import density_points, labels, spread
+from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.joint import Joint, correlations, joint_density, joint_distance
 from dpmix.summary.measures import Measures, draw_measures, join, state_measures
+from dpmix.summary.quantities import Wanted, outside, quantities
 
 BAND_DRAWS = 10_000
 DISTANCE_DRAWS = 4_000
-_BLOCK = 2048
+BLOCK = 2048
 _COLUMNS = 256
 
 
@@ -72,10 +73,14 @@ class DensityPosterior:
     hellinger_bias : float
         What Monte Carlo error adds to its square, on average.
     series : mapping of str to float64 array (C, D)
-        Scalars of the random density at each saved state: `mean` and `sd` of a record, and the density at
-        three points (keys such as `density[3.5]`); by column where there are several, and the correlations.
+        Scalars of the random density at each saved state: `mean` and `sd` of a record, what else is wanted
+        (`quantile[0.5]`, ..), and the density at three points (keys such as `density[3.5]`); by column where
+        there are several, and the correlations.
     band_draws : int
         Number of draws behind the bands.
+    beyond : mapping of str to float
+        Posterior mean of the share of records beyond the public bounds, by column, where those are known and
+        the kernel has mass beyond them.
     joint : Joint or None
         Density of both columns, where there are two.
     """
@@ -85,6 +90,7 @@ class DensityPosterior:
     hellinger_bias: float
     series: Mapping[str, Floats]
     band_draws: int
+    beyond: Mapping[str, float]
     joint: Joint | None = None
 
     @property
@@ -93,7 +99,9 @@ class DensityPosterior:
         return next(iter(self.densities.values()))
 
 
-def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> DensityPosterior:
+def posterior_density(
+    chains: Chains, grids: Sequence[Floats], level: float, wanted: Sequence[Wanted] | None = None
+) -> DensityPosterior:
     """Go once through the components of all chains.
 
     For each saved state one P is drawn (`dpmix.summary.measures`), its leftover mass w_0 from a generator
@@ -108,63 +116,115 @@ def posterior_density(chains: Chains, grids: Sequence[Floats], level: float) -> 
         Increasing points, for each column.
     level : float
         Pointwise probability of the band.
+    wanted : sequence of Wanted, optional
+        What else is wanted of each column; nothing where left out.
     """
-    source, discount = family_of(chains), chains.constants["discount"]
+    source = family_of(chains)
     columns = columns_of(chains, source)
-    works = [_Work(column, grid, chains) for column, grid in zip(columns, grids, strict=True)]
+    asked = [Wanted()] * len(columns) if wanted is None else wanted
+    works = [
+        _Work(number, columns, grid, chains, want)
+        for number, (grid, want) in enumerate(zip(grids, asked, strict=True))
+    ]
     pairs = _Correlations(source, columns, chains) if isinstance(source, NormalInverseWishart) else None
     count, draws = chains.n_clusters.shape
-    wanted = spread(draws, max(1, BAND_DRAWS // count))
+    some = spread(draws, max(1, BAND_DRAWS // count))
     kept: list[Measures] = []
     states: list[tuple[int, Measures]] = []
-    for block in chains.blocks(_BLOCK):
+    for block in chains.blocks(BLOCK):
         rows = slice(block.start, block.start + block.weights.shape[0])
-        state = state_measures(block.weights, block.parameters, source)
-        rng = generator(chains, int(chains.ids[block.chain]), block.start)
-        drawn = draw_measures(state, chains.concentration[block.chain, rows], discount, source, rng)
+        state, drawn = draw_block(chains, block, source)
         for work in works:
-            work.add((block.chain, rows), _of(state, work.column), _of(drawn, work.column))
+            work.add((block.chain, rows), of_column(state, work.column), of_column(drawn, work.column))
         if pairs is not None:
             pairs.add((block.chain, rows), drawn)
-        chosen = wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start
+        chosen = some[(some >= rows.start) & (some < rows.stop)] - rows.start
         kept.append(drawn.take(chosen))
         states.append((block.chain, state.take(chosen)))
     last, batches = join(kept), _batches(states)
     densities, bias = {}, 0.0
     for number, work in enumerate(works):
-        parts = [_of(batch, work.column) for batch in batches]
+        parts = [of_column(batch, work.column) for batch in batches]
         rng = generator(chains, -1 - number, 0)
-        densities[work.column.name], bias = work.finish(_of(last, work.column), parts, level, rng)
+        densities[work.column.name], bias = work.finish(of_column(last, work.column), parts, level, rng)
     series = {name: values for work in works for name, values in work.series.items()}
+    beyond = {work.column.name: work.beyond for work in works if work.beyond is not None}
     if pairs is None or not isinstance(source, NormalInverseWishart):
         only = densities[""].hellinger_from_prior
         assert only is not None  # a mixture's prior is proper
-        return DensityPosterior(densities, only, bias, series, wanted.size * count)
+        return DensityPosterior(densities, only, bias, series, some.size * count, beyond)
     distance, bias = joint_distance(batches, source, generator(chains, 0, -1))
     joint = None
     if len(columns) == 2:
         names, axes = (columns[0].name, columns[1].name), (works[0].grid, works[1].grid)
         joint = joint_density(join([part for _, part in states]), source, names, axes)
-    return DensityPosterior(densities, distance, bias, series | pairs.series, wanted.size * count, joint)
+    series |= pairs.series
+    return DensityPosterior(densities, distance, bias, series, some.size * count, beyond, joint)
+
+
+def draw_block(
+    chains: Chains, block: Block, source: Family | NormalInverseWishart
+) -> tuple[Measures, Measures]:
+    """Return the states of a block of `BLOCK` states, and the one draw of P given each that is reported."""
+    rows = slice(block.start, block.start + block.weights.shape[0])
+    state = state_measures(block.weights, block.parameters, source)
+    rng = generator(chains, int(chains.ids[block.chain]), block.start)
+    concentration = chains.concentration[block.chain, rows]
+    return state, draw_measures(state, concentration, chains.constants["discount"], source, rng)
+
+
+def names_of(column: Column, wanted: Wanted, points: Floats) -> list[str]:
+    """Names of the scalars of a column: those of `scalars_of`, in their order."""
+    moments = [column.label("mean"), column.label("sd")]
+    return [*moments, *wanted.labels(column), *labels(points, column.name)]
+
+
+def scalars_of(
+    drawn: Measures,
+    column: Column,
+    wanted: Wanted,
+    points: Floats,
+    known: Mapping[float, Floats] | None = None,
+) -> list[Floats]:
+    """Return the scalars of each draw of P, with the atoms of the column; shapes (D,)."""
+    found = [*drawn.moments(column.family), *quantities(drawn, column, wanted, known)]
+    return [*found, *drawn.densities(points, column.family).T]
 
 
 class _Work:
     """The sums and series of one column."""
 
-    def __init__(self, column: Column, grid: Floats, chains: Chains) -> None:
-        self.column, self.grid = column, grid
+    def __init__(
+        self, number: int, columns: Sequence[Column], grid: Floats, chains: Chains, wanted: Wanted
+    ) -> None:
+        self.column, self.grid, self.wanted = columns[number], grid, wanted
         self.points = density_points(grid)
-        names = [column.label("mean"), column.label("sd"), *labels(self.points, column.name)]
+        names = names_of(self.column, wanted, self.points)
         self.series = {name: np.empty(chains.n_clusters.shape) for name in names}
         self.total, self.states = np.zeros(grid.size), chains.n_clusters.size
+        self.kept = None if chains.recorded is None else chains.recorded.of_column(number)
+        bounded = chains.layout.kernel == "beta"
+        self.bounds = None if bounded else public_bounds(chains, number, len(columns))
+        self.mass_beyond = 0.0
+
+    @property
+    def beyond(self) -> float | None:
+        """Posterior mean of the share of records beyond the bounds."""
+        return None if self.bounds is None else self.mass_beyond / self.states
 
     def add(self, where: tuple[int, slice], state: Measures, drawn: Measures) -> None:
         """Add a block of states, and the draws of P given them."""
         family = self.column.family
         self.total += state.total(self.grid, family)
-        values = [*drawn.moments(family), *drawn.densities(self.points, family).T]
+        kept = self.kept
+        known = {} if kept is None else {level: values[where] for level, values in kept.quantiles.items()}
+        values = scalars_of(drawn, self.column, self.wanted, self.points, known)
+        if kept is not None:  # what fit kept is what is reported
+            values[:2] = kept.mean[where], kept.sd[where]
         for name, value in zip(self.series, values, strict=True):
             self.series[name][where] = value
+        if self.bounds is not None:
+            self.mass_beyond += float(outside(state, family, *self.bounds).sum())
 
     def finish(
         self, drawn: Measures, batches: list[Measures], level: float, rng: np.random.Generator
@@ -177,14 +237,18 @@ class _Work:
         return Density(self.grid, self.total / self.states, lower, upper, prior, distance), bias
 
 
+def correlation_names(columns: Sequence[Column]) -> list[str]:
+    """Names of the correlations of all pairs of columns."""
+    names = [column.name for column in columns]
+    return [f"correlation[{a},{b}]" for i, a in enumerate(names) for b in names[i + 1 :]]
+
+
 class _Correlations:
     """Series of the correlations of a record's columns."""
 
     def __init__(self, family: NormalInverseWishart, columns: list[Column], chains: Chains) -> None:
-        names = [column.name for column in columns]
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         self.family = family
-        self.series = {f"correlation[{a},{b}]": np.empty(chains.n_clusters.shape) for a, b in pairs}
+        self.series = {name: np.empty(chains.n_clusters.shape) for name in correlation_names(columns)}
 
     def add(self, where: tuple[int, slice], drawn: Measures) -> None:
         """Add the draws of P given a block of states."""
@@ -192,7 +256,7 @@ class _Correlations:
             values[where] = found
 
 
-def _of(measures: Measures, column: Column) -> Measures:
+def of_column(measures: Measures, column: Column) -> Measures:
     """Return the marginal mixtures of one column."""
     return Measures(measures.counts, measures.weights, column.atoms(measures.atoms), measures.rest)
 

@@ -11,6 +11,7 @@ from arviz_stats.base import array
 from dpmix.summary.families.base import Floats
 
 MIN_DRAWS = 4
+_NOTHING = 1e-100  # of the posterior's range: a prior whose range is less does not vary
 _ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 
 
@@ -34,6 +35,8 @@ class Scalar:
         Why a figure is None, in words.
     stuck_apart : bool
         Whether every chain is constant, at values that differ (R-hat is then infinite).
+    contraction : float or None
+        1 - (IQR / IQR of the prior)^2: what the release taught (see `contraction`).
     """
 
     mean: float
@@ -45,6 +48,7 @@ class Scalar:
     mcse: float | None
     note: str | None
     stuck_apart: bool = False
+    contraction: float | None = None
 
 
 def levels(level: float) -> tuple[float, float, float]:
@@ -52,7 +56,25 @@ def levels(level: float) -> tuple[float, float, float]:
     return round(0.5 * (1.0 - level), 12), 0.5, round(0.5 * (1.0 + level), 12)
 
 
-def describe(series: Floats, level: float) -> Scalar:
+def contraction(posterior: Floats, prior: Floats | None) -> float | None:
+    """Return 1 - (IQR of the posterior / IQR of the prior)^2; None without a prior that varies.
+
+    Interquartile ranges, since variances of priors may be infinite (methods, section 15). 1 where the prior
+    does not matter, 0 where nothing was learnt, negative where the posterior is the wider: release and prior
+    are in conflict.
+    """
+    if prior is None:
+        return None
+    with np.errstate(invalid="ignore"):  # of priors whose draws may be infinite
+        before, after = (
+            float(np.subtract(*np.quantile(draws, (0.75, 0.25)))) for draws in (prior, posterior)
+        )
+    if not np.isfinite(before) or before <= after * _NOTHING:
+        return None
+    return 1.0 - (after / before) ** 2
+
+
+def describe(series: Floats, level: float, prior: Floats | None = None) -> Scalar:
     """Summarize one scalar.
 
     Parameters
@@ -61,7 +83,10 @@ def describe(series: Floats, level: float) -> Scalar:
         Finite values.
     level : float
         Probability of the equal-tailed interval.
+    prior : float64 array (draws,), optional
+        Draws from the prior, for the contraction.
     """
+    learnt = contraction(series, prior)
     probabilities = levels(level)
     quantiles = dict(
         zip([f"{p:.12g}" for p in probabilities], np.quantile(series, probabilities).tolist(), strict=True)
@@ -70,10 +95,11 @@ def describe(series: Floats, level: float) -> Scalar:
     chains, draws = series.shape
 
     def partly(note: str, *, stuck_apart: bool = False) -> Scalar:
-        return Scalar(mean, sd, quantiles, None, None, None, None, note, stuck_apart)
+        return Scalar(mean, sd, quantiles, None, None, None, None, note, stuck_apart, learnt)
 
     if np.ptp(series) == 0.0:
-        return Scalar(float(series.flat[0]), 0.0, quantiles, None, None, None, 0.0, "the same in every draw")
+        value, note = float(series.flat[0]), "the same in every draw"
+        return Scalar(value, 0.0, quantiles, None, None, None, 0.0, note, contraction=learnt)
     if draws < MIN_DRAWS:
         return partly(f"no diagnostics from {draws} draws a chain (at least {MIN_DRAWS})")
     with np.errstate(all="ignore"):  # a folded series may be constant: R-hat is then the bulk's
@@ -83,8 +109,8 @@ def describe(series: Floats, level: float) -> Scalar:
         mcse = _finite(_ARVIZ.mcse(series, method="mean"))
     if np.isinf(ratio):
         return partly("each chain stays at a value of its own", stuck_apart=True)
-    note = "R-hat needs two chains" if chains == 1 else None
-    return Scalar(mean, sd, quantiles, _finite(ratio), bulk, tail, mcse, note)
+    alone = "R-hat needs two chains" if chains == 1 else None
+    return Scalar(mean, sd, quantiles, _finite(ratio), bulk, tail, mcse, alone, contraction=learnt)
 
 
 def _finite(value: object) -> float | None:

@@ -60,11 +60,9 @@ def _grid(chains: Chains, number: int, count: int, triple: Grid | None) -> Float
         return np.linspace(float(triple[0]), float(triple[1]), int(triple[2]))
     if chains.layout.kernel == "beta":
         return np.linspace(chains.constants["domain_lo"], chains.constants["domain_hi"], DEFAULT_POINTS)
-    domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
-    bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
-    # a domain of more columns is of a release of which some are fitted; which is not said
-    if len(bounds) == count and bounds[number, 0] < bounds[number, 1]:
-        low, high = bounds[number]
+    bounds = public_bounds(chains, number, count)
+    if bounds is not None:
+        low, high = bounds
         margin = 0.1 * (high - low)
         return np.linspace(low - margin, high + margin, DEFAULT_POINTS)
     values = on_the_scale_of_data(chains)
@@ -73,6 +71,18 @@ def _grid(chains: Chains, number: int, count: int, triple: Grid | None) -> Float
         if values.size and np.ptp(values) > 0:
             return np.linspace(values.min(), values.max(), DEFAULT_POINTS)
     raise DataError("no grid to report the density on: give --set 'summary.grid=[lo, hi, points]'")
+
+
+def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float] | None:
+    """Return the public bounds of one of `count` columns of the records; None where they are not known."""
+    if chains.layout.kernel == "beta":
+        return chains.constants["domain_lo"], chains.constants["domain_hi"]
+    domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
+    bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
+    # a domain of more columns is of a release of which some are fitted; which is not said
+    if len(bounds) != count or not bounds[number, 0] < bounds[number, 1]:
+        return None
+    return float(bounds[number, 0]), float(bounds[number, 1])
 
 
 def on_the_scale_of_data(chains: Chains) -> Floats | None:

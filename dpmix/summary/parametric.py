@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dpmix.spec.summary import SummarySpec
@@ -14,9 +16,10 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.mixture_densities import mixture_densities, pointwise
-from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
+from dpmix.summary.wanted import check_quantities
 
 MOST_SHARES = 64
 """Probabilities up to which all are scalars with diagnostics; of more, the largest `TOP_SHARES` are."""
@@ -38,12 +41,17 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     DataError
         When the chains hold draws that are not finite.
     SpecError
-        When the options are of another number of components than the compositions have.
+        When the options are of another number of components than the compositions have, or ask for quantities
+        that the chains do not hold.
     """
+    check_quantities(chains, options)
     series: dict[str, Floats] = {}
+    prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
     densities: dict[str, Density] = {}
     for parameter in chains.parameters:
+        if parameter.role in ("scalar", "shares"):
+            prior |= _prior_of(chains, parameter)
         if parameter.role == "density":
             densities |= mixture_densities(chains, parameter, options.level)
         if parameter.role in ("curve", "shares"):
@@ -58,14 +66,15 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
             series |= {name: flat[:, :, entry] for entry, name in enumerate(parameter.labels())}
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
-    parameters = {name: describe(values, options.level) for name, values in series.items()}
+    parameters = {name: describe(values, options.level, prior.get(name)) for name, values in series.items()}
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
     apart = [density.hellinger_from_prior for density in densities.values()]
     distance = max((d for d in apart if d is not None), default=None)
     found_compositions: dict[str, Composition] = {}
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
-    remarks = convergence_remarks(parameters, acceptance, chains) + release_remarks(distance, 0.0, chains)
+    remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    remarks += release_remarks(distance, 0.0, chains)
     if found_compositions:
         remarks += composition_remarks(list(found_compositions.values()), chains)
     return Summary(
@@ -88,7 +97,27 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         compositions=found_compositions,
+        beyond_bounds=_censored(found_compositions),
     )
+
+
+def _censored(found: Mapping[str, Composition]) -> dict[str, float]:
+    """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
+    return {
+        f"{group},{name}" if group else name: float(share)
+        for group, composition in found.items()
+        for name, share in zip(composition.components, composition.censoring.share, strict=True)
+    }
+
+
+def _prior_of(chains: NamedChains, parameter: Stored) -> dict[str, Floats]:
+    """Return draws from the prior of the entries of a parameter, by name; none where there are none."""
+    found = chains.prior(parameter)
+    if found is None and chains.attrs.get("model") == compositions.KIND:
+        found = compositions.prior_of(chains, parameter)
+    if found is None:
+        return {}
+    return dict(zip(parameter.labels(), found.reshape(len(found), -1).T, strict=True))
 
 
 def _largest(mean: Floats) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
 from dpmix.summary.result import Acceptance, Remark
+from dpmix.summary.text import percent
 
 RHAT = 1.01
 ESS = 400.0
@@ -19,12 +21,29 @@ INDISTINGUISHABLE = 0.1
 The total variation distance is then at most H sqrt(2 - H^2) = 0.141: whoever is shown one record drawn from
 either of the two guesses which it was correctly with probability at most 0.57, where a coin has 0.5.
 """
+APART = 1.2
+"""R-hat above which the chains are at places of their own: how long they take to meet they do not say."""
+HOPELESS = 100.0
+"""Factor from which on more sweeps are not what is recommended."""
+LEARNT = 0.1
+"""Contraction below which the prior, not the release, speaks."""
+WIDER = 0.05
+"""How far below 0 a contraction is a conflict of release and prior: beyond the error of the prior's draws."""
+ABSURD = 0.01
+"""Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
+BEYOND = 0.01
+"""Share of records beyond the bounds from which on it is said."""
+HEADLINES = frozenset(
+    ("mean", "sd", "quantile", "tail", "beta", "prediction", "prediction_clamped", "p", "probability", "E")
+)
+"""Titles of the scalars whose contraction is warned of: quantities, coefficients, predictions, shares."""
+MOST_LISTED = 6
 NEAR_BOUND = 0.1
 """Share of the way from the acceptance's lower bound up to 1 within which it is called near the bound."""
 
 
 def convergence_remarks(
-    parameters: Mapping[str, Scalar], acceptance: Acceptance, chains: ChainSet
+    parameters: Mapping[str, Scalar], acceptance: Acceptance, chains: ChainSet, *, absurd: bool = False
 ) -> list[Remark]:
     """Say what speaks against trusting the chains.
 
@@ -35,7 +54,9 @@ def convergence_remarks(
     acceptance : Acceptance
         Mean acceptance and its bound.
     chains : ChainSet
-        For the chains that should be there.
+        For the chains that should be there, and their sweeps.
+    absurd : bool
+        Whether the prior makes no sense for the data, which more sweeps would not mend.
     """
     texts = []
     stuck = [name for name, scalar in parameters.items() if scalar.stuck_apart]
@@ -43,17 +64,7 @@ def convergence_remarks(
         texts.append(
             f"The chains are stuck, each at a value of its own, in {_listed(stuck)}: do not use them."
         )
-    high = _where(parameters, lambda s: s.rhat, lambda value: value > RHAT, ".3f")
-    if high:
-        texts.append(
-            f"R-hat is above {RHAT} for {_listed(high)}: the chains do not agree yet; run more iterations."
-        )
-    for name, ess in (("Bulk", lambda s: s.ess_bulk), ("Tail", lambda s: s.ess_tail)):
-        low = _where(parameters, ess, lambda value: value < ESS, ".0f")
-        if low:
-            texts.append(
-                f"{name} ESS is below {ESS:.0f} for {_listed(low)}: run more iterations for reliable figures."
-            )
+    texts += _too_short(parameters, chains, absurd)
     if all(scalar.ess_bulk is None for scalar in parameters.values()):
         texts.append(
             f"{chains.draws} draws per chain are too few for any diagnostic: convergence is unknown."
@@ -76,6 +87,105 @@ def convergence_remarks(
             "taken; a sampler with exact latent updates mixes better."
         )
     return [Remark(text, convergence=True) for text in texts]
+
+
+def prior_remarks(
+    within: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None]
+) -> list[Remark]:
+    """Say where the prior makes no sense: it expects the mean of a record beyond the public bounds.
+
+    Parameters
+    ----------
+    within : mapping of str to float
+        Prior probability that the mean of a record lies within the bounds, by column, where they are known.
+    bounds : mapping of str to pair or None
+        The bounds.
+    """
+    return [
+        Remark(
+            f"A priori the mean of a record{_of(name)} lies within the public bounds {_pair(bounds[name])} "
+            f"with probability {'below 0.001' if share < 0.001 else f'{share:.1g}'}: the prior is of data on "
+            "another scale, and the release has to speak against it; give a model.base on the scale of the "
+            "data, or leave it out for one that follows the bounds.",
+            convergence=False,
+        )
+        for name, share in within.items()
+        if share < ABSURD
+    ]
+
+
+def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
+    """Say in one line of which headline quantities the prior says more than the release, or another thing.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Scalar
+        With their contractions.
+    """
+    weak = _where(parameters, lambda s: s.contraction, lambda value: value < LEARNT)
+    weak = {name: value for name, value in weak.items() if _is_headline(name)}
+    wider = {name: value for name, value in weak.items() if value < -WIDER}
+    little = {name: value for name, value in weak.items() if name not in wider}
+    parts = []
+    if little:
+        parts.append(
+            f"The prior, not the release, speaks about {_figures(little, '.2f')}: in brackets the "
+            "contraction, the share of the prior's spread that the release took away."
+        )
+    if wider:
+        parts.append(
+            f"The posterior is wider than the prior for {_figures(wider, '.2g')} (contraction): release and "
+            "prior are in conflict there; look at the prior."
+        )
+    return [Remark(" ".join(parts), convergence=False)] if parts else []
+
+
+def _is_headline(name: str) -> bool:
+    title = name.partition("[")[0]
+    return title in HEADLINES or title.startswith("p_feature_")
+
+
+def beyond_remarks(
+    beyond: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None], chains: ChainSet
+) -> list[Remark]:
+    """Say what it means that a fit has records beyond the public bounds.
+
+    Parameters
+    ----------
+    beyond : mapping of str to float
+        Share of the records beyond the bounds under the fit, by column.
+    bounds : mapping of str to pair or None
+        The bounds.
+    chains : ChainSet
+        For the mechanism.
+    """
+    texts = []
+    for name, share in beyond.items():
+        if share <= BEYOND:
+            continue
+        text = f"Under the fit {percent(share)} of records lie beyond the public bounds {_pair(bounds[name])}"
+        text += _of(name)
+        if chains.mechanism.get("kind") in ("laplace", "gaussian", "none"):
+            text += (
+                ": values were cut to the bounds before noise was added, which a normal kernel does not "
+                "know of, so that mean, sd and tails count values that no record has"
+            )
+            text += "." if name else "; model.kernel: beta stays within the bounds."
+        else:
+            text += (
+                ": records there count as cut to the bounds, in the cells at the ends, and how far beyond "
+                "they lie is said by the prior alone."
+            )
+        texts.append(text)
+    return [Remark(text, convergence=False) for text in texts]
+
+
+def _of(name: str) -> str:
+    return f" of {name}" if name else ""
+
+
+def _pair(bounds: tuple[float, float] | None) -> str:
+    return "" if bounds is None else f"[{bounds[0]:g}, {bounds[1]:g}]"
 
 
 def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> list[Remark]:
@@ -123,18 +233,64 @@ def _at(attrs: Mapping[str, Any], mechanism: Mapping[str, Any]) -> str:
     return f" at {words}" if words else ""
 
 
+def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool) -> list[str]:
+    """Say in one line which figures ask for longer chains, and by how much longer."""
+    found, factor = [], 1.0
+    high = _where(parameters, lambda s: s.rhat, lambda value: value > RHAT)
+    if high:
+        # R-hat^2 - 1 is about one over the effective size of a chain, once chains mix at all
+        factor = (max(high.values()) ** 2 - 1.0) / (RHAT**2 - 1.0)
+        worst = dict(sorted(high.items(), key=lambda item: -item[1]))
+        found.append(f"R-hat is above {RHAT} for {_figures(worst, '.3f')}")
+    for what, ess in (("bulk ESS", lambda s: s.ess_bulk), ("tail ESS", lambda s: s.ess_tail)):
+        low = _where(parameters, ess, lambda value: value < ESS)
+        if low:
+            factor = max(factor, ESS / max(min(low.values()), 1.0))
+            worst = dict(sorted(low.items(), key=lambda item: item[1]))
+            found.append(f"{what} is below {ESS:.0f} for {_figures(worst, '.0f')}")
+    if not found:
+        return []
+    text = "; ".join(found)
+    cure = "the prior, of which below, stands in the way, and more sweeps would not mend that"
+    if not absurd:
+        apart = max(high.values(), default=1.0) > APART
+        cure = _longer(factor, (chains.spec.get("sampler") or {}).get("iterations"), apart=apart)
+    return [f"{text[0].upper()}{text[1:]}: {cure}."]
+
+
+def _longer(factor: float, iterations: Any, *, apart: bool) -> str:
+    """Say how many times as many sweeps are wanted; chains that are far apart may never meet."""
+    if factor > HOPELESS:
+        return (
+            f"more than {HOPELESS:.0f} times as many sweeps are wanted; look for another sampler, or a "
+            "simpler model, before waiting for that"
+        )
+    step = 1 if factor <= 10.0 else 5 if factor <= 50.0 else 10
+    times = max(2, step * math.ceil(factor / step - 1e-9))
+    text = f"run {'at least' if apart else 'about'} {times} times as many sweeps"
+    if isinstance(iterations, int):
+        text += f" (sampler.iterations: {times * iterations})"
+    return f"{text}, or another sampler, as the chains are far apart" if apart else text
+
+
 def _where(
     parameters: Mapping[str, Scalar],
     figure: Callable[[Scalar], float | None],
     bad: Callable[[float], bool],
-    form: str,
-) -> list[str]:
-    found = []
+) -> dict[str, float]:
+    found = {}
     for name, scalar in parameters.items():
         value = figure(scalar)
         if value is not None and bad(value):
-            found.append(f"{name} ({value:{form}})")
+            found[name] = value
     return found
+
+
+def _figures(found: Mapping[str, float], form: str) -> str:
+    """List the first few names with their values."""
+    first = [f"{name} ({value:{form}})" for name, value in list(found.items())[:MOST_LISTED]]
+    more = len(found) - len(first)
+    return _listed([*first, f"{more} more"] if more else first)
 
 
 def _listed(names: list[str]) -> str:

@@ -113,9 +113,10 @@ class Summary:
     Parameters
     ----------
     parameters : mapping of str to Scalar
-        Of a mixture: `n_clusters`, `concentration` (where it is random), `log_likelihood`, mean and sd of a
-        record under the random density, and that density at three points; none depends on how components are
-        numbered. Of a parametric model: the entries of its parameters, and `log_likelihood` where known.
+        Of a mixture: mean, sd and quantiles of a record under the random density, what else was asked for,
+        that density at three points, `n_clusters`, `concentration` (where it is random), `log_likelihood`;
+        none depends on how components are numbered. Of a parametric model: the entries of its parameters, and
+        `log_likelihood` where known.
     densities : mapping of str to Density
         The density of a record, by column; under "" where there is only one. Empty where a model has none.
     hellinger : float or None
@@ -154,6 +155,12 @@ class Summary:
         Number of draws behind the bands.
     provenance : Provenance
         Where the chains come from.
+    prior : str
+        What the prior of a mixture's clusters means in the units of the data, and where it is from.
+    beyond_bounds : mapping of str to float
+        Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
+        only one. Of compositions the share of entries below the threshold, by component. Empty where there
+        are no bounds, or the kernel stays within them.
     """
 
     parameters: Mapping[str, Scalar]
@@ -175,6 +182,8 @@ class Summary:
     provenance: Provenance = field(repr=False)
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
     compositions: Mapping[str, Composition] = field(default_factory=dict)
+    prior: str = ""
+    beyond_bounds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def composition(self) -> Composition | None:
@@ -234,6 +243,8 @@ class Summary:
             else {"support": counts.support, "probability": counts.probability},
             "clustering": None if self.clustering is None else self.clustering.contents(),
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
+            **({"prior": self.prior} if self.prior else {}),
+            **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,
@@ -282,5 +293,6 @@ def _scalar(value: Scalar) -> dict[str, Any]:
         "ess_bulk": value.ess_bulk,
         "ess_tail": value.ess_tail,
         "mcse": value.mcse,
+        "contraction": value.contraction,
         "note": value.note,
     }

@@ -12,7 +12,8 @@ from dpmix.summary.shares import Composition
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
 LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
-_HEADER = ("", "mean", "sd", "{lower}", "{upper}", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+_HEADER = ("", "mean", "sd", "{lower}", "{upper}", "contraction", "R-hat", "ESS bulk", "ESS tail", "ESS/s")
+_EXPENDABLE = ("ESS tail", "ESS/s")  # left out of a table that would be too wide; JSON and files have them
 
 
 def headline(summary: Summary) -> str:
@@ -23,7 +24,10 @@ def headline(summary: Summary) -> str:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
         lines.append(f"Acceptance: {summary.acceptance.mean:.3f}{floor}")
-    lines += [*([""] if lines else []), *_table(summary), "", *_wrapped(summary.provenance.guarantee)]
+    lines += [*([""] if lines else []), *_table(summary), ""]
+    if summary.prior:
+        lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
+    lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]
         for text in summary.warnings:
@@ -81,11 +85,12 @@ def _density(summary: Summary) -> list[str]:
         peak = int(np.argmax(density.mean))
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
-        lines.append(
+        text = (
             f"Density{_about(density.group, name)}: highest at {density.grid[peak]:.4g} "
             f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
             f"{density.upper[peak]:.3g}){apart}"
         )
+        lines += _wrapped(text, indent="  ")
     if summary.hellinger is not None and "" not in summary.densities:
         lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
     return lines
@@ -171,18 +176,25 @@ def _table(summary: Summary) -> list[str]:
             (
                 name,
                 *(figure(x) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
+                figure(value.contraction, ".2f"),
                 figure(value.rhat, ".3f"),
                 figure(value.ess_bulk, ".0f"),
                 figure(value.ess_tail, ".0f"),
                 rate(summary.ess_per_second[name]),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    columns = list(zip(*rows, strict=True))
+    if all(cell == "-" for cell in columns[_HEADER.index("contraction")][1:]):
+        columns.pop(_HEADER.index("contraction"))
+    for name in _EXPENDABLE:
+        if sum(max(map(len, column)) + 2 for column in columns) - 2 > WIDTH:
+            columns = [column for column in columns if column[0] != name]
+    widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(
             [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         )
-        for row in rows
+        for row in zip(*columns, strict=True)
     ]
 
 

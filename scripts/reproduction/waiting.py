@@ -13,7 +13,7 @@ from reproduction.cells import Cell, Results, Size
 __all__ = ["CELLS", "DRAW", "NOISES", "name"]
 
 DATA = "waiting_times"
-_BASE = "model.base={kind: truncated_nig, empirical: true}"
+_BASE = "model.base={kind: truncated_nig, empirical: paper}"
 NOISES = {
     "gaussian": ("Gaussian", "mechanism={kind: gaussian, rho: 17.8}"),
     "laplace-paper": ("Laplace, paper's scale", "mechanism={kind: laplace, rho: 17.8, calibration: paper}"),

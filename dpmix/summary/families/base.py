@@ -39,6 +39,15 @@ class Family(Protocol):
         concentration and the discount.
         """
 
+    def cdf(self, atoms: Floats, y: Floats, *, upper: bool = False) -> Floats:
+        """Return Pr(Y <= y) under each atom at its own y, or Pr(Y > y) with its digits; shapes (size,)."""
+
+    def quantile_bounds(self, atoms: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return values between which each atom's quantile lies, shapes (size,); equal where it is known."""
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Pr(Y <= y) of one record under the prior predictive, to about 1e-3 of the smaller tail."""
+
     def predictive_moments(self) -> tuple[float, float]:
         """Return E[Y] and E[Y^2] of the prior predictive; the second may be infinite."""
 

@@ -77,6 +77,20 @@ class BetaGamma:
         below, above = np.log(u), np.log1p(-u)
         return below, above, np.where(good, -below - above - np.log(self.width), -np.inf)
 
+    def cdf(self, atoms: Floats, y: Floats, *, upper: bool = False) -> Floats:
+        """Return Pr(Y <= y), or Pr(Y > y), of each atom at its own y in the data's units."""
+        a, b = atoms
+        if upper:
+            return np.asarray(
+                special.betainc(b, a, np.clip((self.lo + self.width - y) / self.width, 0.0, 1.0))
+            )
+        return np.asarray(special.betainc(a, b, np.clip((y - self.lo) / self.width, 0.0, 1.0)))
+
+    def quantile_bounds(self, atoms: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return the ends of the domain."""
+        ends = np.full((2, atoms.shape[1]), [[self.lo], [self.lo + self.width]])
+        return ends[0], ends[1]
+
     def moments(self, atoms: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of a record under each atom, in the data's units."""
         a, b = atoms
@@ -132,6 +146,23 @@ class BetaGamma:
             part = y[start : start + step]
             out[start : start + step] = self.densities(weights.ravel(), np.stack([a, b]), part).sum(axis=0)
         return out
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        """Points of log(u / (1 - u)), and the distribution function of the prior predictive there."""
+        bent = replace(self, logit=True)
+        nodes = bent.nodes()
+        density = bent.predictive(nodes)
+        pieces = 0.5 * np.diff(nodes) * (density[1:] + density[:-1])
+        below = np.append(0.0, np.cumsum(pieces))
+        return nodes, below / below[-1]
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Distribution function of the prior predictive at points in the data's units, by interpolation."""
+        u = np.clip((y - self.lo) / self.width, 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            logit = np.log(u) - np.log1p(-u)
+        return np.asarray(np.interp(logit, *self._curve, left=0.0, right=1.0))
 
     def predictive_moments(self) -> tuple[float, float]:
         """E[Y], E[Y^2] of the prior predictive, by quadrature."""

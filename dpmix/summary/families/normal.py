@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from dpmix.summary.families.base import Floats, levels_of_nodes
 
@@ -41,6 +41,16 @@ class NormalKernel:
         """Draw one normal value from each atom."""
         return np.asarray(rng.normal(atoms[0], atoms[1]))
 
+    def cdf(self, atoms: Floats, y: Floats, *, upper: bool = False) -> Floats:
+        """Return Pr(Y <= y), or Pr(Y > y), of each atom at its own y."""
+        scaled = (y - atoms[0]) / atoms[1]
+        return np.asarray(special.ndtr(-scaled if upper else scaled))
+
+    def quantile_bounds(self, atoms: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return the quantile of each atom, twice."""
+        found = atoms[0] + special.ndtri(level) * atoms[1]
+        return found, found
+
     def inside(self, grid: Floats) -> Floats:
         """Return the grid as it is: the kernel is on the whole line."""
         return grid
@@ -71,6 +81,11 @@ class NormalInverseGamma(NormalKernel):
     def predictive(self, y: Floats) -> Floats:
         """Prior predictive density of one record at `y`: Student's t with 2a degrees of freedom."""
         return np.asarray(self._student.pdf(y), dtype=np.float64)
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Distribution function of the prior predictive."""
+        scale = np.sqrt(self.b * (self.lam + 1.0) / (self.a * self.lam))
+        return np.asarray(special.stdtr(2.0 * self.a, (y - self.mu0) / scale))
 
     def nodes(self) -> Floats:
         """Quantiles of the prior predictive, down to a tail of 1e-9."""

@@ -110,6 +110,17 @@ class TruncatedNormalInverseGamma(NormalKernel):
         scaled = np.exp(-0.5 * ((np.ravel(y)[:, None] - self.mu0) / sds) ** 2)
         return np.asarray(scaled @ (weights / (np.sqrt(2.0 * np.pi) * sds))).reshape(np.shape(y))
 
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        """Nodes, and the distribution function of the prior predictive there."""
+        weights, sds = self._mixture
+        nodes = self.nodes()
+        return nodes, special.ndtr((nodes[:, None] - self.mu0) / sds) @ weights
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Distribution function of the prior predictive, by interpolation."""
+        return np.interp(y, *self._curve, left=0.0, right=1.0)
+
     def predictive_moments(self) -> tuple[float, float]:
         """E[Y], E[Y^2]; the second is infinite when a <= 1.
 

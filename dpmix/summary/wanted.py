@@ -1,0 +1,97 @@
+"""What a spec wants reported of each column of the records, and what of it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpmix.errors import SpecError
+from dpmix.spec.summary import SummarySpec
+from dpmix.store.chains_reader import Chains, NamedChains
+from dpmix.store.stored import figures
+from dpmix.summary.families.choose import Column
+from dpmix.summary.grids import public_bounds
+from dpmix.summary.quantities import Wanted
+
+__all__ = ["check_quantities", "wanted_of"]
+
+
+def wanted_of(chains: Chains, columns: Sequence[Column], options: SummarySpec) -> list[Wanted]:
+    """Return what is wanted of each column of a mixture.
+
+    Raises
+    ------
+    SpecError
+        When points are of no column, or of one without saying of which of several; when a Gini coefficient is
+        asked for where public bounds admit negative values, or are not known.
+    """
+    names = [column.name for column in columns]
+    tails = _by_column("summary.tails", options.tails, names)
+    points = _by_column("summary.cdf", options.cdf, names)
+    found = []
+    for number, (above, below) in enumerate(zip(tails, points, strict=True)):
+        bounds = None
+        if options.gini:
+            bounds = public_bounds(chains, number, len(names))
+            shown = names[number] or chains.columns[0]
+            if bounds is None:
+                raise SpecError(f"summary.gini: the public bounds of {shown} are not known; leave it out")
+            if bounds[0] < 0.0:
+                raise SpecError(
+                    f"summary.gini: the public bounds [{bounds[0]:g}, {bounds[1]:g}] of {shown} admit "
+                    "negative values, of which there is no Gini coefficient; leave it out"
+                )
+        found.append(Wanted(options.levels, above, below, bounds))
+    return found
+
+
+def _by_column(key: str, given: object, names: Sequence[str]) -> list[tuple[float, ...]]:
+    """Return the points of each column, in increasing order; a list is of the only column."""
+    if given is None:
+        return [()] * len(names)
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                known = ", ".join(name for name in names if name)
+                right = f"it has {known}" if known else "give a list, as there is only one column"
+                raise SpecError(f"{key}: there is no column {name!r}; {right}")
+        return [tuple(sorted(set(given.get(name, ())))) for name in names]
+    assert isinstance(given, tuple)  # the spec looks
+    if len(names) > 1:
+        raise SpecError(
+            f"{key}: there are {len(names)} columns ({', '.join(names)}); give a mapping by name, such as "
+            f"{{{names[0]}: [{given[0]:g}]}}"
+        )
+    return [tuple(sorted(set(given)))]
+
+
+def check_quantities(chains: NamedChains, options: SummarySpec) -> None:
+    """Refuse quantities of a parametric model's records that its chains do not hold.
+
+    Raises
+    ------
+    SpecError
+        Naming the first.
+    """
+    titles = {"tails": "tail", "cdf": "cdf", "quantiles": "quantile", "gini": "gini"}
+    for key, title in titles.items():
+        given = getattr(options, key)
+        if given is None or given is False:
+            continue
+        held = [p for p in chains.parameters if p.title == title and p.role == "scalar"]
+        if not held:
+            model = chains.attrs.get("model", "mixture")
+            known = any(p.title == "quantile" for p in chains.parameters)
+            why = f"is for mixture and discrete, and these chains are of model {model}"
+            if known:
+                why = "these chains do not hold it; fit again with it in the spec"
+            raise SpecError(f"summary.{key}: {why}")
+        for parameter in held if title != "gini" else ():
+            of_column = given.get(parameter.column, ()) if isinstance(given, Mapping) else given
+            there = [float(point) for point in parameter.coords[parameter.dims[-1]]]
+            missing = [point for point in of_column if point not in there]
+            if missing:
+                about = f" of {parameter.column}" if parameter.column else ""
+                raise SpecError(
+                    f"summary.{key}: {missing[0]:g} is not among what these chains hold{about} "
+                    f"({', '.join(figures(there))}); fit again with it in the spec"
+                )
