@@ -90,7 +90,7 @@ def load_data(spec: RunSpec) -> Data:
         return _load_groups(section, section.path, section.group, missing)
     values, names = load_table(section.path, section.columns, least=2, missing=missing)
     missing.tell()
-    return Data(values, names, table=dict(zip(names, values.T, strict=True)))
+    return Data(values, names, table=missing.as_read(dict(zip(names, values.T, strict=True))))
 
 
 def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) -> Data:
@@ -100,7 +100,7 @@ def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) ->
     numbers, texts = load_mixed(path, section.columns, [group], least=2, missing=missing)
     missing.tell()
     codes = coded(texts[group], group, section.groups)
-    table: dict[str, NDArray[np.float64] | Sequence[str]] = {**numbers, **texts}
+    table = missing.as_read({**numbers, **texts})
     return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
 
 
@@ -159,11 +159,11 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
     textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
     texts: dict[str, tuple[str, ...]] = {}
+    missing = missing_of(section)
     if simulated is not None:
         numbers = dict(zip(columns, simulated.values.T, strict=False))  # groups may stand last
     else:
         assert section.path is not None  # the spec requires it
-        missing = missing_of(section)
         numbers, texts = load_mixed(
             section.path, numeric, [*textual, *listed_group], least=2, missing=missing
         )
@@ -185,7 +185,9 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
         own = None if simulated is None else simulated.values[:, -1]
         parts.append(coded(texts[section.group], section.group, section.groups) if own is None else own)
     rng = None if simulated is None else simulated.rng
-    return Data(np.column_stack(parts), tuple(columns), rng, {**numbers, **texts}, section.group)
+    return Data(
+        np.column_stack(parts), tuple(columns), rng, missing.as_read({**numbers, **texts}), section.group
+    )
 
 
 def _load_categories(spec: RunSpec) -> Data:
@@ -203,7 +205,7 @@ def _load_categories(spec: RunSpec) -> Data:
     (texts,) = load_text(section.path, section.columns, least=2, missing=missing)
     missing.tell()
     codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
-    return Data(codes[:, None], section.columns, table={section.columns[0]: texts})
+    return Data(codes[:, None], section.columns, table=missing.as_read({section.columns[0]: texts}))
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ others, and a record left out would make the published number of records depend 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,17 +55,19 @@ class Missing:
             name: MARKS.intersection(map(str, names)) - {""} for name, names in (listed or {}).items()
         }
         self.met: Counter[str] = Counter()
+        self._holes: dict[str, list[int]] = defaultdict(list)
 
     def marks(self, name: str, text: str) -> bool:
         """Whether a cell of a column, without spaces around it, is a missing value."""
         return text in MARKS and text not in self._listed.get(name, ())
 
-    def label(self, name: str) -> str | None:
-        """Return the label that stands for a missing value, None where nothing does; and count it."""
+    def label(self, name: str, row: int) -> str | None:
+        """Return the label that stands for a missing value of a row, None where nothing does; count it."""
         value = self.stand.get(name)
         if value is None:
             return None
         self.met[name] += 1
+        self._holes[name].append(row)
         return LABEL if value == CATEGORY else str(value)
 
     def fill(self, values: Floats, names: Sequence[str]) -> None:
@@ -78,11 +80,32 @@ class Missing:
             rows = gone.any(axis=1)
             for i in places:
                 values[rows, i] = float(self.stand[names[i]])
+                self._holes[names[i]] += np.flatnonzero(rows).tolist()
             self.met[""] += int(rows.sum())
             return
         for i, holes in zip(places, gone.T, strict=True):
             values[holes, i] = float(self.stand[names[i]])
             self.met[names[i]] += int(holes.sum())
+            self._holes[names[i]] += np.flatnonzero(holes).tolist()
+
+    def as_read(self, table: Mapping[str, Floats | Sequence[str]]) -> dict[str, Floats | Sequence[str]]:
+        """Return a table with its missing values, NaN or empty, again: the same whatever stands for them.
+
+        Parameters
+        ----------
+        table : mapping of str to float64 array (n,), or tuple of n str
+            By column, filled in.
+        """
+        found = dict(table)
+        for name, rows in self._holes.items():
+            column = found[name]
+            if isinstance(column, np.ndarray):
+                found[name] = column = column.copy()
+                column[rows] = np.nan
+            else:
+                gone = set(rows)
+                found[name] = tuple("" if row in gone else text for row, text in enumerate(column))
+        return found
 
     def tell(self) -> None:
         """Say on standard error, to the curator, how many were met: in no release."""

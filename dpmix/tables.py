@@ -199,7 +199,7 @@ def _text_columns(
         for (name, cell), column in zip(cells.items(), found, strict=True):
             text = cell.strip()
             if not text or (not public and missing.marks(name, text)):
-                stand = missing.label(name)
+                stand = missing.label(name, record - 1)
                 if stand is None:
                     raise _no_value(path, name, record, line, text, public)
                 text = stand

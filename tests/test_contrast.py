@@ -148,21 +148,23 @@ def test_no_joint_guarantee_is_stated_unless_groups_are_public(fits: Path, tmp_p
     assert "the larger of the two" in larger.words
     # these are simulated: the guarantee says that it is of noise that was not real
     assert "had their noise been real" in larger.words
-    # releases that state that they are of public parts need no flag, both of them or none
+    # releases that say that they are of public parts do not say of which: two of one part would add up
     parts = [
         restated(tmp_path / f"{i}.h5", path, adjacency="replacement, public parts", private=1, simulated=0)
         for i, path in enumerate(pair)
     ]
-    public = dpmix.contrast(parts).guarantee
+    assert dpmix.contrast(parts).guarantee.epsilon is None
+    public = dpmix.contrast(parts, public_groups=True).guarantee
     assert (public.epsilon, public.rho) == (larger.epsilon, larger.rho)
     assert public.words == (
         "Together the two releases satisfy 2-differential privacy and 1.136-zero-concentrated differential "
-        "privacy, the larger of the two: they state that they are of public parts of one table, which a "
-        "record that is replaced does not leave."
+        "privacy, the larger of the two, on the statement that they are of different groups, and that who is "
+        "in which is public, and does not change when a record is replaced."
     )
     assert dpmix.contrast([parts[0], pair[1]]).guarantee.epsilon is None
     above = restated(tmp_path / "above.h5", parts[0], epsilon=2.0004)
-    assert "satisfy 2.001-differential privacy" in dpmix.contrast([above, parts[1]]).guarantee.words
+    words = dpmix.contrast([above, parts[1]], public_groups=True).guarantee.words
+    assert "satisfy 2.001-differential privacy" in words
     odd = restated(tmp_path / "odd.h5", pair[0], adjacency="removal")
     with pytest.raises(DataError, match="its attribute 'adjacency' names no neighbouring relation"):
         dpmix.contrast([odd, pair[1]])

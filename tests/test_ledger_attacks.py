@@ -154,6 +154,34 @@ def test_a_spent_budget_is_not_escaped(name: str, tmp_path: Path, monkeypatch: A
     assert not drawn and (tmp_path / "ledger.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("column", ["y", "g"])
+def test_what_stands_for_missing_values_makes_no_other_table(column: str, tmp_path: Path) -> None:
+    rows = ["0.25,p", "NA,p", "0.5,NA", "0.75,", ",q"]
+    (tmp_path / "people.csv").write_text("\n".join(["y,g", *rows]) + "\n")
+    (tmp_path / "sorted.csv").write_text("\n".join(["y,g", *sorted(rows)]) + "\n")
+
+    def spec(path: str, stands: Any, name: str) -> dict[str, Any]:
+        data = {"path": str(tmp_path / path), "columns": [column], "missing": {column: stands}}
+        ledger = {"ledger": str(tmp_path / "l.json"), "dataset": name}
+        if column == "y":
+            return {"data": data | {"domain": [[0, 1]]}, "mechanism": NOISE, "privacy": ledger}
+        posterior = {"kind": "posterior", "epsilon": 1.0, "prior": [1, 1] if stands == "p" else [1, 1, 1]}
+        return {"data": data | {"categories": ["p", "q"]}, "mechanism": posterior, "privacy": ledger}
+
+    one, other = (0.5, 0.25) if column == "y" else ("p", "category")
+    dpmix.privatize(spec("people.csv", one, "people"), new_ledger=True, quiet=True)
+    with pytest.raises(PrivacyError, match="but the ledger knows the same data as people"):
+        dpmix.privatize(spec("sorted.csv", other, "others"), quiet=True)
+    if column == "g":  # nor does a category that reads as a missing value
+        given = spec("sorted.csv", other, "others")
+        given["data"] |= {"path": str(tmp_path / "listed.csv"), "categories": ["p", "q", "NA"]}
+        given["data"].pop("missing")
+        listed = [row if row[-1] in "pqA" else row + "NA" for row in sorted(rows)]
+        (tmp_path / "listed.csv").write_text("\n".join(["y,g", *listed]) + "\n")
+        with pytest.raises(PrivacyError, match="but the ledger knows the same data as people"):
+            dpmix.privatize(given, quiet=True)
+
+
 def test_the_same_table_goes_on_under_its_name_and_another_one_only_as_an_edition(tmp_path: Path) -> None:
     spec = spent_budget(tmp_path)
     more = ["privacy.budget=null"]

@@ -409,7 +409,7 @@ def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_aske
         ),
         ("model.discount=0.6", "model.discount: so large that"),
         ("summary.grid=[[0, 1, 5], [0, 1, 5]]", "summary.grid: has 2 grids for the one column"),
-        ("model.base={empirical: true}", "model.base.empirical: is not for a release of groups; leave out"),
+        ("model.base={empirical: true}", "model.base.empirical: a release of groups does not tell"),
         ("summary.gini=true", "summary.gini: is not for mixtures of groups"),
         ("summary.tails={height: [1]}", "summary.tails: there is no column 'height'; it has "),
         ("sampler.store=[allocations]", "sampler.store: allocations say nothing here"),

@@ -18,7 +18,7 @@ from dpmix.release import Release
 from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.priors import BETA, NIG, nig_from_bounds, niw_from_bounds
 
-__all__ = ["Kernel", "Model", "SourcedKernel", "base_constants", "kernel_attrs", "kernel_of"]
+__all__ = ["Kernel", "SourcedKernel", "base_constants", "kernel_of"]
 
 Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
 Model = NormalMixture | BetaMixture | MultivariateNormalMixture
@@ -26,7 +26,6 @@ Pairs = Sequence[tuple[float, float] | None]
 
 _LAMBDA = 0.25  # of an empirical base: the prior sd of a cluster's mean is then the sd of the values
 _LEAST = 50.0  # the least sd is this part of the width of the bounds
-_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 
 
 class SourcedKernel(NamedTuple):
@@ -40,19 +39,8 @@ class SourcedKernel(NamedTuple):
     source: str
 
 
-def kernel_of(
-    spec: RunSpec, release: Release, seen: Observation | None, columns: Sequence[int]
-) -> SourcedKernel:
+def kernel_of(spec: RunSpec, release: Release, seen: Observation, columns: Sequence[int]) -> SourcedKernel:
     """Return the kernel of a spec's mixture given a release (methods, section 15).
-
-    Parameters
-    ----------
-    spec : RunSpec
-    release : Release
-    seen : Observation or None
-        What the samplers take of the release; None where it is of groups, of which nothing is read off.
-    columns : sequence of int
-        Positions of the columns that the kernel is of.
 
     Raises
     ------
@@ -63,11 +51,6 @@ def kernel_of(
     """
     model = spec.model
     assert isinstance(model, Model)  # the caller looks
-    if release.groups and getattr(model.base, "empirical", False):
-        raise SpecError(
-            "model.base.empirical: is not for a release of groups; leave out model.base for a prior that "
-            "follows the public bounds, or give mu0, lambda, a and b"
-        )
     stated = pairs_of(spec, release)
     pairs: Pairs = [stated[column] if column < len(stated) else None for column in columns]
     if isinstance(model, BetaMixture):
@@ -89,24 +72,18 @@ def _beta(model: BetaMixture, pairs: Pairs) -> SourcedKernel:
 
 
 def _normal(
-    model: NormalMixture,
-    release: Release,
-    seen: Observation | None,
-    column: int,
-    pair: tuple[float, float] | None,
+    model: NormalMixture, release: Release, seen: Observation, column: int, pair: tuple[float, float] | None
 ) -> SourcedKernel:
     base = model.base
     source = "spec"
-    noise_scale = math.nan if seen is None else float(seen.noise_scale)
     if base is None:
         made, source = nig_from_bounds(_bounds(pair)), "bounds"
     elif base.empirical == "paper":
-        assert seen is not None  # a release of groups is refused
         made, source = _as_published(release, seen.z), "paper"
     elif base.empirical:
         moments = _moments(release, column, pair)
         truncated = base.kind == "truncated_nig"
-        noise = noise_scale**2 if truncated else 0.0
+        noise = float(seen.noise_scale) ** 2 if truncated else 0.0
         if moments.shows_spread:
             made, source = _from_moments(moments, pair, noise), "release"
         elif truncated:
@@ -120,7 +97,7 @@ def _normal(
         # checked to be there
         made = NIG(*(float(v or 0.0) for v in (base.mu0, base.lambda_, base.a, base.b)))
     if base is not None and base.kind == "truncated_nig":
-        return SourcedKernel(NormalTruncatedNIG(*made, noise_scale**2), source)
+        return SourcedKernel(NormalTruncatedNIG(*made, float(seen.noise_scale) ** 2), source)
     return SourcedKernel(NormalNIG(*made), source)
 
 
@@ -207,13 +184,6 @@ def _as_published(release: Release, z: NDArray[np.float64]) -> NIG:
             "give mu0, lambda, a and b"
         )
     return NIG(float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2))
-
-
-def kernel_attrs(model: Model, source: str) -> dict[str, str]:
-    """Return what chains files say of kernel and base measure, and of where this is from."""
-    name = str(model.kernel)
-    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
-    return {"kernel": name, "base": base, "base_from": source}
 
 
 def base_constants(kernel: Kernel) -> Constants:

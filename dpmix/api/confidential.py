@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from dpmix.data import Data
 from dpmix.errors import DataError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
 from dpmix.release import Release
 from dpmix.spec import RunSpec
+from dpmix.spec.data import MARKS
 from dpmix.standard_input import is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
@@ -54,6 +57,11 @@ def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
     """
     names = [column.name for column in data.columns] if isinstance(data, Records) else data.columns
     table = data.table or dict(zip(names, data.values.T, strict=True))
+    # what reads as a missing value is one here, whether or not it is listed as a category
+    table = {
+        name: column if isinstance(column, np.ndarray) else ["" if cell in MARKS else cell for cell in column]
+        for name, column in table.items()
+    }
     path = None if spec.data is None else spec.data.path
     try:
         file = file_digest(path) if isinstance(path, Path) and not is_stream(path) else None

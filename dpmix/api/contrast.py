@@ -50,7 +50,7 @@ def contrast(
         model that has no shares, of which signs are then told.
     public_groups : bool
         Whether who is in which group is public, and fixed when a record is replaced: the joint guarantee is
-        then the larger of the two. Else there is none, but for releases that state it themselves.
+        then the larger of the two. Else there is none: files do not tell of which part they are.
     groups : sequence of str, optional
         Two of the groups of one release; left out where there are two.
     overrides : sequence of str
@@ -155,18 +155,7 @@ def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
     each = [_guarantee(chains) for chains in (first, second)]
     if same_release(first, second):
         return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")
-    if all(part.adjacency == Adjacency.PUBLIC_PARTS for part in each):
-        why = (
-            "Together the two releases satisfy {}, the larger of the two: they state that they are of public "
-            "parts of one table, which a record that is replaced does not leave."
-        )
-    elif public_groups:
-        each = [part.of_public_part() for part in each]
-        why = (
-            "Together the two releases satisfy {}, the larger of the two, on the statement that who is in "
-            "which group is public, and does not change when a record is replaced."
-        )
-    else:
+    if not public_groups:
         return Joint(
             None,
             None,
@@ -176,6 +165,11 @@ def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
             "Where who is in which group is public and fixed, the joint guarantee is the larger of the two "
             "(--public-groups); else release the groups together (data.group).",
         )
+    each = [part.of_public_part() for part in each]
+    why = (
+        "Together the two releases satisfy {}, the larger of the two, on the statement that they are of "
+        "different groups, and that who is in which is public, and does not change when a record is replaced."
+    )
     return _in_words(in_parallel(each), (first, second), why)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.bases import base_constants, kernel_attrs, kernel_of
-from dpmix.api.mixtures import mixing_of
-from dpmix.api.observation import bounds_of
+from dpmix.api.bases import base_constants, kernel_of
+from dpmix.api.mixtures import kernel_attrs, mixing_of
+from dpmix.api.observation import Observation, bounds_of
 from dpmix.api.parametric import check_columns, task_of
 from dpmix.api.task import Task
 from dpmix.errors import SpecError
@@ -46,7 +46,13 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             f"model.{key}: so large that {MOST_STICKS} components leave more than {TAIL:g} of the "
             f"{release.n} records of the groups out; give a smaller {key}"
         )
-    kernel, source = kernel_of(spec, release, None, [0])
+    if getattr(model.base, "empirical", False):
+        raise SpecError(
+            "model.base.empirical: a release of groups does not tell the spread of each; leave model.base "
+            "out for a prior that follows the public bounds, or give mu0, lambda, a and b"
+        )
+    nothing = Observation(np.empty(0), None, np.empty((0, 1)), ("released",), np.nan)
+    kernel, origin = kernel_of(spec, release, nothing, [0])
     return task_of(
         spec,
         release,
@@ -60,7 +66,7 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             sticks,
             _grid(spec, release),
             _wanted(spec, release),
-            kernel_attrs(model, source),
+            kernel_attrs(model, origin),
             {name: float(value) for name, value in base_constants(kernel).items()},
         ),
         chains,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.bases import Model, base_constants, kernel_attrs, kernel_of
+from dpmix.api.bases import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
@@ -22,11 +22,14 @@ from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, Norma
 from dpmix.store.ragged import Components
 from dpmix.store.recorded import Derive, Recorded
 
-__all__ = ["mixing_of", "mixture_task"]
+__all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
+_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
+
+AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -68,14 +71,6 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     )
 
 
-def mixing_of(model: Model) -> PitmanYor:
-    """Return the prior of the mixing measure."""
-    prior, discount = model.concentration, float(model.discount)
-    if isinstance(prior, GammaPrior):
-        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
-    return PitmanYor(float(prior), discount)
-
-
 def _derive(levels: tuple[float, ...]) -> Derive:
     """Return what computes the mean, the sd and quantiles of a record from the draws."""
 
@@ -85,6 +80,21 @@ def _derive(levels: tuple[float, ...]) -> Derive:
         return record_quantities(path, levels, check)
 
     return derive
+
+
+def mixing_of(model: AnyMixture) -> PitmanYor:
+    """Return the prior of the mixing measure."""
+    prior, discount = model.concentration, float(model.discount)
+    if isinstance(prior, GammaPrior):
+        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
+    return PitmanYor(float(prior), discount)
+
+
+def kernel_attrs(model: AnyMixture, source: str) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure, and of where the base is from."""
+    name = str(model.kernel)
+    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    return {"kernel": name, "base": base, "base_from": source}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import HiddenCounts, log_likelihood
 from dpmix.models.discrete_groups import DiscreteGroups
-from dpmix.models.discrete_law import Law, law_of
+from dpmix.models.discrete_law import Law, law_of, prior_functionals, write_functionals
 from dpmix.models.discrete_public import Public, functional_columns, public_of
 from dpmix.models.functionals import LabelColumn, NumericColumn, draw, plan
 from dpmix.models.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
@@ -90,26 +90,10 @@ class Discrete(ParametricModel):
         if by_record and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
-    def write(self, row: int, out: Mapping[str, Floats], drawn: Floats, record: Floats) -> None:
-        """Write the functionals of a drawn P, and a record from it, to place `row` of arrays."""
-        for name, (start, stop) in self.places.items():
-            if name not in out:
-                continue
-            if start < 0:
-                out[name][row] = record[stop]
-            else:
-                out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
-
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw P from the process itself."""
-        law = self.law
-        kept = [p for p in self.parameters if p.role in ("scalar", "shares")]
-        out = {p.name: np.empty((draws, *self.shape(p))) for p in kept}
-        drawn, record = np.empty(int(self.plan.out[-1])), np.empty(len(self.plan.numeric))
-        for row in range(draws):
-            draw(rng, law.prior, law.base, self.plan, law.prior_fixed, drawn, record)
-            self.write(row, out, drawn, record)
-        return out
+        kept = {p.name: self.shape(p) for p in self.parameters if p.role in ("scalar", "shares")}
+        return prior_functionals(self.law, self.plan, self.places, kept, rng, draws)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
         """Return a chain at its start."""
@@ -134,7 +118,7 @@ class DiscreteChain(ParametricChain):
         """Draw P, and write its functionals and one record from it."""
         law, model = self.law(), self.model
         draw(self.rng, law, model.law.base, model.plan, model.law.fixed, self._row, self._record)
-        model.write(row, out, self._row, self._record)
+        write_functionals(row, out, model.places, self._row, self._record)
         if "log_likelihood" in out:
             out["log_likelihood"][row] = self.log_likelihood()
 

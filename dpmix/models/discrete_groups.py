@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.base import ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
-from dpmix.models.discrete_law import Law
+from dpmix.models.discrete_law import Law, prior_functionals
 from dpmix.models.functionals import Column, draw, plan
 from dpmix.models.group_counts import draw_shares, group_prior
 from dpmix.models.grouped import parameters_of_groups
@@ -58,24 +58,14 @@ class DiscreteGroups(ParametricModel):
         self.coords = {GROUP: np.array(self.groups), **coords}
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
 
-    def write(self, row: int, group: int, out: Mapping[str, Floats], drawn: Floats) -> None:
-        """Write the functionals of a group's drawn P to place `row` of arrays."""
-        for name, (start, stop) in self.places.items():
-            if start >= 0 and name in out:  # not the drawn record
-                values = out[name]
-                values[row, group] = drawn[start:stop] if values.ndim > 2 else drawn[start]
-
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw P of each group from the process itself, and the groups' shares."""
-        law, groups = self.law, len(self.groups)
-        kept = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
-        out = {p.name: np.empty((draws, *self.shape(p))) for p in kept}
-        drawn, record = np.empty(int(self.plan.out[-1])), np.empty(1)
-        for row in range(draws):
-            for group in range(groups):
-                draw(rng, law.prior, law.base, self.plan, law.prior_fixed, drawn, record)
-                self.write(row, group, out, drawn)
-        return {**out, "group_share": rng.dirichlet(np.ones(groups), draws)}
+        """Draw P from the process itself, for all groups the same, and the shares of the groups."""
+        own = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
+        shapes = {p.name: self.shape(p)[1:] for p in own}
+        found = prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
+        count = len(self.groups)
+        of_groups = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
+        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
         """Return a chain at its start."""
@@ -108,7 +98,10 @@ class GroupsChain(ParametricChain):
         table = self._latent.counts.reshape(len(model.groups), -1)
         for g, counts in enumerate(table):
             draw(self.rng, law.given(counts), law.base, model.plan, law.fixed, self._row, self._record)
-            model.write(row, g, out, self._row)
+            for name, (start, stop) in model.places.items():
+                if start >= 0:  # not the drawn record
+                    values = out[name]
+                    values[row, g] = self._row[start:stop] if values.ndim > 2 else self._row[start]
         sizes = table.sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
         out["log_likelihood"][row] = log_likelihood(law.likelihood, self._latent.noisy, self._latent.counts)

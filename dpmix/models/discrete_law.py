@@ -14,11 +14,12 @@ P ~ PY(d, alpha, P0), and the n confidential records are independent draws of P:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.cells import Cells
@@ -28,14 +29,14 @@ from dpmix.models.cell_counts import NOISES, HiddenCounts, PolyaDraws, SmoothedD
 from dpmix.models.discrete_public import Public, bases_of, grids_of, vector_of
 from dpmix.models.discrete_shown import told_apart
 from dpmix.models.discrete_urn import Urn
-from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, fixed_atoms
+from dpmix.models.functionals import FixedAtoms, LabelColumn, NumericColumn, Plan, draw, fixed_atoms
 from dpmix.models.histogram_release import histogram_likelihood
 from dpmix.models.locations import ATOMS, ColumnBase, Locations
 from dpmix.models.process import Measure, default_tolerance
 from dpmix.release import Release
 from dpmix.spec.model import DiscreteModel
 
-__all__ = ["Law", "law_of"]
+__all__ = ["Law", "law_of", "prior_functionals", "write_functionals"]
 
 _MOST_ATOMS = 20_000  # of a finite base measure that are all held as atoms
 _AGREEMENT = 1e-9
@@ -60,14 +61,14 @@ class Law:
         alpha and d.
     exact_likelihood : bool
         Whether the likelihood of a draw is known.
-    prior : Measure
-        P before any release; its fixed atoms are `prior_fixed`.
     likelihood : NamedTuple, optional
         Of latent counts (`dpmix.models.cell_counts`); None where there is an urn.
     cells : array (J,)
         Base probabilities of the cells, where counts are latent.
     urn : Urn, optional
         Of the confidential records, where these are drawn given the release.
+    prior : Measure
+        P before any release; its fixed atoms are `prior_fixed`.
     """
 
     measure: Measure
@@ -76,11 +77,11 @@ class Law:
     concentration: float
     discount: float
     exact_likelihood: bool
-    prior: Measure
-    prior_fixed: FixedAtoms
     likelihood: Any = None
     cells: Floats | None = None
     urn: Urn | None = None
+    prior: Measure | None = None
+    prior_fixed: FixedAtoms | None = None
 
     def given(self, counts: NDArray[Any]) -> Measure:
         """Return the law of P given counts (J,) in the cells."""
@@ -88,6 +89,37 @@ class Law:
         if len(atoms):
             return self.measure._replace(atoms=atoms + counts)
         return self.measure._replace(regions=regions + counts)
+
+
+def write_functionals(
+    row: int, out: Mapping[str, Floats], places: Mapping[str, tuple[int, int]], drawn: Floats, record: Floats
+) -> None:
+    """Write what was drawn of P, and a record from it, to place `row` of the arrays that are there."""
+    for name, (start, stop) in places.items():
+        if name not in out:
+            continue
+        if start < 0:
+            out[name][row] = record[stop]
+        else:
+            out[name][row] = drawn[start:stop] if out[name].ndim > 1 else drawn[start]
+
+
+def prior_functionals(
+    law: Law,
+    plan: Plan,
+    places: Mapping[str, tuple[int, int]],
+    shapes: Mapping[str, tuple[int, ...]],
+    rng: Generator,
+    draws: int,
+) -> dict[str, Floats]:
+    """Draw P before any release; return those of its functionals that have a shape, (draws, ..) each."""
+    assert law.prior is not None and law.prior_fixed is not None  # every law has one
+    out = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
+    drawn, record = np.empty(int(plan.out[-1])), np.empty(len(plan.numeric))
+    for row in range(draws):
+        draw(rng, law.prior, law.base, plan, law.prior_fixed, drawn, record)
+        write_functionals(row, out, places, drawn, record)
+    return out
 
 
 def law_of(model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]) -> Law:
@@ -153,12 +185,11 @@ def _given_sample(
     fixed = fixed_atoms(columns, points)
     edges: list[Floats | None] = [None] * len(bases)
     base = locations.locations(bases, edges)
-    before, unseen = measure, fixed
-    if not closed:
-        one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
-        before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
-        unseen = fixed_atoms(columns, np.empty((0, len(bases))))
-    return Law(measure, base, fixed, alpha, d, urn.known_likelihood, before, unseen, urn=urn)
+    one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
+    before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
+    none = fixed_atoms(columns, np.empty((0, len(bases))))
+    law = Law(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
+    return replace(law, prior=before, prior_fixed=none)
 
 
 def _other_prior(key: str, value: str, own: str) -> str:
@@ -256,16 +287,18 @@ def _given_cells(
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
     fixed = fixed_atoms(columns, points)
-    before = (measure, fixed)
     if release.kind != "synthetic":
-        return Law(measure, base, fixed, alpha, 0.0, True, *before, histogram_likelihood(release), shares)
+        law = Law(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
+        return replace(law, prior=measure, prior_fixed=fixed)
     drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
         urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
-        return Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, *before, urn=urn)
+        law = Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
+        return replace(law, prior=measure, prior_fixed=fixed)
     likelihood = _likelihood(release, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
-    return Law(measure, base, fixed, alpha, 0.0, exact, *before, likelihood, shares)
+    law = Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+    return replace(law, prior=measure, prior_fixed=fixed)
 
 
 def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:

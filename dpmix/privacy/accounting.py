@@ -120,9 +120,8 @@ def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
     trust = "local" if all(each.trust == "local" for each in parts) else "global"
     epsilon = largest("epsilon")
     delta = None if epsilon is None else max(each.delta or 0.0 for each in parts)
-    return Guarantee(
-        epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS, all(each.proved for each in parts)
-    )
+    proved = all(each.proved for each in parts)
+    return Guarantee(epsilon, delta, largest("rho"), trust, Adjacency.PUBLIC_PARTS, proved=proved)
 
 
 def weakest(relations: Iterable[Adjacency]) -> Adjacency:

@@ -136,8 +136,11 @@ def _take(found: Any, data: bytes) -> None:
 def _coded(column: Column) -> tuple[NDArray[np.float64], list[str], NDArray[np.int64]]:
     """Return the different numbers and texts of a column, sorted, and the place of each cell among them."""
     if isinstance(column, np.ndarray):
-        numbers, places = np.unique(column + 0.0, return_inverse=True)  # + 0.0 makes one zero of two
-        return numbers, [], places.astype(np.int64)
+        gone = np.isnan(column)  # as an empty text
+        numbers = np.unique(column[~gone] + 0.0)  # + 0.0 makes one zero of two
+        places = np.searchsorted(numbers, column).astype(np.int64)
+        places[gone] = len(numbers)
+        return numbers, [""] * bool(gone.any()), places
     known: dict[str, int] = {}
     places = np.array([known.setdefault(text, len(known)) for text in column], dtype=np.int64)
     cells = [_cell(text) for text in known]

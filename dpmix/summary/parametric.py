@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -99,16 +99,16 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         distributions=distributions,
         compositions=found_compositions,
         prior=prior_on_line(chains),
-        beyond_bounds=_censored(found_compositions.values()),
+        beyond_bounds=_censored(found_compositions),
     )
 
 
-def _censored(found: Iterable[Composition]) -> dict[str, float]:
+def _censored(found: Mapping[str, Composition]) -> dict[str, float]:
     """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
     return {
-        f"{one.group},{name}" if one.group else name: float(share)
-        for one in found
-        for name, share in zip(one.components, one.censoring.share, strict=True)
+        f"{group},{name}" if group else name: float(share)
+        for group, composition in found.items()
+        for name, share in zip(composition.components, composition.censoring.share, strict=True)
     }
 
 

@@ -126,7 +126,7 @@ def load_records(spec: RunSpec) -> Records:
         parts.append(codes)
         labels.append(known)
         outside.append(0)
-    table: dict[str, Floats | Sequence[str]] = {**numbers, **texts}
+    table = missing.as_read({**numbers, **texts})
     return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table)
 
 
