@@ -16,6 +16,7 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.mixture_densities import mixture_densities, pointwise
+from dpmix.summary.prior import prior_on_line
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
@@ -97,6 +98,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         compositions=found_compositions,
+        prior=prior_on_line(chains),
         beyond_bounds=_censored(found_compositions),
     )
 
