@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmix.checking.compute import check_release
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
@@ -13,7 +14,7 @@ from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
-from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
+from dpmix.summary.remarks import check_remarks, convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
 from dpmix.summary.wanted import check_quantities
@@ -69,6 +70,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         composition, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    check = check_release(chains)
+    remarks += check_remarks(check)
     remarks += release_remarks(distance, 0.0, chains)
     if composition is not None:
         remarks += composition_remarks(composition, chains)
@@ -92,6 +95,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         composition=composition,
+        check=check,
         beyond_bounds={} if composition is None else _censored(composition),
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpmix.checking.result import Check
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
@@ -177,6 +178,28 @@ def beyond_remarks(
             )
         texts.append(text)
     return [Remark(text, convergence=False) for text in texts]
+
+
+def check_remarks(check: Check) -> list[Remark]:
+    """Say that the release is unlike what the fitted model would release, where it is."""
+    if not check.suspect:
+        return []
+    worst = check.farthest
+    where = ""
+    if worst is not None and worst.lower <= worst.observed <= worst.upper:
+        worst = None
+    if worst is not None:
+        where = (
+            f" Farthest out is {worst.name}: {worst.observed:.4g}, where replicates have {worst.lower:.4g} to "
+            f"{worst.upper:.4g}."
+        )
+    return [
+        Remark(
+            f"The release is unlike those that the fitted model gives (release check, p = {check.overall:.2g}): "
+            f"prior or model do not describe these records, and what is reported follows from them.{where}",
+            convergence=False,
+        )
+    ]
 
 
 def _of(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.checking.result import Check
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
@@ -145,6 +146,8 @@ class Summary:
         Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
         only one. Of compositions the share of entries below the threshold, by component. Empty where there
         are no bounds, or the kernel stays within them.
+    check : Check
+        The release beside replicates from the posterior.
     """
 
     parameters: Mapping[str, Scalar]
@@ -168,6 +171,7 @@ class Summary:
     composition: Composition | None = None
     prior: str = ""
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
+    check: Check = field(default_factory=Check)
 
     @property
     def density(self) -> Density:
@@ -223,6 +227,7 @@ class Summary:
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             **({"prior": self.prior} if self.prior else {}),
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
+            "check": self.check.contents(),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,

@@ -26,6 +26,8 @@ def headline(summary: Summary) -> str:
     lines += [*([""] if lines else []), *_table(summary), ""]
     if summary.prior:
         lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
+    if summary.check.overall is not None or summary.check.reason:
+        lines += [*_wrapped(f"Check: {summary.check.in_words()}", indent="  "), ""]
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]
