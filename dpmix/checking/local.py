@@ -92,16 +92,9 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
         entries += _tails(name, grid, found, part)
     names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]
     entries += [_entry(name, found, start + i) for i, name in enumerate(names)]
-    visible = _visible(chains, replicator, statistic, found, wanted)
+    piles = _piles(chains, replicator, statistic, found, wanted)
     what = "distribution function" if len(columns) == 1 else "distribution functions and correlations"
-    words = ""
-    if visible is not None:
-        words = (
-            f"A pile of records at one value, which the fit does not follow, shows once it holds about "
-            f"{100 * visible:.2g}% of them; what is smaller the noise may hide."
-        )
-        if visible >= 1.0:
-            words = "The noise hides even a release of records that are all alike."
+    visible, words = _in_words(piles)
     overall = found.p()
     return Check(what, overall, tuple(entries), curves, p_of_curves, len(table), visible, words)
 
@@ -152,21 +145,35 @@ def _farthest(name: str, found: Comparison, part: slice) -> Entry:
     return Entry(name, entry.observed, entry.mean, entry.lower, entry.upper, found.p(part))
 
 
-def _visible(
+def _in_words(piles: dict[float, float]) -> tuple[float | None, str]:
+    """Return the share from which on every pile shows, and what piles show in words."""
+    if not piles:
+        return None, ""
+    least, most = min(piles, key=piles.__getitem__), max(piles, key=piles.__getitem__)
+    seen = (
+        f"A pile of records at one value, which the fit does not follow, shows from about "
+        f"{100 * piles[least]:.2g}% of them (at {least:.4g})"
+    )
+    if piles[most] >= 1.0:
+        return 1.0, f"{seen}; at {most:.4g} the noise hides any."
+    return piles[most], f"{seen} to {100 * piles[most]:.2g}% (at {most:.4g}) on; smaller ones may be hidden."
+
+
+def _piles(
     chains: Chains,
     replicator: MixtureReplicator,
     statistic: _Cdfs | _Edges,
     found: Comparison,
     wanted: Sequence[tuple[int, NDArray[np.int64]]],
-) -> float | None:
-    """Return the share of records from which on a pile at one value shows, wherever it stands; at most 1."""
+) -> dict[float, float]:
+    """Return the share of records, at most 1, from which on a pile shows, by the value where it stands."""
     chain, states = wanted[0]
     rng = generator(chains, 0, -9)
     latent = replicator.records(chain, int(states[-1]), rng, _PILED).reshape(_PILED, -1)
     reach = found.reach()
     if not np.isfinite(reach):
-        return None
-    worst = 0.0
+        return {}
+    shares: dict[float, float] = {}
     for column in range(latent.shape[1]):
         for at in np.quantile(latent[:, column], _PILES):
             piled = latent.copy()
@@ -175,5 +182,5 @@ def _visible(
             moved = statistic(replicator.released(piled if wide else piled[:, 0], rng)) - found.mean
             with np.errstate(divide="ignore", invalid="ignore"):
                 least = reach * found.sd / np.abs(moved)
-            worst = max(worst, float(np.nanmin(least)))
-    return min(worst, 1.0)
+            shares[float(at)] = min(float(np.nanmin(least)), 1.0)
+    return shares

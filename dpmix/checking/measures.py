@@ -83,10 +83,11 @@ def cell_masses(measure: Measures, family: Family, edges: Floats) -> Floats:
     What lies on no atom counts by the prior predictive.
     """
     size, points = measure.weights.size, edges.size
-    atoms = np.repeat(measure.atoms, points, axis=1)
-    below = family.cdf(atoms, np.tile(edges, size)).reshape(size, points)
-    above = family.cdf(atoms, np.tile(edges, size), upper=True).reshape(size, points)
-    each = _differences(below, above) * measure.weights[:, None]
+    atoms, places = np.repeat(measure.atoms, points, axis=1), np.tile(edges, size)
+    below = family.cdf(atoms, places)
+    above, high = 1.0 - below, below > 0.25  # where the upper tail may have digits that this has not
+    above[high] = family.cdf(atoms[:, high], places[high], upper=True)
+    each = _differences(below.reshape(size, points), above.reshape(size, points)) * measure.weights[:, None]
     owner = np.repeat(np.arange(measure.counts.size), measure.counts)
     total = np.zeros((measure.counts.size, points + 1))
     np.add.at(total, owner, each)

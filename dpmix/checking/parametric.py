@@ -30,11 +30,14 @@ class StatisticReplicator(Replicator):
         What the entries are.
     unit, per : str, float
         Unit in which a misfit is told, and what it is divided by.
+    blind : str
+        What the entries cannot show, whatever the noise.
     """
 
     chains: NamedChains
     what = "entries"
     unit, per = "of an entry", 1.0
+    blind = ""
 
     def __init__(self, chains: NamedChains) -> None:
         self.chains = chains
@@ -107,6 +110,8 @@ def check_statistic(
         visible = float((reach * found.sd).max() / per)
         size = f"{100 * visible:.2g}%" if per > 1.0 else f"{visible:.3g}"
         words = f"A misfit shows once it moves the entry that varies most by about {size} {unit}."
+    if isinstance(replicator, StatisticReplicator) and replicator.blind:
+        words = f"{words} {replicator.blind}".strip()
     return Check(what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words)
 
 

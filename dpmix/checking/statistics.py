@@ -27,6 +27,7 @@ class NoisyCounts(StatisticReplicator):
 
     what = "noisy counts"
     unit = "of all records in a count"
+    blind = "Whether features are independent within a class does not show: the counts do not tell."
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
@@ -79,6 +80,7 @@ class ClampedMoments(StatisticReplicator):
 
     what = "noisy moments"
     unit = "of the largest that all records could give"
+    blind = "The model has a parameter for each: only priors and bounds show, not errors that are not normal."
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
@@ -148,6 +150,10 @@ class LogMoments(StatisticReplicator):
     """
 
     what = "noisy mean logarithms"
+    blind = (
+        "The model has a parameter for each, so that it fits nearly any records: a misfit does not show. A "
+        "release of several candidate thresholds tells more."
+    )
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
@@ -160,7 +166,7 @@ class LogMoments(StatisticReplicator):
         self.scores = np.array(scores if told else (), dtype=np.float64)
         if told:
             self.what = "noisy mean logarithms and scores of thresholds"
-            self.unit, self.per = "of all records in a score", float(chains.n)
+            self.unit, self.per, self.blind = "of all records in a score", float(chains.n), ""
 
     @property
     def size(self) -> int:
@@ -211,6 +217,7 @@ class ReleasedPosterior(StatisticReplicator):
 
     what = "counts of categories"
     unit = "of all records in a count"
+    blind = "The model has a probability for each: only the prior shows."
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
@@ -264,7 +271,7 @@ class ReleasedPosterior(StatisticReplicator):
         place = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
         if counts.size == 2:
             return np.array([place, known.n - place], dtype=np.float64)
-        return states(known.n, counts.size)[place].astype(np.float64)
+        return np.asarray(states(known.n, counts.size)[place], dtype=np.float64)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """Return the parameters of the posterior that is released."""

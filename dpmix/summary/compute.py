@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.checking.compute import check_release
+from dpmix.checking.loo import loo_of
 from dpmix.errors import DataError
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
@@ -55,6 +56,7 @@ def summarize_chains(
     SpecError
         When quantities are asked for that the columns do not have.
     """
+    loo = loo_of(chains) if options.loo else None  # refused before anything is computed
     source = family_of(chains)
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
@@ -111,6 +113,7 @@ def summarize_chains(
         prior=prior_of(chains),
         beyond_bounds=posterior.beyond,
         check=check,
+        loo=loo,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix.checking.compute import check_release
+from dpmix.checking.loo import loo_of
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
@@ -44,6 +45,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         that the chains do not hold.
     """
     check_quantities(chains, options)
+    loo = loo_of(chains) if options.loo else None
     series: dict[str, Floats] = {}
     prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
@@ -96,6 +98,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         distributions=distributions,
         composition=composition,
         check=check,
+        loo=loo,
         beyond_bounds={} if composition is None else _censored(composition),
     )
 

@@ -190,13 +190,14 @@ def check_remarks(check: Check) -> list[Remark]:
         worst = None
     if worst is not None:
         where = (
-            f" Farthest out is {worst.name}: {worst.observed:.4g}, where replicates have {worst.lower:.4g} to "
-            f"{worst.upper:.4g}."
+            f" Farthest out is {worst.name}: {worst.observed:.4g}, where replicates have "
+            f"{worst.lower:.4g} to {worst.upper:.4g}."
         )
     return [
         Remark(
-            f"The release is unlike those that the fitted model gives (release check, p = {check.overall:.2g}): "
-            f"prior or model do not describe these records, and what is reported follows from them.{where}",
+            "The release is unlike those that the fitted model gives (release check, p = "
+            f"{check.overall:.2g}): prior or model do not describe these records, and what is reported "
+            f"follows from them.{where}",
             convergence=False,
         )
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.checking.loo import Loo
 from dpmix.checking.result import Check
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
@@ -148,6 +149,8 @@ class Summary:
         are no bounds, or the kernel stays within them.
     check : Check
         The release beside replicates from the posterior.
+    loo : Loo or None
+        Leave-one-out cross-validation, where it was asked for.
     """
 
     parameters: Mapping[str, Scalar]
@@ -172,6 +175,7 @@ class Summary:
     prior: str = ""
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
+    loo: Loo | None = None
 
     @property
     def density(self) -> Density:
@@ -228,6 +232,7 @@ class Summary:
             **({"prior": self.prior} if self.prior else {}),
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "check": self.check.contents(),
+            **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,
