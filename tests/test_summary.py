@@ -19,6 +19,7 @@ KEYS = [
     "clustering",
     "acceptance",
     "beyond_bounds",
+    "check",
     "seconds",
     "ess_per_second",
     "warnings",

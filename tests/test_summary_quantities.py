@@ -161,7 +161,9 @@ def test_quantities_against_records_drawn_from_p() -> None:
     for level in (0.05, 0.5, 0.9):
         x = quantiles(measures, BASE, level)[0]
         assert np.searchsorted(records, x) / size == pytest.approx(level, abs=0.0025)
-    assert (records > 2.0).mean() == pytest.approx(cdf(measures, BASE, np.full(1, 2.0), upper=True)[0], abs=0.0025)
+    assert (records > 2.0).mean() == pytest.approx(
+        cdf(measures, BASE, np.full(1, 2.0), upper=True)[0], abs=0.0025
+    )
     cut = np.clip(records, 0.0, 4.0)
     spread = (2.0 * np.arange(1, size + 1) - size - 1.0) @ cut / (size * cut.sum())
     assert gini(measures, BASE, 0.0, 4.0)[0] == pytest.approx(spread, abs=0.004)
@@ -255,11 +257,15 @@ def test_the_share_beyond_the_bounds_is_that_of_the_mixtures(tmp_path: Path) -> 
     summary = dpmix.summarize(path, tmp_path / "s.h5")
     assert summary.to_json()["beyond_bounds"] == pytest.approx(exact, rel=1e-9)
     (text,) = [text for text in summary.warnings if "beyond the public bounds" in text]
-    assert text.startswith("Under the fit 7.8% of records lie beyond the public bounds [-10, 10]: values were cut")
+    assert text.startswith(
+        "Under the fit 7.8% of records lie beyond the public bounds [-10, 10]: values were cut"
+    )
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         assert float(tree["beyond_bounds"]["share"][0]) == pytest.approx(exact, rel=1e-9)
     wavelet = json.dumps({"kind": "wavelet", "levels": 1, "domain": [[-10.0, 10.0]]})
-    summary = dpmix.summarize(write_chains(tmp_path / "w.h5", [states], spec=spec, attrs={"mechanism": wavelet}))
+    summary = dpmix.summarize(
+        write_chains(tmp_path / "w.h5", [states], spec=spec, attrs={"mechanism": wavelet})
+    )
     assert any("count as cut to the bounds" in text for text in summary.warnings)
 
 

@@ -87,8 +87,7 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
         start += grid.size
         curves[name] = Curve(grid, *(a[part] for a in (found.observed, found.mean, found.lower, found.upper)))
         p_of_curves[name] = found.p(part)
-        if len(columns) > 1:
-            entries.append(_farthest(f"distribution function of {name}", found, part))
+        entries.append(_farthest(name, grid, found, part))
         entries += _tails(name, grid, found, part)
     names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]
     entries += [_entry(name, found, start + i) for i, name in enumerate(names)]
@@ -138,10 +137,11 @@ def _entry(name: str, found: Comparison, place: int) -> Entry:
     return Entry(name, *(float(value) for value in figures))
 
 
-def _farthest(name: str, found: Comparison, part: slice) -> Entry:
+def _farthest(column: str, grid: Floats, found: Comparison, part: slice) -> Entry:
     """Return a distribution function where it is farthest out, with the p-value of the whole."""
-    at = part.start + int(np.argmax(found.distances[0, part]))
-    entry = _entry(name, found, at)
+    at = int(np.argmax(found.distances[0, part]))
+    name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
+    entry = _entry(name, found, part.start + at)
     return Entry(name, entry.observed, entry.mean, entry.lower, entry.upper, found.p(part))
 
 

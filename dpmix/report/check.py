@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dpmix.checking.result import Check, Curve, Entry
 from dpmix.pages import BLUE, ORANGE, captioned, drawing, drawings
@@ -29,8 +30,8 @@ def section(summary: Summary) -> str:
         about = f" of {name}" if name else ""
         caption = (
             f"Left, the distribution function{about} of the released values (orange) over the 95% pointwise "
-            f"band of {check.replicates} releases drawn anew from the fit: records from posterior draws, then "
-            "the mechanism with its noise. Right, the same less the replicates' mean. p = "
+            f"band of {check.replicates} releases drawn anew from the fit: records from posterior draws, "
+            "then the mechanism with its noise. Right, the same less the replicates' mean. p = "
             f"{check.p_of_curves[name]:.2g} for the whole function."
         )
         alt = f"Distribution function{about} of the release over the band of its replicates"
@@ -46,8 +47,8 @@ def section(summary: Summary) -> str:
 def _caption(check: Check) -> str:
     text = (
         f"Each figure of the release (orange) in standard deviations from the mean of {check.replicates} "
-        f"replicates, whose 95% intervals are the bars. p = {check.overall:.2g} for all together; small values "
-        "say that the model, prior included, does not describe these records, large ones that nothing "
+        f"replicates, whose 95% intervals are the bars. p = {check.overall:.2g} for all together; small "
+        "values say that the model, prior included, does not describe these records, large ones that nothing "
         f"is seen. {check.visible}"
     )
     if len(check.entries) > _MOST:
@@ -70,6 +71,7 @@ def curve_figure(curve: Curve, name: str) -> Figure:
         )
         right.plot(curve.grid, curve.observed - middle, color=ORANGE, lw=1.3)
         for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.set_xlabel(f"{plain(name)}, released" if name else "released value")
         left.set(ylim=(-0.02, 1.02), ylabel="share of values up to here")
         right.set_ylabel("less the replicates' mean")

@@ -32,7 +32,8 @@ def headline(summary: Summary) -> str:
         found = summary.loo
         text = (
             f"Leave-one-out: expected log predictive density {found.elpd:.1f} (standard error "
-            f"{found.se:.1f}), {found.p_loo:.1f} effective parameters, largest Pareto k {found.pareto_k_max:.2f}"
+            f"{found.se:.1f}), {found.p_loo:.1f} effective parameters, largest Pareto k "
+            f"{found.pareto_k_max:.2f}"
         )
         lines += [*_wrapped(text, indent="  "), ""]
     lines += _wrapped(summary.provenance.guarantee)
