@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,32 @@ def test_xarray_and_arviz_open_the_chains_file(fitted: Path) -> None:
     with h5py.File(fitted) as file:
         file.visititems(visit)
         assert all(file.attrs.get_id(key).dtype.kind != "O" for key in file.attrs)
+
+
+def test_the_headline_quantities_come_first_and_are_those_of_the_summary(
+    fitted: Path, tmp_path: Path
+) -> None:
+    """`az.summary` lists variables in their order; files of earlier versions, without these, say the same."""
+    opened = arviz_base.convert_to_datatree(str(fitted))["posterior"]
+    names = [name for name in opened.data_vars if name != "allocations"]
+    assert names[:4] == ["record_mean", "record_sd", "record_quantile", "n_clusters"]
+    assert opened["mean"].dims == ("chain", "draw", "component")  # of each component, as ever
+    assert opened["record_quantile"].dims == ("chain", "draw", "quantile")
+    assert opened["quantile"].values.tolist() == [0.25, 0.5, 0.75]
+    summary = dpmix.summarize(fitted)
+    np.testing.assert_array_equal(summary.series["mean"], opened["record_mean"].values)
+    np.testing.assert_array_equal(summary.series["quantile[0.75]"], opened["record_quantile"].values[:, :, 2])
+    old = tmp_path / "old.h5"
+    shutil.copyfile(fitted, old)
+    with h5py.File(old, "r+") as file:
+        for name in ("record_mean", "record_sd", "record_quantile"):
+            del file["posterior"][name]
+    assert dpmix.summarize(old).to_json() == summary.to_json()
+    spec = {**small_spec(chains=1), "summary": {"quantiles": [0.9, 0.1]}}
+    dpmix.fit(spec, small_release(), tmp_path / "other.h5", quiet=True)
+    found = contents(tmp_path / "other.h5")
+    assert found["posterior/quantile"].tolist() == [0.1, 0.9]
+    np.testing.assert_array_equal(found["posterior/record_sd"][0], opened["record_sd"].values[0])
 
 
 def test_fit_from_another_thread(fitted: Path, tmp_path: Path) -> None:

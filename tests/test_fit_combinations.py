@@ -137,6 +137,9 @@ def test_chains_files_of_every_kernel_open_in_xarray_and_arviz(
     if opened is None:
         opened = arviz_base.convert_to_datatree(str(path))
     assert opened["posterior"]["n_clusters"].shape == (1, 4)
+    columns = ("column",) if "covariance" in dims else ()
+    assert list(opened["posterior"].data_vars)[0] == "record_mean"
+    assert opened["posterior"]["record_quantile"].dims == ("chain", "draw", *columns, "quantile")
     # and the summary of it can be computed
     said = dpmix.summarize([path]).to_json()
     assert sum(said["n_clusters"]["probability"]) == pytest.approx(1.0)

@@ -18,6 +18,7 @@ KEYS = [
     "n_clusters",
     "clustering",
     "acceptance",
+    "prior",
     "beyond_bounds",
     "check",
     "seconds",

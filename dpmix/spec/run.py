@@ -55,7 +55,26 @@ class RunSpec(Section):
         problem = combination_problem(None if self.mechanism is None else self.mechanism.kind, self)
         if problem is not None:
             raise refusal(*problem)
+        self._check_gini()
         return self
+
+    def _check_gini(self) -> None:
+        """Refuse a Gini coefficient of a mixture where stated public bounds admit negative values."""
+        mechanism, model = self.mechanism, self.model
+        if not self.summary.gini or mechanism is None or mechanism.domain is None:
+            return
+        if model is None or model.kind != "mixture":
+            return
+        source = self.data or self.release
+        names = None if source is None else source.columns
+        for number, (lo, hi) in enumerate(mechanism.domain):
+            if lo < 0.0:
+                of = f" of {names[number]}" if names is not None and number < len(names) else ""
+                raise refusal(
+                    "summary.gini",
+                    f"the public bounds [{lo:g}, {hi:g}]{of} admit negative values, of which there is no "
+                    "Gini coefficient; leave it out",
+                )
 
     def _settle_domain(self) -> None:
         """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""

@@ -146,12 +146,14 @@ def write_chains(
             constants.dataset(name, value, COLUMNS[: value.ndim])
         if finished.prior:
             _write_prior(root, tables, finished.prior)
-    if finished.derive is not None:
-        check()
-        fill_recorded(workspace.assembled, finished.derive(workspace.assembled, check))
-    if finished.predict is not None:
-        check()
-        write_predictive(workspace.assembled, finished.predict(workspace.assembled, check))
+        if finished.derive is not None:
+            check()
+            root.flush()  # what there is so far is then a whole file, for whoever reads it
+            fill_recorded(root.group("posterior"), finished.derive(workspace.assembled, check))
+        if finished.predict is not None:
+            check()
+            root.flush()
+            write_predictive(root, finished.predict(workspace.assembled, check))
     check()
     publish(workspace.assembled, path, force=force)
 

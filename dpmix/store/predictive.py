@@ -44,19 +44,18 @@ Predict = Callable[[Path, Callable[[], None]], Sequence[Predictive]]
 """Computes the groups from an unfinished chains file; calls its second argument between pieces of work."""
 
 
-def write_predictive(path: Path, groups: Sequence[Predictive]) -> None:
+def write_predictive(root: h5.Group, groups: Sequence[Predictive]) -> None:
     """Add groups to an unfinished chains file."""
-    with h5.work(path, resume=True) as root:
-        data = root.group("observed_data")
-        dims = data[NAME].dims
-        for found in groups:
-            group = root.group(found.group)
-            group.coordinate("chain", found.chains)
-            group.coordinate("draw", found.states)
-            own = dims[: found.values.ndim - 2]
-            for dim in own:
-                group.coordinate(dim, data[dim][()])
-            group.dataset(NAME, found.values, ("chain", "draw", *own), compression=1)
+    data = root.group("observed_data")
+    dims = data[NAME].dims
+    for found in groups:
+        group = root.group(found.group)
+        group.coordinate("chain", found.chains)
+        group.coordinate("draw", found.states)
+        own = dims[: found.values.ndim - 2]
+        for dim in own:
+            group.coordinate(dim, data[dim][()])
+        group.dataset(NAME, found.values, ("chain", "draw", *own), compression=1)
 
 
 def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64] | None:

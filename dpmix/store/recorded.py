@@ -68,13 +68,11 @@ def make_recorded(posterior: h5.Group, levels: Sequence[float], columns: Sequenc
         posterior.dataset(name, dims=(*dims, LEVEL) if name == NAMES[2] else dims, dtype=np.float64)
 
 
-def fill_recorded(path: Path, found: Recorded) -> None:
-    """Write the quantities into the datasets of an unfinished chains file."""
-    with h5.work(path, resume=True) as root:
-        posterior = root.group("posterior")
-        for name, values in zip(NAMES, (found.mean, found.sd, found.quantile), strict=True):
-            table = posterior[name]
-            table[...] = values.reshape(table.shape)
+def fill_recorded(posterior: h5.Group, found: Recorded) -> None:
+    """Write the quantities into their datasets."""
+    for name, values in zip(NAMES, (found.mean, found.sd, found.quantile), strict=True):
+        table = posterior[name]
+        table[...] = values.reshape(table.shape)
 
 
 def read_recorded(rows: Sequence[tuple[Path, int]], draws: int, columns: int) -> Recorded | None:

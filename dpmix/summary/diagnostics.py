@@ -11,6 +11,7 @@ from arviz_stats.base import array
 from dpmix.summary.families.base import Floats
 
 MIN_DRAWS = 4
+_NOTHING = 1e-100  # of the posterior's range: a prior whose range is less does not vary
 _ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 
 
@@ -68,7 +69,9 @@ def contraction(posterior: Floats, prior: Floats | None) -> float | None:
         before, after = (
             float(np.subtract(*np.quantile(draws, (0.75, 0.25)))) for draws in (prior, posterior)
         )
-    return 1.0 - (after / before) ** 2 if np.isfinite(before) and before > 0.0 else None
+    if not np.isfinite(before) or before <= after * _NOTHING:
+        return None
+    return 1.0 - (after / before) ** 2
 
 
 def describe(series: Floats, level: float, prior: Floats | None = None) -> Scalar:

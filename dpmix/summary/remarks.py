@@ -21,6 +21,8 @@ INDISTINGUISHABLE = 0.1
 The total variation distance is then at most H sqrt(2 - H^2) = 0.141: whoever is shown one record drawn from
 either of the two guesses which it was correctly with probability at most 0.57, where a coin has 0.5.
 """
+APART = 1.2
+"""R-hat above which the chains are at places of their own: how long they take to meet they do not say."""
 HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
 LEARNT = 0.1
@@ -284,12 +286,13 @@ def _too_short(parameters: Mapping[str, Scalar], chains: ChainSet, absurd: bool)
     text = "; ".join(found)
     cure = "the prior, of which below, stands in the way, and more sweeps would not mend that"
     if not absurd:
-        cure = _longer(factor, (chains.spec.get("sampler") or {}).get("iterations"))
+        apart = max(high.values(), default=1.0) > APART
+        cure = _longer(factor, (chains.spec.get("sampler") or {}).get("iterations"), apart=apart)
     return [f"{text[0].upper()}{text[1:]}: {cure}."]
 
 
-def _longer(factor: float, iterations: Any) -> str:
-    """Say how many times as many sweeps are wanted."""
+def _longer(factor: float, iterations: Any, *, apart: bool) -> str:
+    """Say how many times as many sweeps are wanted; chains that are far apart may never meet."""
     if factor > HOPELESS:
         return (
             f"more than {HOPELESS:.0f} times as many sweeps are wanted; look for another sampler, or a "
@@ -297,8 +300,10 @@ def _longer(factor: float, iterations: Any) -> str:
         )
     step = 1 if factor <= 10.0 else 5 if factor <= 50.0 else 10
     times = max(2, step * math.ceil(factor / step - 1e-9))
-    text = f"run about {times} times as many sweeps"
-    return f"{text} (sampler.iterations: {times * iterations})" if isinstance(iterations, int) else text
+    text = f"run {'at least' if apart else 'about'} {times} times as many sweeps"
+    if isinstance(iterations, int):
+        text += f" (sampler.iterations: {times * iterations})"
+    return f"{text}, or another sampler, as the chains are far apart" if apart else text
 
 
 def _where(

@@ -95,11 +95,12 @@ def _density(summary: Summary) -> list[str]:
         peak = int(np.argmax(density.mean))
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
-        lines.append(
+        text = (
             f"Density{f' of {name}' if name else ''}: highest at {density.grid[peak]:.4g} "
             f"({density.mean[peak]:.3g}, {100 * summary.level:g}% band {density.lower[peak]:.3g} to "
             f"{density.upper[peak]:.3g}){apart}"
         )
+        lines += _wrapped(text, indent="  ")
     if summary.hellinger is not None and "" not in summary.densities:
         lines.append(f"All columns together: Hellinger distance from the prior {summary.hellinger:.2f}")
     return lines
