@@ -52,3 +52,5 @@ def check_release(chains: ChainSet) -> Check:
         return check_statistic(chains, replicator, most)
     except Unavailable as why:
         return Check(reason=str(why))
+    except (TypeError, ValueError):  # of files that somebody changed, which only the check looks into so far
+        return Check(reason="the chains file does not describe the release as its mechanism would")

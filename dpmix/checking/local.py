@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.checking.base import places
+from dpmix.checking.base import Unavailable, places
 from dpmix.checking.compare import Comparison, compare
 from dpmix.checking.mixtures import MixtureReplicator, WaveletReplicator
 from dpmix.checking.result import Check, Curve, Entry
@@ -77,7 +77,10 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
     replicator.prepare(wanted)
     statistic = _statistic(chains, replicator, wanted)
     table = np.stack([statistic(values) for _, _, values in replicator.draws(wanted)])
-    found = compare(statistic(chains.observed), table)
+    observed = statistic(chains.observed)
+    if observed.shape != table.shape[1:]:
+        raise Unavailable("the released values are not what the mechanism releases")
+    found = compare(observed, table)
     columns = [column.name for column in columns_of(chains, replicator.source)]
     curves, p_of_curves = {}, {}
     entries: list[Entry] = []

@@ -89,7 +89,10 @@ def check_statistic(
     wanted = places(chains, most)
     replicator.prepare(wanted)
     table = np.stack([values for _, _, values in replicator.draws(wanted)])
-    found = compare(replicator.reduce(chains.observed), table)
+    observed = replicator.reduce(chains.observed)
+    if observed.shape != table.shape[1:]:
+        raise Unavailable("the released values are not what the mechanism releases")
+    found = compare(observed, table)
     if isinstance(replicator, HistogramReplicator):
         names = [f"[{a:.4g}, {b:.4g})" for a, b in zip(replicator.edges, replicator.edges[1:], strict=False)]
         draws = replicator.kind == "smoothed_histogram"
