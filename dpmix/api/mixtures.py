@@ -62,10 +62,11 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     name = str(model.kernel)
     names = tuple(release.columns[column] for column in columns)
+    recorded = names if name == "multivariate_normal" else names[:1]  # a wavelet has one column of records
     base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
-        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, names),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded),
         observed=seen.observed,
         dims=seen.dims,
         columns=names,
