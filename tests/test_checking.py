@@ -18,6 +18,7 @@ from dpmix.checking.compute import check_release
 from dpmix.checking.discrete import _masses
 from dpmix.checking.measures import cell_masses
 from dpmix.checking.mixtures import haar_rows, mixture_replicator
+from dpmix.checking.noise import draw_noise, mean_of_laplace
 from dpmix.checking.pointwise import log_laplace_normal, log_likelihoods
 from dpmix.checking.statistics import ClampedMoments, LogMoments, NoisyCounts, draw_log_shares
 from dpmix.mechanisms.clamped_moments import factors
@@ -128,7 +129,7 @@ def test_p_is_uniform_where_the_release_is_one_more_replicate(shape: str) -> Non
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_replicates_have_the_distribution_function_of_the_model(tmp_path: Path, kind: str) -> None:
     chains = fixed(
-        tmp_path, {"kind": kind, "scale": [2.0], "domain": [[-10, 10]]}, np.zeros(500), noise_scale=2.0
+        tmp_path, {"kind": kind, "scale": [2.0], "domain": [[-3, 3]]}, np.zeros(500), noise_scale=2.0
     )
     curve = check_release(chains).curves[""]
     for at in (5, 50, 95):
@@ -153,6 +154,20 @@ def test_replicates_under_binomial_noise_have_the_probabilities_of_the_model(tmp
         parts = ((-15.0, -4.0), (-4.0, 0.0), (0.0, 4.0), (4.0, 15.0))
         exact = sum(integrate.quad(inside, a, b, args=(k,))[0] for a, b in parts)
         assert abs((drawn == k).mean() - exact) < 4.5 * np.sqrt(exact * (1 - exact) / drawn.size)
+
+
+def test_noise_has_the_law_of_its_mechanism() -> None:
+    rng = np.random.default_rng(4)
+    r, size = np.exp(-1 / 1.7), 200_000
+    whole = draw_noise("geometric", 1.7, size, rng)
+    for e in (-3, -1, 0, 2):
+        exact = (1 - r) / (1 + r) * r ** abs(e)
+        assert abs((whole == e).mean() - exact) < 4.5 * np.sqrt(exact / size)
+    assert stats.kstest(draw_noise("laplace", 1.7, size, rng), stats.laplace(scale=1.7).cdf).pvalue > 1e-4
+    assert stats.kstest(draw_noise("gaussian", 1.7, size, rng), stats.norm(scale=1.7).cdf).pvalue > 1e-4
+    means = mean_of_laplace(3, 1.7, size, rng)
+    sums = draw_noise("laplace", 1.7, (size, 3), rng).mean(axis=1)
+    assert stats.ks_2samp(means, sums).pvalue > 1e-4
 
 
 def test_haar_rows_are_those_of_the_mechanism() -> None:
@@ -311,7 +326,13 @@ def test_log_moments_are_replicated_with_the_scores_of_their_thresholds() -> Non
     np.testing.assert_allclose(records.mean(axis=0), alpha / alpha.sum(), atol=3e-3)
     least = records.min(axis=1)
     scores = 100 * np.array([(least >= 0.2).mean(), ((least >= 0.05) & (least < 0.2)).mean()])
-    assert near(table_of(found), np.concatenate([exact, exact, scores]))
+    table = table_of(found, 1000)
+    assert near(table, np.concatenate([exact, exact, scores]))
+    r = np.exp(-0.5 / 2)  # the parameter of the noise on scores, as the mechanism has it
+    spread = scores * (1 - scores / 100) + 2 * r / (1 - r) ** 2
+    assert (np.abs(table[:, -2:].var(axis=0) / spread - 1) < 0.25).all()
+    own = np.array([0.05, 0.02])[:, None] ** 2 * 2.0  # of the means
+    assert (table[:, :6].var(axis=0).reshape(2, 3) > 0.8 * own).all()
 
 
 def test_masses_between_points_follow_a_distribution_function() -> None:

@@ -54,7 +54,7 @@ class Comparison:
 
     def reach(self, entries: slice = slice(None), level: float = 0.99) -> float:
         """Return the standardized deviation that replicates stay below with this probability."""
-        return float(np.quantile(self.distances[1:, entries].max(axis=1), level))
+        return float(np.quantile(self.distances[1:, entries].max(axis=1), level, method="lower"))
 
 
 def compare(observed: Floats, replicates: Floats) -> Comparison:
@@ -92,7 +92,8 @@ def _distances(values: Floats) -> Floats:
     # the others' sum of squares about their own mean
     squares = np.maximum(total - centred**2 * rows / (rows - 1.0), 0.0)
     scale = np.abs(values).max(axis=0)
-    flat = squares <= (_TINY * scale) ** 2 * rows
+    # what is left beside one row far out is rounding
+    flat = squares <= np.maximum((_TINY * scale) ** 2 * rows, _TINY * total)
     sds = np.sqrt(np.where(flat, 1.0, squares) / (rows - 2.0))
     apart = np.where(gaps > _TINY * np.maximum(scale, 1e-300), np.inf, 0.0)
     return np.asarray(np.where(flat, apart, gaps / sds))

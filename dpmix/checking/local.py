@@ -31,6 +31,7 @@ TAIL = 0.01
 _LEVELS = np.concatenate(
     [[0.001, 0.002, 0.005, TAIL], np.arange(2, 99) / 100, [1 - TAIL, 0.995, 0.998, 0.999]]
 )
+_FEW = 5  # values expected beyond the outermost points of a grid
 _PILOTS, _EACH = 20, 2_000  # replicates that the grid is made of, and values of each
 _PILED = 4_000  # records at one value, for what would be released of them
 _PILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])  # quantiles of latent records where piles are tried
@@ -39,9 +40,11 @@ _PILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])  # quantiles of latent records 
 class _Cdfs:
     """The distribution functions of the columns of releases, at fixed grids, and the correlations."""
 
-    def __init__(self, pilots: Floats) -> None:
+    def __init__(self, pilots: Floats, records: int) -> None:
         values = pilots.reshape(len(pilots), -1)
-        self.grids = [np.unique(np.quantile(column, _LEVELS, method="inverted_cdf")) for column in values.T]
+        least = min(_FEW / records, 0.25)  # single values far out would be all that is seen
+        levels = _LEVELS[np.minimum(_LEVELS, 1.0 - _LEVELS) >= least]
+        self.grids = [np.unique(np.quantile(column, levels, method="inverted_cdf")) for column in values.T]
         self.pairs = np.triu_indices(len(self.grids), 1)
 
     def __call__(self, released: Floats) -> Floats:
@@ -112,7 +115,7 @@ def _statistic(
     for _, _, values in replicator.draws(some):
         chosen = rng.integers(len(values), size=min(_EACH, len(values)))
         pilots.append(values[chosen])
-    return _Cdfs(np.concatenate(pilots))
+    return _Cdfs(np.concatenate(pilots), len(chains.observed))
 
 
 def _tails(name: str, grid: Floats, found: Comparison, part: slice) -> list[Entry]:
@@ -153,13 +156,19 @@ def _in_words(piles: dict[float, float]) -> tuple[float | None, str]:
     if not piles:
         return None, ""
     least, most = min(piles, key=piles.__getitem__), max(piles, key=piles.__getitem__)
+    if piles[least] >= 1.0:
+        return 1.0, "The noise hides a pile of records at one value, were it all of them."
     seen = (
-        f"A pile of records at one value, which the fit does not follow, shows from about "
-        f"{100 * piles[least]:.2g}% of them (at {least:.4g})"
+        "A pile of records at one value, which the fit does not follow, shows from about "
+        f"{_percent(piles[least])} of them (at {least:.4g})"
     )
     if piles[most] >= 1.0:
         return 1.0, f"{seen}; at {most:.4g} the noise hides any."
-    return piles[most], f"{seen} to {100 * piles[most]:.2g}% (at {most:.4g}) on; smaller ones may be hidden."
+    return piles[most], f"{seen} to {_percent(piles[most])} (at {most:.4g}) on; smaller ones may be hidden."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
 
 
 def _piles(
