@@ -15,12 +15,18 @@ from scipy import integrate, stats
 from dpmix.checking.base import Unavailable, places
 from dpmix.checking.compare import compare, two_sided
 from dpmix.checking.compute import check_release
-from dpmix.checking.discrete import _masses
+from dpmix.checking.discrete import _Marginals, _masses
 from dpmix.checking.measures import cell_masses
 from dpmix.checking.mixtures import haar_rows, mixture_replicator
 from dpmix.checking.noise import draw_noise, mean_of_laplace
 from dpmix.checking.pointwise import log_laplace_normal, log_likelihoods
-from dpmix.checking.statistics import ClampedMoments, LogMoments, NoisyCounts, draw_log_shares
+from dpmix.checking.statistics import (
+    ClampedMoments,
+    LogMoments,
+    NoisyCounts,
+    ReleasedPosterior,
+    draw_log_shares,
+)
 from dpmix.mechanisms.clamped_moments import factors
 from dpmix.mechanisms.wavelet import haar
 from dpmix.store.chains_reader import Chains, read_chains
@@ -471,3 +477,50 @@ def test_a_large_release_is_checked_by_fewer_replicates(tmp_path: Path) -> None:
     found = check_release(fixed(tmp_path, mechanism, z, noise_scale=2.0))
     assert found.replicates == 100 and found.overall is not None and found.overall > 0.02
     assert check_release(fixed(tmp_path, mechanism, 1.01 * z, noise_scale=2.0)).suspect
+
+
+def test_synthetic_records_are_replicated_through_their_generator() -> None:
+    """Shares of a Dirichlet-multinomial given records drawn from P, and of noisy counts on a grid."""
+    p = np.array([0.2, 0.5, 0.3])
+    mechanism = {
+        "kind": "synthetic",
+        "generator": "dirichlet_multinomial",
+        "columns": [{"name": "x", "categories": ["a", "b", "c"]}],
+        "bins": [3],
+        "concentration": 4.0,
+    }
+    chains = stub(mechanism, 50, np.zeros((30, 1)), {"probability": p})
+    label = {"title": "probability", "role": "shares", "column": "", "dims": ("category",)}
+    vars(chains.parameters[0]).update(label, coords={"category": np.array(["a", "b", "c"])})
+    chains.attrs = {}
+    table = table_of(_Marginals(chains), 2000)
+    exact = (50 * p + 4.0) / 62.0
+    assert near(table, exact)
+    # the law of total variance: urn given counts, counts given P
+    total = exact * (1 - exact) / 30 * (1 + 29 / 63) + (1 - 1 / 30) * 62 / 63 * 50 * p * (1 - p) / 62**2
+    assert (np.abs(table.var(axis=0) / total - 1) < 0.15).all()
+    step = np.array([0.0, 0.5, 1.0])
+    np.testing.assert_allclose(_masses(step, np.array([0.3, 0.4, 1.0]), step + 0.25, steps=True), [0.4, 0.6])
+
+
+def test_released_posteriors_are_replicated_with_their_noise() -> None:
+    mechanism = {
+        "kind": "posterior",
+        "method": "geometric",
+        "noise": "geometric",
+        "prior": [1.0, 1.0, 1.0],
+        "n": 40,
+        "scale": [2.0],
+        "noisy_counts": [10, 12, 17],
+    }
+    p = np.array([0.2, 0.5, 0.3])
+    chains = stub(mechanism, 40, np.array([[11.0], [13.0], [18.0]]), {"p": p})
+    vars(chains.parameters[0]).update(dims=("category",), coords={"category": np.arange(1, 4)})
+    found = ReleasedPosterior(chains)
+    table = table_of(found, 1000)
+    r = np.exp(-0.5)
+    assert near(table, 40 * p)
+    assert (np.abs(table.var(axis=0) / (40 * p * (1 - p) + 2 * r / (1 - r) ** 2) - 1) < 0.2).all()
+    np.testing.assert_array_equal(found.reduce(chains.observed), [10, 12, 17])
+    whole = found.whole(0, 0, np.random.default_rng(1))
+    assert whole.shape == (3, 1) and whole.sum() == pytest.approx(43.0) and (whole >= 1.0).all()

@@ -27,6 +27,7 @@ from dpmix.store.stored import Stored
 __all__ = ["discrete_replicator"]
 
 Floats = NDArray[np.float64]
+_SAME = 1e-9  # of a range
 _MOST = 64  # cells of a column whose shares are compared; of more, the distribution function at so many edges
 
 
@@ -81,7 +82,16 @@ class _Marginals(StatisticReplicator):
             grid = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
             return np.asarray(grid[:: max(1, (grid.size - 1) // 25)])
         edges = self.cells.edges(i)
-        if edges.size > _MOST + 1 and not self.mechanism.get("noise"):  # each cell has noise of its own
+        noise, snap = self.mechanism.get("noise"), self.cells.grids[i]
+        if snap is not None:
+            known = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
+            apart = np.abs(snap.points[:, None] - known).min(axis=1)
+            if (apart <= _SAME * (known[-1] - known[0])).all():
+                return edges
+            if noise:
+                raise Unavailable("the chains hold the distribution at fewer points than carry noise")
+            return known  # P is a step function, and known at these steps
+        if edges.size > _MOST + 1 and not noise:  # each cell has noise of its own
             edges = np.append(edges[: -1 : -(-edges.size // _MOST)], edges[-1])
         return edges
 
@@ -90,7 +100,8 @@ class _Marginals(StatisticReplicator):
         table, parts = released.reshape(len(released), -1), []
         for values, edges in zip(table.T, self.edges, strict=True):
             # P(X <= edge) is what the model gives; the first cell holds its lower edge too
-            place = np.clip(np.searchsorted(edges, values) - 1, 0, edges.size - 2)
+            same = _SAME * (edges[-1] - edges[0])  # values may differ from edges in their last digits
+            place = np.clip(np.searchsorted(edges + same, values) - 1, 0, edges.size - 2)
             parts.append(np.bincount(place, minlength=edges.size - 1) / len(table))
         return np.concatenate(parts)
 
@@ -106,7 +117,8 @@ class _Marginals(StatisticReplicator):
         ):
             drawn = self.values[parameter.name][chain, state]
             grid = parameter.coords[parameter.dims[0]]
-            shares = drawn if column.bounds is None else _masses(grid, drawn, edges)
+            steps = self.cells is not None and self.cells.grids[i] is not None
+            shares = drawn if column.bounds is None else _masses(grid, drawn, edges, steps=steps)
             counts = self._draw(i, shares / shares.sum(), rng)
             parts.append(counts / self.released)
         return np.concatenate(parts)
@@ -136,11 +148,15 @@ class _Marginals(StatisticReplicator):
     def _sizes(self, i: int) -> Floats:
         """Return the share of all cells that each place of a column stands for."""
         assert self.cells is not None  # of generators of cells
-        whole = np.asarray(self.cells.edges(i)) if self.columns[i].bounds is not None else None
-        if whole is None:
-            return np.full(self.edges[i].size - 1, 1.0 / (self.edges[i].size - 1))
-        places = np.searchsorted(whole, self.edges[i])
-        return np.asarray(np.diff(places) / (whole.size - 1))
+        edges, snap = self.edges[i], self.cells.grids[i]
+        if self.columns[i].bounds is None:
+            return np.full(edges.size - 1, 1.0 / (edges.size - 1))
+        if snap is not None:
+            same = _SAME * (edges[-1] - edges[0])
+            place = np.clip(np.searchsorted(edges + same, snap.points) - 1, 0, edges.size - 2)
+            return np.asarray(np.bincount(place, minlength=edges.size - 1) / snap.count)
+        whole = self.cells.edges(i)
+        return np.asarray(np.diff(np.searchsorted(whole, edges)) / (whole.size - 1))
 
 
 class _Histogram(StatisticReplicator):
@@ -224,8 +240,17 @@ def _of_column(chains: NamedChains, column: Column | None, count: int) -> Stored
     raise Unavailable("the chains do not hold the distribution of a record")
 
 
-def _masses(grid: NDArray[np.generic] | Sequence[float], cdf: Floats, edges: Floats) -> Floats:
-    """Return the mass of each cell between edges, by linear interpolation; ends count to the end cells."""
-    at = np.interp(edges, np.asarray(grid, dtype=np.float64), cdf)
+def _masses(
+    grid: NDArray[np.generic] | Sequence[float], cdf: Floats, edges: Floats, *, steps: bool = False
+) -> Floats:
+    """Return the mass of each cell (a, b] between edges; what lies beyond the ends counts to the end cells.
+
+    Between the points of the grid the distribution function is linear, or with `steps` constant.
+    """
+    places = np.asarray(grid, dtype=np.float64)
+    if steps:
+        at = cdf[np.maximum(np.searchsorted(places, edges, side="right") - 1, 0)]
+    else:
+        at = np.interp(edges, places, cdf)
     at[0], at[-1] = 0.0, 1.0
     return np.maximum(np.diff(at), 0.0)
