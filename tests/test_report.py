@@ -251,7 +251,7 @@ def test_records_are_ordered_by_cluster_and_value(tmp_path):
     parsed.feed(render(summary))
     assert "95% credible ball around it has radius 0;" in parsed.text
     assert len(pictures_of(parsed)) == 5 + 2 * len(summary.series)
-    assert "record, by cluster of the estimate" in pictures_of(parsed)[2]
+    assert "record, by cluster of the estimate" in pictures_of(parsed)[4]
 
 
 def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):
