@@ -34,8 +34,8 @@ def write_summary(
     one), `/check` where the release was replicated (`observed`, `mean`, `lower`, `upper` and `p` over
     `entry`, scalars `overall`, `replicates` and `visible_from`; a group `distribution` of the same over
     `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/warnings` (`text`
-    over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is NaN,
-    and a group of which the model has nothing is left out.
+    over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is
+    NaN, and a group of which the model has nothing is left out.
 
     Parameters
     ----------
