@@ -207,6 +207,8 @@ def _posterior_problem(mechanism: Mapping[str, Any]) -> str | None:
     scale, noisy = mechanism.get("scale"), mechanism.get("noisy_counts")
     if not (isinstance(scale, list) and len(scale) == 1 and _is_number(scale[0]) and scale[0] > 0):
         return "does not state one noise scale"
+    if noisy is None and mechanism.get("stated") is True:
+        return None  # made elsewhere: the posterior alone is known
     wanted = 1 if len(prior) == 2 else len(prior)
     if not (isinstance(noisy, list) and len(noisy) == wanted and all(map(_is_number, noisy))):
         return "does not list its noisy counts"

@@ -462,8 +462,8 @@ def test_what_does_not_factorize_is_said(tmp_path: Path) -> None:
     chains = fixed(tmp_path, mechanism, np.full(4, 125.0))
     with pytest.raises(Unavailable, match="perturbed_histogram does not factorize"):
         log_likelihoods(chains, places(chains, 3))
-    grouped = {"kind": "laplace", "scale": [2.0], "groups": {"sex": ["a", "b"]}}
-    reason = check_release(fixed(tmp_path, grouped, np.zeros(9), noise_scale=2.0)).reason
+    grouped = mechanism | {"groups": {"sex": ["a", "b"]}}
+    reason = check_release(fixed(tmp_path, grouped, np.full(8, 62.0))).reason
     assert "groups" in reason
 
 

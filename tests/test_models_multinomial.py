@@ -408,6 +408,8 @@ def test_every_method_from_the_command_line(tmp_path: Path, capsys: pytest.Captu
         with h5py.File(tmp_path / "c.h5") as one, h5py.File(tmp_path / "s.h5") as other:
             pair = [file["posterior/count"][...] for file in (one, other)]
         np.testing.assert_array_equal(*pair)
+        assert run("summarize", tmp_path / "s.h5") == 0
+        assert "Categories, with 95% intervals" in capsys.readouterr().out
 
 
 def test_what_cannot_be_is_refused_in_one_sentence(
