@@ -121,17 +121,15 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
     chain = model.make_chain(rng)
     assert isinstance(chain, RegressionChain)
     p = line.p
+    states, (centre, half) = line.rescaled(start), line.frame
     rows: list[dict[str, Any]] = []
     for i in range(restarts):
         values = chain.theta.values
-        values[: p + 1] = start["beta"][i]
-        values[p + 1] = np.sqrt(start["sigma2"][i])
-        values[p + 2 : 2 * p + 2] = start["x_mean"][i]
-        values[2 * p + 2 :] = np.linalg.cholesky(start["x_cov"][i]).ravel()
-        chain.records[:, : p + 1] = data[i]
+        values[:] = states[i]
+        chain.records[:, : p + 1] = (data[i] - centre) / half
         chain.records[:, p + 1 :] = line.units(data[i])
         for _ in range(4):
-            model.law.released[:] = line.release(rng, chain.records[:, : p + 1])
+            model.law.released[:] = line.release(rng, centre + half * chain.records[:, : p + 1])
             recount(chain.law, chain.records, chain.tally)
             chain.sweep(2)
         now = theta({name: column[0] for name, column in chain.run(1).items()})
@@ -169,8 +167,10 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     chain.keep(thin=1, skip=0)
     chain.proceed(64 * 20 - 1)  # the next sweep would take them from scratch
     units = chain.records[:, 3:].copy()
-    np.testing.assert_allclose(units, FREE.units(chain.records[:, :3]), atol=1e-13)
-    wanted = values - databases.moments(FREE.units(chain.records[:, :3]))
+    centre, half = FREE.frame
+    records = centre + half * chain.records[:, :3]
+    np.testing.assert_allclose(units, FREE.units(records), atol=1e-13)
+    wanted = values - databases.moments(FREE.units(records))
     np.testing.assert_allclose(chain.tally.sums, wanted, atol=1e-11)
     assert chain.tally.level[0] == pytest.approx(np.abs(wanted).sum())
     fill(chain.law, chain.records[0])
@@ -205,11 +205,14 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert model.coords["coefficient"].tolist() == ["intercept", "age", "size"]
     assert model.acceptance_bound == np.exp(-2.0)
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
+    # on variables rescaled to [-1, 1], whatever the bounds
+    assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
+    assert (model.law.shape, model.law.scale) == (3.0, 0.25)
+    assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
+    assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
     low, high = BOUNDS.T
-    quarter = (0.25 * (high - low)) ** 2
-    assert model.law.centre == pytest.approx(0.5 * (low + high)[:2])
-    assert model.law.psi == pytest.approx(np.diag(quarter[:2]).ravel())
-    assert model.law.scale == pytest.approx(quarter[2])
+    assert model.constants["sigma2_b"] == pytest.approx((0.25 * (high - low)[2]) ** 2)
+    assert "slopes 0 +- 1.8 on age, 0 +- 1.5 on size" in model.attrs["prior"]
     known = make(KNOWN, np.zeros(9), 5, True, 0)
     assert [parameter.name for parameter in known.parameters] == ["beta"]
 

@@ -10,6 +10,9 @@ __all__ = ["BETA", "CONCENTRATION", "NIG", "NIW", "nig_from_bounds", "niw_from_b
 
 Pair = tuple[float, float]
 
+ERRORS_SHAPE: Final = 3.0
+ERRORS_SCALE: Final = 0.25
+"""Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 

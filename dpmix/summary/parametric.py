@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -98,7 +99,21 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         distributions=distributions,
         compositions=found_compositions,
         beyond_bounds=_censored(found_compositions),
+        prior=str(chains.attrs.get("prior", "")),
+        labels=_row_labels(chains, parameters),
     )
+
+
+def _row_labels(chains: NamedChains, names: Iterable[str]) -> dict[str, str]:
+    """Return what the new rows of a regression are of, such as "age = 30", by the names of their figures."""
+    stated = json.loads(str(chains.attrs.get("row_labels", "[]")))
+    found = {}
+    for name in names:
+        title, _, entries = name.rstrip("]").partition("[")
+        place = entries.rpartition(",")[2]
+        if title in ("prediction", "predictive") and place.isdigit() and int(place) < len(stated):
+            found[name] = str(stated[int(place)])
+    return found
 
 
 def _censored(found: Mapping[str, Composition]) -> dict[str, float]:
