@@ -358,8 +358,9 @@ def test_samplers_and_settings_of_mixtures_are_refused() -> None:
         with pytest.raises(SpecError, match=said):
             load_spec({"model": {"kind": "discrete"}, **more})
     mixture = {"kind": "mixture", "base": {"mu0": 0, "lambda": 1, "a": 2, "b": 2}}
-    with pytest.raises(SpecError, match="^sampler.kind: data_augmentation is not for mixtures; use private"):
-        load_spec({"model": mixture, "sampler": {"kind": "data_augmentation"}})
+    local = {"model": mixture, "mechanism": {"kind": "laplace", "epsilon": 1}}
+    with pytest.raises(SpecError, match="^sampler.kind: data_augmentation is not for mixtures but those of"):
+        load_spec({**local, "sampler": {"kind": "data_augmentation"}})
     assert load_spec({"model": mixture}).sampler.kind == "neal8"
     discrete = load_spec({"model": {"kind": "discrete"}})
     assert discrete.sampler.kind == "data_augmentation"

@@ -343,7 +343,7 @@ def test_the_theorem_is_stated_as_not_proved(tmp_path: Path, capsys: pytest.Capt
         spec = {"data": data, "mechanism": mechanism}
         spec["privacy"] = {"ledger": str(tmp_path / f"{calibration}.json"), "dataset": "people"}
         path = tmp_path / f"{calibration}.h5"
-        release = dpmix.privatize(spec, path)
+        release = dpmix.privatize(spec, path, new_ledger=True)
         err = capsys.readouterr().err
         assert release.mechanism["calibration"] == (calibration or "proved")
         assert release.proved is read_release(path).proved is holds

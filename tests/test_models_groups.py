@@ -22,7 +22,7 @@ from dpmix.mixing import PitmanYor
 from dpmix.models.cell_counts import NOISES, NoisyCounts, SmoothedDraws
 from dpmix.models.discrete import build as build_discrete
 from dpmix.models.histogram_mixture.functionals import write_functionals
-from dpmix.models.histogram_mixture.model import HistogramMixture
+from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.models.histogram_mixture.state import sticks_for
 from dpmix.models.naive_bayes import NaiveBayes
 from dpmix.release import Release
@@ -168,6 +168,7 @@ def test_naive_bayes_is_that_of_all_databases(offers: int | None) -> None:
 
 BASES = {"normal": (0.3, 0.25, 2.5, 1.5), "beta": (2.0, 2.0, 2.0, 1.0, -1.0, 3.0)}
 GRID = np.array([-0.7, 0.4, 1.6])
+WANTED = Quantities((0.25, 0.5, 0.75))
 
 
 def likelihood_of(kind: dict[str, Any], released: Any, n: int) -> Any:
@@ -189,7 +190,7 @@ def mixture(
     assert sticks is not None
     names = [f"group {g}" for g in range(groups)]
     likelihood = likelihood_of(kind, released, n)
-    return HistogramMixture(likelihood, n, edges, names, law, mixing, sticks, GRID, {}, {})
+    return HistogramMixture(likelihood, n, edges, names, law, mixing, sticks, GRID, WANTED, {}, {})
 
 
 PLACES = {"normal": (-1.0, 4.0), "beta": (-1.0, 3.0)}
@@ -313,16 +314,19 @@ def test_functionals_are_those_of_the_mixture(kernel: str) -> None:
         stats.norm(a, np.sqrt(b)) if kernel == "normal" else stats.beta(a, b, -1.0, 3.0) for a, b in theta.T
     ]
     points = np.linspace(-0.9, 1.9, 7)
-    row, cdf, density = np.zeros(5), np.zeros(7), np.zeros(7)
-    quantiles = np.array([0.001, 0.5, 0.99])
-    write_functionals(law, theta, weights, 3, points, quantiles, row, cdf, density)
+    row, cdf, density = np.zeros(7), np.zeros(7), np.zeros(7)
+    quantiles, marks = np.array([0.001, 0.5, 0.99]), np.array([-0.2, 2.5])
+    write_functionals(law, theta, weights, 3, points, quantiles, marks, row, cdf, density)
     mean = sum(w * part.mean() for w, part in zip(weights, parts, strict=True))
     square = sum(w * (part.var() + part.mean() ** 2) for w, part in zip(weights, parts, strict=True))
     np.testing.assert_allclose(row[:2], [mean, np.sqrt(square - mean**2)], rtol=1e-12)
-    for q, y in zip(quantiles, row[2:], strict=True):
+    for q, y in zip(quantiles, row[2:5], strict=True):
         assert sum(w * part.cdf(y) for w, part in zip(weights, parts, strict=True)) == pytest.approx(
             q, rel=1e-9
         )
+    np.testing.assert_allclose(
+        row[5:], sum(w * p.cdf(marks) for w, p in zip(weights, parts, strict=True)), rtol=1e-10
+    )
     np.testing.assert_allclose(
         cdf, sum(w * p.cdf(points) for w, p in zip(weights, parts, strict=True)), rtol=1e-10
     )
@@ -345,7 +349,11 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
     assert isinstance(summary, Summary)
     rows = [f"{row}[{name}]" for row in ("mean", "sd") for name in NAMES]
     rows += [f"quantile[{name},{level}]" for name in NAMES for level in ("0.25", "0.5", "0.75")]
-    rows += [f"{row}[{name}]" for row in ("group_share", "group_size", "n_clusters") for name in NAMES]
+    rows += [
+        f"{row}[{name}]"
+        for row in ("group_share", "group_size", "n_clusters", "concentration")
+        for name in NAMES
+    ]
     assert list(summary.parameters) == [*rows, "log_likelihood"]
     found = summary.to_json()
     assert list(found["density"]) == list(found["distribution"]) == list(NAMES)
@@ -362,6 +370,34 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
         predict(out, records=5)
 
 
+def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_asked_for(tmp_path: Path) -> None:
+    release = histogram([60.2, 11.7, 3.9, 20.5, 41.0, 9.6], NOISY, 150)
+    (low, high), name = release.mechanism["domain"][0], release.columns[0]
+    middle = 0.5 * (low + high)
+    spec = {
+        "model": {"kind": "mixture"},
+        "sampler": SPEC["sampler"],
+        "summary": {"quantiles": [0.9, 0.1], "tails": {name: [middle]}, "cdf": [low, middle]},
+    }
+    out = tmp_path / "c.h5"
+    fit(spec, release, out, quiet=True)
+    summary = summarize(out)
+    assert isinstance(summary, Summary)
+    rows = [f"quantile[{g},{level}]" for g in NAMES for level in ("0.1", "0.9")]
+    rows += [f"tail[{g},{middle:g}]" for g in NAMES]
+    rows += [f"cdf[{g},{point:g}]" for g in NAMES for point in (low, middle)]
+    assert [row for row in summary.parameters if row.startswith(("quantile", "tail", "cdf"))] == rows
+    for g in NAMES:
+        tail, below = summary.series[f"tail[{g},{middle:g}]"], summary.series[f"cdf[{g},{middle:g}]"]
+        np.testing.assert_allclose(tail + below, 1.0)
+        under = summary.series[f"quantile[{g},0.1]"] <= middle
+        assert (under == (below >= 0.1)).all()
+    width = high - low
+    assert f"a cluster's mean is {middle:.4g} +- {width / 4:.3g}" in summary.prior
+    assert "follows the public bounds" in summary.prior
+    assert "follows the public bounds" in " ".join(summary.to_text().split())
+
+
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
@@ -373,7 +409,9 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
         ),
         ("model.discount=0.6", "model.discount: so large that"),
         ("summary.grid=[[0, 1, 5], [0, 1, 5]]", "summary.grid: has 2 grids for the one column"),
-        ("model.base={empirical: true}", "model.base.empirical: what perturbed_histogram releases"),
+        ("model.base={empirical: true}", "model.base.empirical: a release of groups does not tell"),
+        ("summary.gini=true", "summary.gini: is not for mixtures of groups"),
+        ("summary.tails={height: [1]}", "summary.tails: there is no column 'height'; it has "),
         ("sampler.store=[allocations]", "sampler.store: allocations say nothing here"),
     ],
 )

@@ -31,13 +31,13 @@ SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, 
 # bounds that clamp many values, and noise that leaves something to learn
 BOUNDS = np.array([[-1.5, 1.0], [-1.0, 2.0], [-2.0, 2.5]])
 FREE = Line(
-    BOUNDS, 1.0, 1.2, mu0=np.array([0.2, 0.4]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), weight=1.5, nu=6.0
+    BOUNDS, 1.0, 0.55, mu0=np.array([0.2, 0.4]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), weight=1.5, nu=6.0
 )
 KNOWN = Line(
-    BOUNDS, 0.8, 1.2, sigma2=0.8, x_mean=np.array([0.1, 0.3]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]])
+    BOUNDS, 0.8, 0.55, sigma2=0.8, x_mean=np.array([0.1, 0.3]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]])
 )
-HALF = Line(BOUNDS, 0.6, 1.5, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
-OTHER = Line(BOUNDS, 0.6, 1.5, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
+HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
+OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
 PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER}
 
 

@@ -20,6 +20,7 @@ KEYS = [
     "acceptance",
     "prior",
     "beyond_bounds",
+    "check",
     "seconds",
     "ess_per_second",
     "warnings",

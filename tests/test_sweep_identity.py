@@ -19,7 +19,7 @@ from tests.test_sweep_plan import BASE, confidential
 
 def finish(contents: dict[str, Any], folder: Path) -> None:
     """Leave a folder as a sweep does whose runs are all finished."""
-    ready = prepare(contents, folder)
+    ready = prepare(contents, folder, new_ledger="data" in contents["base"])
     ready.folder.open()
     for run in ready.plan.runs:
         own = ready.folder.run(run.name)
@@ -33,9 +33,10 @@ def test_runs_of_another_release_are_refused_before_anything_is_spent(tmp_path: 
     path = tmp_path / "d.csv"
     path.write_text("x,y\n" + "".join(f"{k / 30:.3f},0.5\n" for k in range(30)))
     contents["base"]["data"]["column"] = "y"
-    for again in (verbs.sweep, verbs.gather, verbs.plan):
+    anew: dict[str, Any] = {"new_ledger": True}
+    for again, own in ((verbs.sweep, anew), (verbs.gather, {}), (verbs.plan, anew)):
         with pytest.raises(SpecError) as caught:
-            again(contents, out)
+            again(contents, out, **own)
         said = str(caught.value)
         assert said.startswith(f"data: {out}")
         assert "holds a run of another release of confidential data; give another folder, or " in said
@@ -48,10 +49,13 @@ def test_runs_of_another_release_are_refused_before_anything_is_spent(tmp_path: 
 def test_nothing_is_released_for_runs_that_are_finished(tmp_path: Path) -> None:
     contents, out = confidential(tmp_path, 100.0), tmp_path / "out"
     finish(contents, out)
-    assert prepare(contents, out).release_plan() == []
-    assert len(prepare(contents, out, force=True).release_plan()) == 3  # two, and what they would leave
+    anew = {"new_ledger": True}
+    assert prepare(contents, out, **anew).release_plan() == []
+    assert (
+        len(prepare(contents, out, force=True, **anew).release_plan()) == 3
+    )  # two, and what they would leave
     next(out.glob("runs/*epsilon=2*neal8*/result.json")).unlink()
-    assert len(prepare(contents, out).release_plan()) == 2
+    assert len(prepare(contents, out, **anew).release_plan()) == 2
 
 
 def sanitized(tmp_path: Path) -> dict[str, Any]:

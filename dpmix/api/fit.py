@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.stops import stop_on_signals
 from dpmix.store.atomic import check_output
 from dpmix.store.chains import Finished, write_chains
+from dpmix.store.predictive import Predictive
 from dpmix.store.workspace import Workspace, workspace_of
 
 __all__ = ["FitResult", "fit", "plan"]
@@ -158,10 +159,18 @@ def fit(
                     attrs=attributes(job.spec, job.release, job.task, entropy, seconds),
                     derive=job.task.derive,
                     prior=job.task.prior(entropy),
+                    predict=_predict,
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
     return FitResult(Path(output), task.chains, task.draws, tuple(seconds))
+
+
+def _predict(path: Path, check: Callable[[], None]) -> Sequence[Predictive]:
+    """Return what is kept for checks of the finished draws (`dpmix.checking.kept`)."""
+    from dpmix.checking.kept import predictive_of  # late: SciPy takes its time
+
+    return predictive_of(path, check)
 
 
 def plan(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from dpmix.api.observation import Observation, bounds_of
 from dpmix.api.parametric import check_columns, task_of
 from dpmix.api.task import Task
 from dpmix.errors import SpecError
-from dpmix.models.histogram_mixture.model import HistogramMixture
+from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
 from dpmix.models.histogram_mixture.state import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.histogram_release import group_names, histogram_likelihood
 from dpmix.release import Release
@@ -29,7 +31,7 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
     Raises
     ------
     SpecError
-        When the process cannot be broken into few enough sticks.
+        When the process cannot be broken into few enough sticks, or a quantity is not for groups.
     DataError
         When the release does not allow the model.
     """
@@ -63,11 +65,34 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             mixing,
             sticks,
             _grid(spec, release),
+            _wanted(spec, release),
             kernel_attrs(model, origin),
             {name: float(value) for name, value in base_constants(kernel).items()},
         ),
         chains,
     )
+
+
+def _wanted(spec: RunSpec, release: Release) -> Quantities:
+    """Return which quantiles, tail probabilities and values of the distribution function are kept.
+
+    Raises
+    ------
+    SpecError
+        When points are of another column than the histogram's, or a Gini coefficient is asked for.
+    """
+    asked, name = spec.summary, release.columns[0]
+    if asked.gini:
+        raise SpecError("summary.gini: is not for mixtures of groups; leave it out")
+    points = []
+    for key, given in (("tails", asked.tails), ("cdf", asked.cdf)):
+        if isinstance(given, Mapping):
+            unknown = [other for other in given if other != name]
+            if unknown:
+                raise SpecError(f"summary.{key}: there is no column {unknown[0]!r}; it has {name}")
+            given = given[name]
+        points.append(tuple(sorted(set(given or ()))))
+    return Quantities(asked.levels, *points)
 
 
 def _grid(spec: RunSpec, release: Release) -> NDArray[np.float64]:

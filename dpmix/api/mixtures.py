@@ -58,9 +58,11 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     names = tuple(release.columns[column] for column in columns)
+    several = model.kernel == "multivariate_normal"
+    recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
         run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
-        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, names),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded),
         observed=seen.observed,
         dims=seen.dims,
         columns=names,

@@ -59,11 +59,13 @@ class DiscreteGroups(ParametricModel):
         self.constants = {"n": release.n, "concentration": law.concentration, "discount": 0.0}
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
-        """Draw P from the process itself, for all groups the same."""
+        """Draw P from the process itself, for all groups the same, and the shares of the groups."""
         own = [p for p in self.parameters if p.name in self.places and p.role in ("scalar", "shares")]
         shapes = {p.name: self.shape(p)[1:] for p in own}
         found = prior_functionals(self.law, self.plan, self.places, shapes, rng, draws)
-        return {name: np.repeat(values[:, None], len(self.groups), axis=1) for name, values in found.items()}
+        count = len(self.groups)
+        of_groups = {name: np.repeat(values[:, None], count, axis=1) for name, values in found.items()}
+        return {**of_groups, "group_share": rng.dirichlet(np.ones(count), draws)}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupsChain:
         """Return a chain at its start."""

@@ -27,7 +27,7 @@ from dpmix.models.regression_theta import draw_line
 from dpmix.models.regression_units import Units
 from dpmix.release import Release
 from dpmix.spec.model import LinearRegressionModel
-from dpmix.spec.priors import ERRORS_SCALE, niw_from_bounds
+from dpmix.spec.priors import ERRORS_SCALE, coefficients_in_words, niw_from_bounds
 from dpmix.spec.run import RunSpec
 
 __all__ = ["LinearRegression", "build", "moments_law"]
@@ -194,7 +194,10 @@ class LinearRegression(ParametricModel):
             "sigma2_a": law.shape,
             "sigma2_b": float(self.units.scale(law.scale, 2)),
         }
-        self.attrs = {"prior": _prior_in_words(law, self.units, predictors), "prior_of": "rescaled variables"}
+        self.attrs = {
+            "prior": _prior_in_words(law, release.mechanism["bounds"], predictors),
+            "prior_of": "rescaled variables",
+        }
         if len(rows):
             self.attrs["row_labels"] = json.dumps(_labels(self.units, predictors, rows))
         if release.epsilon is not None and not release.delta:
@@ -245,19 +248,11 @@ def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
     return [", ".join(f"{name} = {x:.6g}" for name, x in zip(predictors, row, strict=True)) for row in values]
 
 
-def _prior_in_words(law: Moments, units: Units, predictors: Sequence[str]) -> str:
+def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:
     """Say what the prior of the coefficients means in the units of the data."""
-    sd = np.array(law.beta_precision) ** -0.5
-    mean, ratio = np.array(law.beta_mean), units.half[-1] / units.half[:-1]
-    middle = f"{units.response(mean[:1])[0]:.4g} +- {units.scale(sd[0]):.3g}"
-    slopes = ", ".join(
-        f"{m:.3g} +- {s:.3g} on {name}"
-        for name, m, s in zip(predictors, mean[1:] * ratio, sd[1:] * ratio, strict=True)
-    )
-    return (
-        f"A priori the mean response in the middle of the predictors' bounds is {middle}, with "
-        f"slope{'s' * (len(predictors) > 1)} {slopes}."
-    )
+    sd = [precision**-0.5 for precision in law.beta_precision]
+    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors)
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _names(release: Release, p: int) -> list[str]:

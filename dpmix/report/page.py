@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import compositions, maps, plots
+from dpmix.report import check, compositions, maps, plots
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -30,6 +30,7 @@ def render(summary: Summary) -> str:
         _density(summary),
         _distribution(summary),
         compositions.section(summary),
+        check.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),
@@ -69,6 +70,9 @@ def _tiles(summary: Summary) -> str:
     for name, share in summary.beyond_bounds.items() if summary.composition is None else ():
         note = f"under the fit{f', of {name}' if name else ''}; warned of above {percent(BEYOND)}"
         tiles.append(("Records beyond the public bounds", percent(share), note))
+    if summary.check.overall is not None:
+        note = "small where the release is unlike the fit's replicates of it"
+        tiles.append(("Release check, p", f"{summary.check.overall:.2g}", note))
     tiles += [
         ("Largest R-hat", *_worst(summary, "rhat")),
         ("Smallest bulk ESS", *_worst(summary, "ess_bulk")),

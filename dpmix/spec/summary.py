@@ -92,6 +92,11 @@ class SummarySpec(Section):
     gini: StrictBool | None = Field(
         None, description="Whether the Gini coefficient of records from 0 on is reported."
     )
+    loo: StrictBool | None = Field(
+        None,
+        description="Whether to report leave-one-out cross-validation of the released records, where the "
+        "likelihood factorizes over these.",
+    )
     clustering: Literal["vi", "binder"] = Field(
         "vi",
         description="Loss of the partition that is reported first: variation of information, or Binder's.",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.store import h5
 from dpmix.store.atomic import publish
+from dpmix.store.predictive import Predict, write_predictive
 from dpmix.store.recorded import Derive, fill_recorded
 from dpmix.store.workspace import Workspace
 
@@ -67,6 +68,8 @@ class Finished:
         Computes the quantities of a record that `content` has made room for (`dpmix.store.recorded`).
     prior : mapping of str to array (draws, ..)
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
+    predict : callable, optional
+        Computes replicates of the release and log likelihoods of its records (`dpmix.store.predictive`).
     """
 
     chains: Sequence[int]
@@ -79,6 +82,7 @@ class Finished:
     attrs: Mapping[str, h5.Attribute]
     derive: Derive | None = None
     prior: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    predict: Predict | None = None
 
 
 def write_chains(
@@ -146,6 +150,10 @@ def write_chains(
             check()
             root.flush()  # what there is so far is then a whole file, for whoever reads it
             fill_recorded(root.group("posterior"), finished.derive(workspace.assembled, check))
+        if finished.predict is not None:
+            check()
+            root.flush()
+            write_predictive(root, finished.predict(workspace.assembled, check))
     check()
     publish(workspace.assembled, path, force=force)
 

@@ -16,6 +16,7 @@ from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
+from dpmix.store.predictive import read_log_likelihood
 from dpmix.store.recorded import Recorded, read_recorded
 from dpmix.store.stored import Stored, same_parameters
 
@@ -90,6 +91,17 @@ class ChainSet:
     def draws(self) -> int:
         """Saved states of each chain."""
         return int(self.acceptance.shape[1])
+
+    @cached_property
+    def log_likelihoods(self) -> Floats | None:
+        """Log likelihoods of single records at some saved states, (chains, states, n); None where not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_log_likelihood(self._rows)
 
     @property
     def mechanism(self) -> dict[str, Any]:

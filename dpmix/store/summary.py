@@ -31,8 +31,11 @@ def write_summary(
     `support`), `/clustering` where allocations were saved (`estimate` over `obs`, scalars, a group
     `credible_ball`; `other` likewise for the other loss; `coclustering` over `obs` and `obs2` on request),
     `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
-    one), `/warnings` (`text` over `warning`). `seconds` and the given attributes are attributes of the root.
-    What does not exist is NaN, and a group of which the model has nothing is left out.
+    one), `/check` where the release was replicated (`observed`, `mean`, `lower`, `upper` and `p` over
+    `entry`, scalars `overall`, `replicates` and `visible_from`; a group `distribution` of the same over
+    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/warnings` (`text`
+    over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is
+    NaN, and a group of which the model has nothing is left out.
 
     Parameters
     ----------
@@ -106,6 +109,10 @@ def write_summary(
                 "share": Variable(("column",), np.asarray(list(of_columns.values()))),
             }
         )
+    if content.get("check") and content["check"]["statistic"] is not None:
+        groups["check"] = _check(content["check"])
+    if "loo" in content:
+        groups["loo"] = Node(variables={k: Variable((), np.asarray(v)) for k, v in content["loo"].items()})
     if content.get("prior"):
         attrs = {**attrs, "prior": content["prior"]}
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
@@ -149,6 +156,27 @@ def _composition(found: Mapping[str, Any]) -> Node:
     groups = {name: figures(found[name]) for name in ("censoring", "truth") if name in found}
     attrs = {name: found[name] for name in ("method", "interpretation")}
     return Node(attrs, groups={**groups, "ellipsoid": Node(groups=ellipsoids)})
+
+
+def _check(check: Mapping[str, Any]) -> Node:
+    entries = check["entries"]
+    names = Variable(("entry",), np.asarray([entry["name"] for entry in entries]))
+    figures = ("observed", "mean", "lower", "upper", "p")
+    table = {name: Variable(("entry",), _column(entry[name] for entry in entries)) for name in figures}
+    scalars = {
+        name: Variable((), _column([check[name]])[0]) for name in ("overall", "replicates", "visible_from")
+    }
+    groups = {}
+    found = check.get("distribution")
+    if found is not None:
+        groups["distribution"] = _curve(found) if "grid" in found else Node(groups=_columns(found, _curve))
+    attrs = {name: check[name] for name in ("statistic", "visible") if check[name]}
+    return Node(attrs, {"entry": names, **table, **scalars}, groups)
+
+
+def _curve(found: Mapping[str, Any]) -> Node:
+    names = ("grid", "observed", "mean", "lower", "upper")
+    return Node(variables={name: Variable(("grid",), np.asarray(found[name])) for name in names})
 
 
 def _columns(of_columns: Mapping[str, Any], node: Callable[[Mapping[str, Any]], Node]) -> dict[str, Node]:

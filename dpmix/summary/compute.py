@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.checking.compute import check_release
+from dpmix.checking.loo import loo_of
 from dpmix.errors import DataError
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
@@ -22,6 +24,7 @@ from dpmix.summary.prior import prior_of
 from dpmix.summary.prior_draws import mixture_prior
 from dpmix.summary.remarks import (
     beyond_remarks,
+    check_remarks,
     convergence_remarks,
     learning_remarks,
     prior_remarks,
@@ -53,6 +56,7 @@ def summarize_chains(
     SpecError
         When quantities are asked for that the columns do not have.
     """
+    loo = loo_of(chains) if options.loo else None  # refused before anything is computed
     source = family_of(chains)
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
@@ -85,6 +89,8 @@ def summarize_chains(
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
     remarks += learning_remarks(parameters)
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
+    check = check_release(chains)
+    remarks += check_remarks(check)
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
@@ -106,6 +112,8 @@ def summarize_chains(
         provenance=provenance_of(chains),
         prior=prior_of(chains),
         beyond_bounds=posterior.beyond,
+        check=check,
+        loo=loo,
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from dpmix.checking.compute import check_release
+from dpmix.checking.loo import loo_of
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
@@ -17,7 +19,8 @@ from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.mixture_densities import mixture_densities, pointwise
-from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
+from dpmix.summary.prior import prior_on_line
+from dpmix.summary.remarks import check_remarks, convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.shares import Composition
 from dpmix.summary.wanted import check_quantities
@@ -46,6 +49,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         that the chains do not hold.
     """
     check_quantities(chains, options)
+    loo = loo_of(chains) if options.loo else None
     series: dict[str, Floats] = {}
     prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
@@ -75,6 +79,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    check = check_release(chains)
+    remarks += check_remarks(check)
     remarks += release_remarks(distance, 0.0, chains)
     if found_compositions:
         remarks += composition_remarks(list(found_compositions.values()), chains)
@@ -98,8 +104,10 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         compositions=found_compositions,
+        prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         beyond_bounds=_censored(found_compositions),
-        prior=str(chains.attrs.get("prior", "")),
+        check=check,
+        loo=loo,
         labels=_row_labels(chains, parameters),
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from dpmix.spec.priors import NIG, prior_in_words
-from dpmix.store.chains_reader import Chains
-from dpmix.summary.families.choose import columns_of, family_of
+from dpmix.store.chains_reader import Chains, NamedChains
+from dpmix.summary.families.choose import columns_of, family_of, family_on_line
 from dpmix.summary.families.normal import NormalInverseGamma
 
-__all__ = ["prior_of"]
+__all__ = ["prior_of", "prior_on_line"]
 
 _SOURCES = {
     "bounds": "It follows the public bounds.",
@@ -26,16 +29,43 @@ def prior_of(chains: Chains) -> str:
     str
         Sentences; empty for chains of earlier versions with another kernel.
     """
-    meant = []
-    for column in columns_of(chains, family_of(chains)):
-        family = column.family
-        if isinstance(family, NormalInverseGamma):
-            meant.append(prior_in_words(NIG(family.mu0, family.lam, family.a, family.b), column.name))
-    if chains.layout.kernel == "beta":
-        c = chains.constants
-        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
-        shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*(c[name] for name in names))
-        meant.append(f"a priori a cluster is Beta(a, b) on the bounds, {shapes}")
-    sentences = [f"{words[0].upper()}{words[1:]}." for words in meant]
-    source = _SOURCES.get(str(chains.attrs.get("base_from", "")))
+    meant = [
+        *(_normal(column.family, column.name) for column in columns_of(chains, family_of(chains))),
+        _beta(chains.layout.kernel, chains.constants),
+    ]
+    return _sentences(meant, chains.attrs)
+
+
+def prior_on_line(chains: NamedChains) -> str:
+    """Say what the base measure of a mixture means whose draws are arrays by name, as those of groups.
+
+    Returns
+    -------
+    str
+        Sentences; empty for other models.
+    """
+    kernel = str(chains.attrs.get("kernel", ""))
+    if chains.attrs.get("model") != "mixture" or not kernel:
+        return ""
+    family = family_on_line(kernel, str(chains.attrs["base"]), chains.constants)
+    return _sentences([_normal(family, ""), _beta(kernel, chains.constants)], chains.attrs)
+
+
+def _normal(family: object, name: str) -> str:
+    if not isinstance(family, NormalInverseGamma):
+        return ""
+    return prior_in_words(NIG(family.mu0, family.lam, family.a, family.b), name)
+
+
+def _beta(kernel: str, constants: Mapping[str, Any]) -> str:
+    if kernel != "beta":
+        return ""
+    names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+    shapes = "a ~ Gamma({:g}, {:g}) and b ~ Gamma({:g}, {:g})".format(*(constants[name] for name in names))
+    return f"a priori a cluster is Beta(a, b) on the bounds, {shapes}"
+
+
+def _sentences(meant: Iterable[str], attrs: Mapping[str, Any]) -> str:
+    sentences = [f"{words[0].upper()}{words[1:]}." for words in meant if words]
+    source = _SOURCES.get(str(attrs.get("base_from", "")))
     return " ".join([*sentences, *([] if source is None else [source])])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpmix.checking.result import Check
 from dpmix.figures import figure
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
@@ -178,6 +179,29 @@ def beyond_remarks(
             )
         texts.append(text)
     return [Remark(text, convergence=False) for text in texts]
+
+
+def check_remarks(check: Check) -> list[Remark]:
+    """Say that the release is unlike what the fitted model would release, where it is."""
+    if not check.suspect:
+        return []
+    worst = check.farthest
+    where = ""
+    if worst is not None and worst.lower <= worst.observed <= worst.upper:
+        worst = None
+    if worst is not None:
+        where = (
+            f" Farthest out is {worst.name}: {worst.observed:.4g}, where replicates have "
+            f"{worst.lower:.4g} to {worst.upper:.4g}."
+        )
+    return [
+        Remark(
+            "The release is unlike those that the fitted model gives (release check, p = "
+            f"{check.overall:.2g}): prior or model do not describe these records, and what is reported "
+            f"follows from them.{where}",
+            convergence=False,
+        )
+    ]
 
 
 def _of(name: str) -> str:

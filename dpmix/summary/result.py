@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.checking.loo import Loo
+from dpmix.checking.result import Check
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
@@ -164,6 +166,10 @@ class Summary:
         Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
         only one. Of compositions the share of entries below the threshold, by component. Empty where there
         are no bounds, or the kernel stays within them.
+    check : Check
+        The release beside replicates from the posterior.
+    loo : Loo or None
+        Leave-one-out cross-validation, where it was asked for.
     """
 
     parameters: Mapping[str, Scalar]
@@ -188,6 +194,8 @@ class Summary:
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
+    check: Check = field(default_factory=Check)
+    loo: Loo | None = None
 
     @property
     def composition(self) -> Composition | None:
@@ -252,6 +260,8 @@ class Summary:
             "acceptance": {"mean": self.acceptance.mean, "bound": self.acceptance.bound},
             **({"prior": self.prior} if self.prior else {}),
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
+            "check": self.check.contents(),
+            **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,

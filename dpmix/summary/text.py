@@ -27,6 +27,16 @@ def headline(summary: Summary) -> str:
     lines += [*([""] if lines else []), *_table(summary), *_rows(summary), ""]
     if summary.prior:
         lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
+    if summary.check.overall is not None or summary.check.reason:
+        lines += [*_wrapped(f"Check: {summary.check.in_words()}", indent="  "), ""]
+    if summary.loo is not None:
+        found = summary.loo
+        text = (
+            f"Leave-one-out: expected log predictive density {found.elpd:.1f} (standard error "
+            f"{found.se:.1f}), {found.p_loo:.1f} effective parameters, largest Pareto k "
+            f"{found.pareto_k_max:.2f}"
+        )
+        lines += [*_wrapped(text, indent="  "), ""]
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]

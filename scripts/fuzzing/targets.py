@@ -48,7 +48,7 @@ def _damaged_text(folder: Path, rng: random.Random) -> str:
 def _planned(folder: Path, name: str, rng: random.Random) -> Sequence[str]:
     spec, output = str(folder / "s.yaml"), str(folder / "out.h5")
     commands: list[list[str]] = [["validate", spec], ["calibrate", spec]]
-    commands.append([_verb(name), spec, "-o", output, "--dry-run", *_entering(rng)])
+    commands.append([_verb(name), spec, "-o", output, "--dry-run", *_entering(folder, rng)])
     commands.append([_verb(name), spec, "-o", output, "--yes", "--dry-run"])
     if (folder / f"{name}_release.h5").exists():
         release = str(folder / f"{name}_release.h5")
@@ -234,17 +234,17 @@ def ledger(folder: Path, rng: random.Random) -> Sequence[str]:
     if rng.random() < 0.5:
         return ["ledger", "show", str(path)]
     spec = str(folder / rng.choice(("ledgered.yaml", "parted.yaml")))
-    return ["privatize", spec, "-o", str(folder / "out.h5"), "--quiet", *_entering(rng)]
+    return ["privatize", spec, "-o", str(folder / "out.h5"), "--quiet", *_entering(folder, rng)]
 
 
-def _entering(rng: random.Random) -> list[str]:
+def _entering(folder: Path, rng: random.Random) -> list[str]:
     """Return options that say how a release is entered, or none."""
     flags: list[list[str]] = [
         ["--new-ledger"],
         ["--no-ledger"],
         ["--yes"],
         ["--dataset", rng.choice(("fuzz", "some", "everybody", "new", "", " x"))],
-        ["--ledger", "ledger.json.gone"],
+        ["--ledger", str(folder / "ledger.json.gone")],
     ]
     return [word for flag in flags if rng.random() < 0.15 for word in flag]
 

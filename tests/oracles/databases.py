@@ -130,7 +130,7 @@ class Line:
         return (low + high) / 2, (high - low) / 2
 
     def rescaled(self, theta: dict[str, Array]) -> Array:
-        """Take parameters (size, ..) in the units of the data to those of a chain, side by side (size, ..)."""
+        """Take parameters (size, ..) in the units of the data to a chain's, side by side (size, ..)."""
         centre, half = self.frame
         beta = theta["beta"]
         slopes = beta[:, 1:] * half[:-1] / half[-1]

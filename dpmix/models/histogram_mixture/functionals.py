@@ -12,9 +12,8 @@ from dpmix.kernels.base import fill_masses
 from dpmix.kernels.beta import A, B, Beta
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 
-__all__ = ["QUANTILES", "fill_density", "moments", "write_functionals"]
+__all__ = ["fill_density", "moments", "write_functionals"]
 
-QUANTILES = (0.25, 0.5, 0.75)
 MEAN_AT, SD_AT, FIRST = 0, 1, 2  # places in a row of results
 _HALVINGS = 100
 _EXACT = 1e-12
@@ -124,8 +123,8 @@ def _quantile(kernel, theta, weights, atoms, q, low, high, edge, both):
 
 
 @njit
-def write_functionals(kernel, theta, weights, atoms, points, quantiles, row, cdf, density):
-    """Write mean, sd and quantiles to `row`, distribution function and density at `points` to two others."""
+def write_functionals(kernel, theta, weights, atoms, points, quantiles, marks, row, cdf, density):
+    """Write mean, sd, quantiles and masses below `marks` to `row`, and cdf and density at `points`."""
     size = len(points)
     part, both, edge = np.empty(size + 1), np.empty(2), np.empty(1)
     cdf[:] = 0.0
@@ -159,3 +158,6 @@ def write_functionals(kernel, theta, weights, atoms, points, quantiles, row, cdf
         if not low < high:
             low, high = points[0], points[size - 1]
         row[FIRST + i] = _quantile(kernel, theta, weights, atoms, q, low, high, edge, both)
+    for i in range(len(marks)):
+        below = _cdf(kernel, theta, weights, atoms, marks[i], edge, both) / whole
+        row[FIRST + len(quantiles) + i] = min(below, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -15,17 +15,29 @@ from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
 from dpmix.models.group_counts import draw_shares, group_masses
 from dpmix.models.grouped import parameters_of_groups
-from dpmix.models.histogram_mixture.functionals import FIRST, MEAN_AT, QUANTILES, SD_AT, write_functionals
+from dpmix.models.histogram_mixture.functionals import FIRST, MEAN_AT, SD_AT, write_functionals
 from dpmix.models.histogram_mixture.state import draw_random_measure, make_groups
 from dpmix.models.histogram_mixture.sweep import sweep_groups
 from dpmix.models.latent_counts import Latent, start_counts
 from dpmix.release import GROUP
 
-__all__ = ["HistogramMixture", "MixtureChain"]
+__all__ = ["HistogramMixture", "MixtureChain", "Quantities"]
 
 _LADDER = 0.5  # share of the burn-in that goes through powers of the counts
 
 Floats = NDArray[np.float64]
+
+
+class Quantities(NamedTuple):
+    """What is kept of a record beside mean and sd.
+
+    levels: of its quantiles; tails, points: of which values the probabilities of being above, or up to them;
+    all in increasing order.
+    """
+
+    levels: tuple[float, ...]
+    tails: tuple[float, ...] = ()
+    points: tuple[float, ...] = ()
 
 
 class HistogramMixture(ParametricModel):
@@ -47,6 +59,8 @@ class HistogramMixture(ParametricModel):
         As `dpmix.models.histogram_mixture.state.sticks_for` gives them.
     grid : array (points,)
         Where distribution function and density are kept.
+    wanted : Quantities
+        What is kept of a record.
     attrs : mapping of str to str
         What the chains file says of the model.
     constants : mapping of str to number
@@ -66,11 +80,15 @@ class HistogramMixture(ParametricModel):
         mixing: PitmanYor,
         sticks: int,
         grid: Floats,
+        wanted: Quantities,
         attrs: Mapping[str, str],
         constants: Mapping[str, float],
     ) -> None:
         self.likelihood, self.n, self.kernel, self.mixing = likelihood, n, kernel, mixing
         self.groups, self.sticks, self.grid = tuple(groups), sticks, np.ascontiguousarray(grid)
+        self.wanted = wanted
+        self.levels = np.array(wanted.levels, dtype=np.float64)
+        self.marks = np.array((*wanted.tails, *wanted.points), dtype=np.float64)
         self.edges = np.ascontiguousarray(edges[1:-1], dtype=np.float64)
         width = float(edges[-1] - edges[0]) / (len(edges) - 1)
         self.spread = width * width / 12.0
@@ -79,13 +97,17 @@ class HistogramMixture(ParametricModel):
             Parameter("record_mean", (GROUP,), title="mean"),
             Parameter("record_sd", (GROUP,), title="sd"),
             Parameter("record_quantile", (GROUP, "quantile"), title="quantile"),
+            *([Parameter("record_tail", (GROUP, "threshold"), title="tail")] if wanted.tails else ()),
+            *([Parameter("record_cdf", (GROUP, "point"), title="cdf")] if wanted.points else ()),
             *parameters_of_groups(),
             Parameter("n_clusters", (GROUP,)),
             *random,
             Parameter("cdf", (GROUP, "grid"), "curve"),
             Parameter("density", (GROUP, "grid"), "density"),
         )
-        self.coords = {GROUP: np.array(self.groups), "quantile": np.array(QUANTILES), "grid": self.grid}
+        self.coords = {GROUP: np.array(self.groups), "quantile": self.levels, "grid": self.grid}
+        self.coords |= {"threshold": np.array(wanted.tails)} if wanted.tails else {}
+        self.coords |= {"point": np.array(wanted.points)} if wanted.points else {}
         self.attrs = dict(attrs)
         self.constants = {"n": n, "discount": mixing.discount, **constants}
 
@@ -107,7 +129,7 @@ class MixtureChain(ParametricChain):
         none = np.zeros(0)
         self._latent = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
         self._weights = np.zeros(self._groups.members.shape[1])
-        self._row = np.zeros(FIRST + len(QUANTILES))
+        self._row = np.zeros(FIRST + len(model.levels) + len(model.marks))
         super().__init__(model, rng, self._groups._asdict())
 
     @property
@@ -146,13 +168,20 @@ class MixtureChain(ParametricChain):
                 self._weights,
                 atoms,
                 model.grid,
-                np.array(QUANTILES),
+                model.levels,
+                model.marks,
                 values,
                 out["cdf"][row, g],
                 out["density"][row, g],
             )
             out["record_mean"][row, g], out["record_sd"][row, g] = values[MEAN_AT], values[SD_AT]
-            out["record_quantile"][row, g] = values[FIRST:]
+            above = FIRST + len(model.levels)
+            below = above + len(model.wanted.tails)
+            out["record_quantile"][row, g] = values[FIRST:above]
+            if "record_tail" in out:
+                out["record_tail"][row, g] = 1.0 - values[above:below]
+            if "record_cdf" in out:
+                out["record_cdf"][row, g] = values[below:]
         sizes = state.counts.reshape(len(model.groups), -1).sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
         out["n_clusters"][row] = state.clusters

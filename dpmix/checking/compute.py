@@ -1,0 +1,56 @@
+"""The check of any fit: which replicates, how many, and what becomes of them."""
+
+from __future__ import annotations
+
+from dpmix.checking.base import Replicator, Unavailable
+from dpmix.checking.local import check_records
+from dpmix.checking.mixtures import HistogramReplicator, mixture_replicator
+from dpmix.checking.parametric import StatisticReplicator, check_statistic, parametric_replicator
+from dpmix.checking.result import Check
+from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
+
+__all__ = ["REPLICATES", "check_release", "replicator_of"]
+
+REPLICATES = 200
+_FEWER, _NUMBERS = 100, 5e7
+"""Replicates of large releases, and the numbers that are drawn in all before they are fewer."""
+
+
+def replicator_of(chains: ChainSet) -> Replicator:
+    """Return what draws the replicates of a fit's release.
+
+    Raises
+    ------
+    Unavailable
+        Where there is none.
+    """
+    if isinstance(chains, Chains):
+        return mixture_replicator(chains)
+    assert isinstance(chains, NamedChains)  # the other kind
+    return parametric_replicator(chains)
+
+
+def check_release(chains: ChainSet) -> Check:
+    """Set a release beside replicates from the fit's posterior (methods, section 15).
+
+    The same files always give the same result.
+
+    Parameters
+    ----------
+    chains : ChainSet
+        What `dpmix.store.chains_reader.read_chains` gives.
+    """
+    try:
+        replicator = replicator_of(chains)
+        most = REPLICATES if replicator.size * REPLICATES <= _NUMBERS else _FEWER
+        most = min(most, chains.draws * len(chains.ids))
+        if most < 20:
+            raise Unavailable(f"{most} saved draws are too few to replicate the release from")
+        if isinstance(chains, Chains) and not isinstance(replicator, HistogramReplicator):
+            return check_records(chains, mixture_replicator(chains), most)
+        assert isinstance(replicator, StatisticReplicator | HistogramReplicator)  # the others
+        return check_statistic(chains, replicator, most)
+    except Unavailable as why:
+        return Check(reason=str(why))
+    except (TypeError, ValueError):  # of files that somebody changed, which only the check looks into so far
+        return Check(reason="the chains file does not describe the release as its mechanism would")

@@ -1,0 +1,127 @@
+"""The result of a check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SUSPECT", "Check", "Curve", "Entry"]
+
+Floats = NDArray[np.float64]
+
+SUSPECT = 0.01
+"""p-value below which a misfit is warned of."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of the release beside the replicates' mean, 95% interval, and its tail probability p."""
+
+    name: str
+    observed: float
+    mean: float
+    lower: float
+    upper: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A distribution function beside the replicates' mean and 95% pointwise band, arrays (points,)."""
+
+    grid: Floats
+    observed: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class Check:
+    """A release beside replicates from the posterior.
+
+    Parameters
+    ----------
+    statistic : str
+        What of the releases is compared, in words; empty where there is no check.
+    overall : float or None
+        p-value of the largest standardized deviation of all.
+    entries : tuple of Entry
+        Single figures: shares of tails, correlations, the entries of a statistic.
+    curves : mapping of str to Curve
+        Distribution functions by column, under "" where there is only one.
+    p_of_curves : mapping of str to float
+        Their p-values.
+    replicates : int
+    visible_from : float or None
+        How large a misfit must be to be seen; `visible` says it in words.
+    visible : str
+    reason : str
+        Why there is no check; empty where there is one.
+    """
+
+    statistic: str = ""
+    overall: float | None = None
+    entries: tuple[Entry, ...] = ()
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    p_of_curves: Mapping[str, float] = field(default_factory=dict)
+    replicates: int = 0
+    visible_from: float | None = None
+    visible: str = ""
+    reason: str = ""
+
+    @property
+    def p(self) -> float | list[float] | None:
+        """The p-value of the distribution function of one column, else of each entry."""
+        if self.overall is None:
+            return None
+        if list(self.p_of_curves) == [""]:
+            return self.p_of_curves[""]
+        return [entry.p for entry in self.entries]
+
+    @property
+    def suspect(self) -> bool:
+        """Whether the replicates are unlike the release."""
+        return self.overall is not None and self.overall < SUSPECT
+
+    @property
+    def farthest(self) -> Entry | None:
+        """The entry farthest from its replicates, as a multiple of the half-width of its interval."""
+        if not self.entries:
+            return None
+        return max(self.entries, key=lambda e: abs(e.observed - e.mean) / max(e.upper - e.lower, 1e-300))
+
+    def contents(self) -> dict[str, Any]:
+        """Return what summary files and JSON hold of it."""
+        if self.overall is None:
+            return {"statistic": None, "p": None, "reason": self.reason}
+        found: dict[str, Any] = {
+            "statistic": self.statistic,
+            "p": self.p,
+            "overall": self.overall,
+            "entries": [vars(entry) for entry in self.entries],
+            "replicates": self.replicates,
+            "visible_from": self.visible_from,
+            "visible": self.visible,
+        }
+        curves = {name: vars(curve) for name, curve in self.curves.items()}
+        if curves:
+            found["distribution"] = curves[""] if list(curves) == [""] else curves
+        return found
+
+    def in_words(self) -> str:
+        """Say it in one or two sentences."""
+        if self.overall is None:
+            return f"none: {self.reason}"
+        text = f"{self.statistic} of the release among {self.replicates} replicates of the fit, p = "
+        text += f"{self.overall:.2g}"
+        worst = self.farthest
+        if worst is not None and worst.p < SUSPECT:
+            text += (
+                f"; farthest out {worst.name}, {worst.observed:.4g} ({worst.lower:.4g} to {worst.upper:.4g})"
+            )
+        return f"{text}. {self.visible}" if self.visible else f"{text}."

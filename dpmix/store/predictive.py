@@ -1,0 +1,84 @@
+"""The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
+
+Each has the variable `z`, as `observed_data` has, over chain, draw and what that has: the coordinate `draw`
+holds the numbers of the saved states that it is of, evenly spaced. Log likelihoods are over records alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.store import h5
+
+__all__ = ["Predict", "Predictive", "read_log_likelihood", "write_predictive"]
+
+NAME = "z"
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """One group.
+
+    Parameters
+    ----------
+    group : str
+        Its name.
+    chains, states : int64 arrays
+        Chain ids, and numbers of the saved states.
+    values : float32 array (chains, states, ..)
+    """
+
+    group: str
+    chains: NDArray[np.int64]
+    states: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+
+Predict = Callable[[Path, Callable[[], None]], Sequence[Predictive]]
+"""Computes the groups from an unfinished chains file; calls its second argument between pieces of work."""
+
+
+def write_predictive(root: h5.Group, groups: Sequence[Predictive]) -> None:
+    """Add groups to an unfinished chains file."""
+    data = root.group("observed_data")
+    dims = data[NAME].dims
+    for found in groups:
+        group = root.group(found.group)
+        group.coordinate("chain", found.chains)
+        group.coordinate("draw", found.states)
+        own = dims[: found.values.ndim - 2]
+        for dim in own:
+            group.coordinate(dim, data[dim][()])
+        group.dataset(NAME, found.values, ("chain", "draw", *own), compression=1)
+
+
+def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64] | None:
+    """Read the log likelihoods of chains in rows of files, (chains, states, n); None where one has none.
+
+    Chains of files that keep different numbers of states give as many as the one with the fewest.
+
+    Raises
+    ------
+    DataError
+        When they are not as `dpmix fit` wrote them.
+    """
+    parts = []
+    for path, row in rows:
+        with h5.reading(path) as root:
+            if "log_likelihood" not in root or NAME not in root.group("log_likelihood"):
+                return None
+            table = root.group("log_likelihood")[NAME]
+            if len(table.shape) != 3 or row >= table.shape[0]:
+                raise DataError(f"{path} holds log likelihoods that are not as `dpmix fit` wrote them")
+            parts.append(table.numbers((row,)))
+    fewest = min(len(part) for part in parts)
+    chosen = [part[np.linspace(0, len(part) - 1, fewest).round().astype(int)] for part in parts]
+    if len({part.shape for part in chosen}) > 1 or fewest == 0:
+        raise DataError(f"{rows[0][0]} and other files hold log likelihoods of different records")
+    return np.stack(chosen)
