@@ -228,7 +228,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 2.0], [2.0, 1.0]]}, "model.x_cov: must be positive definite"),
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
-        ({"sigma2": 1.0, "sigma2_prior": {"a": 3.0}}, "model.sigma2_prior: is for an unknown sigma2"),
+        ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],
 )

@@ -173,9 +173,11 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     before = chain.starts.copy()
     chain.sweep(64 * 5 - 1)  # the next sweep would take them from scratch
     assert chain.starts[0] == 0 and chain.starts[-1] == 40 and (chain.starts != before).any()
-    np.testing.assert_allclose(chain.records[:, 3:], FREE.units(chain.records[:, :3]), atol=1e-12)
+    centre, half = FREE.frame
+    records = centre + half * chain.records[:, :3]
+    np.testing.assert_allclose(chain.records[:, 3:], FREE.units(records), atol=1e-12)
     for g in range(3):
-        own = chain.records[chain.starts[g] : chain.starts[g + 1], :3]
+        own = records[chain.starts[g] : chain.starts[g + 1]]
         wanted = model.groups.sums[g] - databases.grouped_sums(FREE, own, np.array(len(own)), CENTRE)
         np.testing.assert_allclose(chain.rests[g], wanted, atol=1e-11)
         assert chain.levels[g, 0] == pytest.approx(np.abs(wanted).sum())

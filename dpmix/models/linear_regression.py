@@ -226,7 +226,9 @@ class LinearRegression(ParametricModel):
             root = saved[:, q + 1 + p : end].reshape(-1, p, p)
             out["x_cov"][where] = units.covariance() * (root @ root.transpose(0, 2, 1))
         if "prediction" in out:
-            mean = beta[:, :1] + beta[:, 1:] @ self.rows.T
+            mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
+            for j in range(p):  # one by one: the same for any number of draws at once
+                mean += beta[:, 1 + j, None] * self.rows[:, j]
             out["prediction"][where] = units.response(mean)
             out["predictive"][where] = units.response(mean + sd[:, None] * saved[:, end:])
 

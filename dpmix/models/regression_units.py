@@ -37,7 +37,9 @@ class Units(NamedTuple):
     def coefficients(self, beta: Floats) -> Floats:
         """Return coefficients (draws, q), the intercept first, in the units of the data."""
         slopes = beta[:, 1:] * (self.half[-1] / self.half[:-1])
-        intercept = self.centre[-1] + self.half[-1] * beta[:, 0] - slopes @ self.centre[:-1]
+        intercept = self.centre[-1] + self.half[-1] * beta[:, 0]
+        for j, centre in enumerate(self.centre[:-1]):  # one by one: the same for any number of draws at once
+            intercept = intercept - slopes[:, j] * centre
         return np.column_stack([intercept, slopes])
 
     def response(self, values: Floats) -> Floats:
