@@ -31,13 +31,13 @@ SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, 
 # bounds that clamp many values, and noise that leaves something to learn
 BOUNDS = np.array([[-1.5, 1.0], [-1.0, 2.0], [-2.0, 2.5]])
 FREE = Line(
-    BOUNDS, 1.0, 1.2, mu0=np.array([0.2, 0.4]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), weight=1.5, nu=6.0
+    BOUNDS, 1.0, 0.55, mu0=np.array([0.2, 0.4]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), weight=1.5, nu=6.0
 )
 KNOWN = Line(
-    BOUNDS, 0.8, 1.2, sigma2=0.8, x_mean=np.array([0.1, 0.3]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]])
+    BOUNDS, 0.8, 0.55, sigma2=0.8, x_mean=np.array([0.1, 0.3]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]])
 )
-HALF = Line(BOUNDS, 0.6, 1.5, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
-OTHER = Line(BOUNDS, 0.6, 1.5, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
+HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
+OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
 PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER}
 
 
@@ -121,17 +121,15 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
     chain = model.make_chain(rng)
     assert isinstance(chain, RegressionChain)
     p = line.p
+    states, (centre, half) = line.rescaled(start), line.frame
     rows: list[dict[str, Any]] = []
     for i in range(restarts):
         values = chain.theta.values
-        values[: p + 1] = start["beta"][i]
-        values[p + 1] = np.sqrt(start["sigma2"][i])
-        values[p + 2 : 2 * p + 2] = start["x_mean"][i]
-        values[2 * p + 2 :] = np.linalg.cholesky(start["x_cov"][i]).ravel()
-        chain.records[:, : p + 1] = data[i]
+        values[:] = states[i]
+        chain.records[:, : p + 1] = (data[i] - centre) / half
         chain.records[:, p + 1 :] = line.units(data[i])
         for _ in range(4):
-            model.law.released[:] = line.release(rng, chain.records[:, : p + 1])
+            model.law.released[:] = line.release(rng, centre + half * chain.records[:, : p + 1])
             recount(chain.law, chain.records, chain.tally)
             chain.sweep(2)
         now = theta({name: column[0] for name, column in chain.run(1).items()})
@@ -169,8 +167,10 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     chain.keep(thin=1, skip=0)
     chain.proceed(64 * 20 - 1)  # the next sweep would take them from scratch
     units = chain.records[:, 3:].copy()
-    np.testing.assert_allclose(units, FREE.units(chain.records[:, :3]), atol=1e-13)
-    wanted = values - databases.moments(FREE.units(chain.records[:, :3]))
+    centre, half = FREE.frame
+    records = centre + half * chain.records[:, :3]
+    np.testing.assert_allclose(units, FREE.units(records), atol=1e-13)
+    wanted = values - databases.moments(FREE.units(records))
     np.testing.assert_allclose(chain.tally.sums, wanted, atol=1e-11)
     assert chain.tally.level[0] == pytest.approx(np.abs(wanted).sum())
     fill(chain.law, chain.records[0])
@@ -205,11 +205,14 @@ def test_names_and_defaults_follow_from_the_release() -> None:
     assert model.coords["coefficient"].tolist() == ["intercept", "age", "size"]
     assert model.acceptance_bound == np.exp(-2.0)
     assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
+    # on variables rescaled to [-1, 1], whatever the bounds
+    assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
+    assert (model.law.shape, model.law.scale) == (3.0, 0.25)
+    assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
+    assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
     low, high = BOUNDS.T
-    quarter = (0.25 * (high - low)) ** 2
-    assert model.law.centre == pytest.approx(0.5 * (low + high)[:2])
-    assert model.law.psi == pytest.approx(np.diag(quarter[:2]).ravel())
-    assert model.law.scale == pytest.approx(quarter[2])
+    assert model.constants["sigma2_b"] == pytest.approx((0.25 * (high - low)[2]) ** 2)
+    assert "slopes 0 +- 1.8 on age, 0 +- 1.5 on size" in model.attrs["prior"]
     known = make(KNOWN, np.zeros(9), 5, True, 0)
     assert [parameter.name for parameter in known.parameters] == ["beta"]
 
@@ -225,7 +228,7 @@ def test_names_and_defaults_follow_from_the_release() -> None:
         ({"x_cov": [[1.0, 2.0], [2.0, 1.0]]}, "model.x_cov: must be positive definite"),
         ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
         ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
-        ({"sigma2": 1.0, "sigma2_prior": {"a": 3.0}}, "model.sigma2_prior: is for an unknown sigma2"),
+        ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
         ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
     ],
 )

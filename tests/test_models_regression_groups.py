@@ -103,30 +103,28 @@ def joint_p_values(
     # steep ones, with which moves are nothing but right
     chain.slopes.spread[:, 0], chain.slopes.spread[:, 1:] = 1.0, 0.4
     p = line.p
+    states, (centre, half) = [line.rescaled(start) for start, _ in starts], line.frame
     found: list[list[dict[str, Any]]] = [[] for _ in range(groups)]
     sizes, noises = np.empty((restarts, groups)), []
     for i in range(restarts):
         own_sizes = rng.multinomial(n, rng.dirichlet(np.ones(groups)))
         chain.starts[1:] = np.cumsum(own_sizes)
-        for g, (start, data) in enumerate(starts):
-            values = chain.values[g]
-            values[: p + 1], values[p + 1] = start["beta"][i], np.sqrt(start["sigma2"][i])
-            values[p + 2 : 2 * p + 2] = start["x_mean"][i]
-            values[2 * p + 2 :] = np.linalg.cholesky(start["x_cov"][i]).ravel()
+        for g, (_, data) in enumerate(starts):
+            chain.values[g] = states[g][i]
             own = chain.records[chain.starts[g] : chain.starts[g + 1]]
-            own[:, : p + 1] = data[i, : own_sizes[g]]
-            own[:, p + 1 :] = line.units(own[:, : p + 1])
+            own[:, : p + 1] = (data[i, : own_sizes[g]] - centre) / half
+            own[:, p + 1 :] = line.units(data[i, : own_sizes[g]])
         for _ in range(3):
             now = np.diff(chain.starts)
             model.groups.sizes[:] = now[:-1] + rng.laplace(0.0, SCALES[0], groups - 1)
             for g in range(groups):
-                own = chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
+                own = centre + half * chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
                 sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
                 model.groups.sums[g] = sums + rng.laplace(0.0, SCALES[1], 9)
             chain.age[0] = 0  # take sums from scratch
             if alone:
                 for g in range(groups):
-                    own = chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
+                    own = centre + half * chain.records[chain.starts[g] : chain.starts[g + 1], : p + 1]
                     sums = databases.grouped_sums(line, own, np.array(len(own)), CENTRE)
                     chain.rests[g] = model.groups.sums[g] - sums
                     chain.levels[g, 0] = np.abs(chain.rests[g]).sum()
@@ -175,9 +173,11 @@ def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     before = chain.starts.copy()
     chain.sweep(64 * 5 - 1)  # the next sweep would take them from scratch
     assert chain.starts[0] == 0 and chain.starts[-1] == 40 and (chain.starts != before).any()
-    np.testing.assert_allclose(chain.records[:, 3:], FREE.units(chain.records[:, :3]), atol=1e-12)
+    centre, half = FREE.frame
+    records = centre + half * chain.records[:, :3]
+    np.testing.assert_allclose(chain.records[:, 3:], FREE.units(records), atol=1e-12)
     for g in range(3):
-        own = chain.records[chain.starts[g] : chain.starts[g + 1], :3]
+        own = records[chain.starts[g] : chain.starts[g + 1]]
         wanted = model.groups.sums[g] - databases.grouped_sums(FREE, own, np.array(len(own)), CENTRE)
         np.testing.assert_allclose(chain.rests[g], wanted, atol=1e-11)
         assert chain.levels[g, 0] == pytest.approx(np.abs(wanted).sum())

@@ -9,7 +9,7 @@ import math
 import platform
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,18 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
         "released_values": _digest(task.observed),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
-        **_prior(task.attrs.get("base_from", "")),
+        **_prior(task.attrs),
     }
 
 
-def _prior(source: str) -> dict[str, str]:
-    """Say by which rule a prior was computed that the spec does not state in numbers."""
-    return {"model.base": "as it is computed now"} if source in ("bounds", "release", "hidden") else {}
+def _prior(attrs: Mapping[str, Any]) -> dict[str, str]:
+    """Say by which rule a prior was computed, where the spec does not state it in the data's units."""
+    found = {}
+    if attrs.get("base_from") in ("bounds", "release", "hidden"):
+        found["model.base"] = "as it is computed now"
+    if "prior_of" in attrs:
+        found["model.prior_sd"] = f"of {attrs['prior_of']}"
+    return found
 
 
 def begin(
@@ -108,7 +113,7 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
         "released_values": _digest(chains.observed),
         "chains": chains.ids.tolist(),
         "model.file": str(chains.attrs.get("code_digest", "")),
-        **_prior(str(chains.attrs.get("base_from", ""))),
+        **_prior(chains.attrs),
     }
     wanted = {key: value for key, value in manifest.items() if key != "dpmix_version"}
     _check_same(found, wanted, f"the finished {final}", "give another output")

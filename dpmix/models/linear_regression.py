@@ -2,13 +2,14 @@
 
 Data augmentation over records of predictors and response (`dpmix.models.moments`), conjugate draws of the
 parameters given these (`dpmix.models.regression_theta`), and joint moves of both
-(`dpmix.models.regression_joint`).
+(`dpmix.models.regression_joint`), on variables rescaled to [-1, 1] (`dpmix.models.regression_units`).
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -23,8 +24,10 @@ from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, 
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
 from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
 from dpmix.models.regression_theta import draw_line
+from dpmix.models.regression_units import Units
 from dpmix.release import Release
 from dpmix.spec.model import LinearRegressionModel
+from dpmix.spec.priors import ERRORS_SCALE, coefficients_in_words, niw_from_bounds
 from dpmix.spec.run import RunSpec
 
 __all__ = ["LinearRegression", "build", "moments_law"]
@@ -38,12 +41,13 @@ def build(spec: RunSpec, release: Release) -> LinearRegression:
     p = len(release.mechanism["bounds"]) - 1
     _check(spec.model, p)
     law = moments_law(spec.model, release)
-    start = _start_values(spec.model, p)
+    units = Units.of(release.mechanism["bounds"])
+    start = _start_values(spec.model, units)
     offers = 0
     if spec.sampler.algorithm == "soma":
         bound = farthest_change(p + 1) * law.rate
         offers = spec.sampler.offers or default_offers(release.n, bound)
-    rows = np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64)
+    rows = units.rescaled(np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64))
     if release.groups:
         # late: it is made of what is here
         from dpmix.models.regression_grouped import GroupedRegression
@@ -90,21 +94,26 @@ def _check(model: LinearRegressionModel, p: int) -> None:
 
 
 def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
-    """Return release and prior as compiled functions take them; defaults follow from the public bounds."""
-    low, high = np.array(release.mechanism["bounds"], dtype=np.float64).T
-    q = len(low)
+    """Return release and prior as compiled functions take them, on the rescaled variables.
+
+    What is stated of errors and predictors is in the units of the data; what is left out is the default on
+    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), predictors as clusters
+    of multivariate normal mixtures.
+    """
+    units = Units.of(release.mechanism["bounds"])
+    q = len(units.half)
     p = q - 1
-    quarter = (0.25 * (high - low)) ** 2
-    prior = model.x_prior
-    freedom = prior.nu if prior.nu is not None else p + 2.0
-    centre = prior.mu0 if prior.mu0 is not None else 0.5 * (low + high)[:p]
-    psi = prior.Psi if prior.Psi is not None else np.diag(quarter[:p]) * max(freedom - p - 1.0, 1.0)
-    scale = model.sigma2_prior.b if model.sigma2_prior.b is not None else quarter[p]
+    prior, default = model.x_prior, niw_from_bounds([(-1.0, 1.0)] * p)
+    freedom = prior.nu if prior.nu is not None else default.nu
+    centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
+    psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
+    stated = model.sigma2_prior.b
+    scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
     return Moments(
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
-        bounds=np.concatenate([low, 2.0 / (high - low)]),
+        bounds=np.concatenate([np.full(q, -1.0), np.ones(q)]),
         rate=1.0 / release.scales[-1],  # of groups, those of sizes stand before it
         beta_mean=_floats(np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), (q,))),
         beta_precision=_floats(sd**-2.0),
@@ -122,15 +131,16 @@ def _floats(values: Any) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _start_values(model: LinearRegressionModel, p: int) -> Floats:
-    """Return `Line.values` with what is known, and zeros."""
+def _start_values(model: LinearRegressionModel, units: Units) -> Floats:
+    """Return `Line.values` with what is known, on the rescaled variables, and zeros."""
+    p = len(units.half) - 1
     values = np.zeros(p + 2 + p + p * p)
     if model.sigma2 is not None:
-        values[p + 1] = math.sqrt(model.sigma2)
+        values[p + 1] = math.sqrt(model.sigma2 / units.scale(1.0, 2))
     if model.x_mean is not None:
-        values[p + 2 : p + 2 + p] = model.x_mean
+        values[p + 2 : p + 2 + p] = units.rescaled(np.array(model.x_mean))
     if model.x_cov is not None:
-        values[p + 2 + p :] = np.linalg.cholesky(np.array(model.x_cov)).ravel()
+        values[p + 2 + p :] = np.linalg.cholesky(np.array(model.x_cov) / units.covariance()).ravel()
     return values
 
 
@@ -141,11 +151,11 @@ class LinearRegression(ParametricModel):
     ----------
     release : Release
     law : Moments
-        Release and prior.
+        Release and prior, on the rescaled variables.
     start : ndarray of float64
-        `Line.values` with what is known, and zeros.
+        `Line.values` with what is known, rescaled, and zeros.
     rows : ndarray of float64, shape (rows, p)
-        Predictors of new rows.
+        Predictors of new rows, rescaled.
     offers : int
         Offers of one record to all in a sweep; 0 offers each record one of its own.
     joint : bool
@@ -159,6 +169,7 @@ class LinearRegression(ParametricModel):
     ) -> None:
         self.law, self.start, self.rows, self.offers, self.joint = law, start, rows, offers, joint
         self.n = release.n
+        self.units = Units.of(release.mechanism["bounds"])
         predictors = [*_names(release, len(law.columns) - 1)]
         found = [Parameter("beta", ("coefficient",))]
         if not law.known[SD]:
@@ -178,7 +189,17 @@ class LinearRegression(ParametricModel):
         }
         used = {dim for parameter in found for dim in parameter.dims}
         self.coords = {dim: place for dim, place in self.coords.items() if dim in used}
-        self.constants = {"n": release.n, "sigma2_a": law.shape, "sigma2_b": law.scale}
+        self.constants = {
+            "n": release.n,
+            "sigma2_a": law.shape,
+            "sigma2_b": float(self.units.scale(law.scale, 2)),
+        }
+        self.attrs = {
+            "prior": _prior_in_words(law, release.mechanism["bounds"], predictors),
+            "prior_of": "rescaled variables",
+        }
+        if len(rows):
+            self.attrs["row_labels"] = json.dumps(_labels(self.units, predictors, rows))
         if release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
@@ -187,7 +208,7 @@ class LinearRegression(ParametricModel):
         return RegressionChain(self, rng)
 
     def write(self, where: Any, out: Mapping[str, Floats], saved: Floats) -> None:
-        """Write parameters (draws, ..), with normals for predictions after them, to places of the draws.
+        """Write parameters (draws, ..), with normals for predictions after them, in the units of the data.
 
         `where` indexes the first dimensions of the arrays in `out`: draws, and a group where there are any.
         """
@@ -195,18 +216,45 @@ class LinearRegression(ParametricModel):
         p = q - 1
         beta, sd = saved[:, :q], saved[:, q]
         end = q + 1 + p + p * p
-        out["beta"][where] = beta
+        units = self.units
+        out["beta"][where] = units.coefficients(beta)
         if "sigma2" in out:
-            out["sigma2"][where] = sd**2
+            out["sigma2"][where] = units.scale(sd**2, 2)
         if "x_mean" in out:
-            out["x_mean"][where] = saved[:, q + 1 : q + 1 + p]
+            out["x_mean"][where] = units.centre[:-1] + units.half[:-1] * saved[:, q + 1 : q + 1 + p]
         if "x_cov" in out:
             root = saved[:, q + 1 + p : end].reshape(-1, p, p)
-            out["x_cov"][where] = root @ root.transpose(0, 2, 1)
+            out["x_cov"][where] = units.covariance() * (root @ root.transpose(0, 2, 1))
         if "prediction" in out:
-            mean = beta[:, :1] + beta[:, 1:] @ self.rows.T
-            out["prediction"][where] = mean
-            out["predictive"][where] = mean + sd[:, None] * saved[:, end:]
+            mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
+            for j in range(p):  # one by one: the same for any number of draws at once
+                mean += beta[:, 1 + j, None] * self.rows[:, j]
+            out["prediction"][where] = units.response(mean)
+            out["predictive"][where] = units.response(mean + sd[:, None] * saved[:, end:])
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw what is not known from the prior, and the mean response of the new rows."""
+        saved = np.zeros((draws, len(self.start) + len(self.rows)))
+        for row in range(draws):
+            values = self.start.copy()
+            draw_prior(self.law, rng, values)
+            saved[row, : len(values)] = values
+        out = {p.name: np.empty((draws, *self.shape(p))) for p in self.parameters if p.name != "predictive"}
+        self.write(slice(None), out | {"predictive": np.empty((draws, len(self.rows)))}, saved)
+        return out
+
+
+def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
+    """Return what new rows are of, such as "age = 30, schooling = 16"."""
+    values = units.centre[:-1] + units.half[:-1] * rows
+    return [", ".join(f"{name} = {x:.6g}" for name, x in zip(predictors, row, strict=True)) for row in values]
+
+
+def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:
+    """Say what the prior of the coefficients means in the units of the data."""
+    sd = [precision**-0.5 for precision in law.beta_precision]
+    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors)
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _names(release: Release, p: int) -> list[str]:

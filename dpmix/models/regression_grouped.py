@@ -71,6 +71,7 @@ class GroupedRegression(LinearRegression):
         self, release: Release, law: Moments, start: Floats, rows: Floats, offers: int, joint: bool
     ) -> None:
         super().__init__(release, law, start, rows, offers, joint)
+        self.alone = LinearRegression(release, law, start, rows, offers, joint)
         self.sums = grouped_sums(release, size_of(len(law.columns)))
         self.parameters = (
             *(Parameter(p.name, (GROUP, *p.dims), p.role, p.title, p.column) for p in self.parameters),
@@ -80,6 +81,12 @@ class GroupedRegression(LinearRegression):
         self.groups = GroupedMoments(
             law, self.sums.sums, self.sums.centre, self.sums.sizes, 1.0 / self.sums.size_scale
         )
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw the parameters of each group from the prior, which is the same for all."""
+        count = len(self.sums.names)
+        one = LinearRegression.prior_draws(self.alone, rng, draws * count)
+        return {name: values.reshape(draws, count, *values.shape[1:]) for name, values in one.items()}
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedRegressionChain:
         """Return a chain at a draw of parameters and records from the prior, and sizes about the release."""

@@ -20,11 +20,20 @@ from dpmix.spec.model import (
     DirichletModel,
     DiscreteModel,
     GammaPrior,
+    LinearRegressionModel,
     MultivariateNormalMixture,
     NIWBase,
     NormalMixture,
 )
-from dpmix.spec.priors import BETA, NIG, NIW, nig_from_bounds, niw_from_bounds, prior_in_words
+from dpmix.spec.priors import (
+    BETA,
+    NIG,
+    NIW,
+    coefficients_in_words,
+    nig_from_bounds,
+    niw_from_bounds,
+    prior_in_words,
+)
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.run import RunSpec
 from dpmix.spec.synthesis import SynthesisSection
@@ -54,6 +63,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = _dirichlet(spec.model, spec.sampler.kind)
     elif spec.model is not None:
         lines["model"] = _parametric(spec.model)
+        if isinstance(spec.model, LinearRegressionModel):
+            lines["model"] += _coefficients(spec.model, spec)
     if spec.privacy is not None:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
@@ -104,6 +115,20 @@ def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
     stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
     return f"{_released(mechanism, grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
+
+
+def _coefficients(model: LinearRegressionModel, spec: RunSpec) -> str:
+    """Say what the prior of the coefficients means, where the bounds are known and all goes together."""
+    bounds = getattr(spec.mechanism, "bounds", None) or getattr(spec.mechanism, "domain", None) or ()
+    q = len(bounds)
+    mean, sd = (
+        value if isinstance(value, tuple) else (value,) * q for value in (model.prior_mean, model.prior_sd)
+    )
+    if q < 2 or len(mean) != q or len(sd) != q:
+        return ""
+    columns = None if spec.data is None else spec.data.columns
+    names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
+    return f": {coefficients_in_words(bounds, mean, sd, [str(name) for name in names])}"
 
 
 def _parametric(model: Any) -> str:

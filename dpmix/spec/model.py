@@ -19,7 +19,7 @@ from dpmix.spec.fields import (
     refusal,
     wrong,
 )
-from dpmix.spec.priors import CONCENTRATION
+from dpmix.spec.priors import CONCENTRATION, ERRORS_SHAPE
 from dpmix.spec.synthesis import Bases
 
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
@@ -288,11 +288,11 @@ class NaiveBayesModel(Section):
 class ErrorPrior(Section):
     """Inverse-gamma prior of the errors' variance."""
 
-    a: Positive = Field(2.0, description="Shape.")
+    a: Positive = Field(ERRORS_SHAPE, description="Shape.")
     b: Positive | None = Field(
         None,
-        description="Scale; where left out, the square of a quarter of the response's public width, the "
-        "prior mean at a = 2.",
+        description="Scale, in the units of the data; where left out, the square of a quarter of the "
+        "response's public width.",
     )
 
 
@@ -303,16 +303,15 @@ class PredictorPrior(Section):
         None, description="Prior mean of x_mean; where left out, the middle of the public bounds."
     )
     lambda_: Positive = Field(
-        1.0, alias="lambda", description="Prior sample size: x_mean varies by x_cov over lambda."
+        0.16, alias="lambda", description="Prior sample size: x_mean varies by x_cov over lambda."
     )
     nu: Positive | None = Field(
-        None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 2."
+        None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 5."
     )
     Psi: Matrix | None = Field(
         None,
-        description="Scale matrix of x_cov; where left out, diagonal, with squares of a quarter of the "
-        "predictors' public widths times nu less the number of predictors less 1 (or 1, if more): the prior "
-        "mean of x_cov has those squares.",
+        description="Scale matrix of x_cov; where left out, diagonal, with squares of a fifth of the "
+        "predictors' public widths.",
     )
 
 
@@ -321,12 +320,14 @@ class LinearRegressionModel(Section):
 
     kind: Literal["linear_regression"] = Field(description="The model.")
     prior_mean: NumberOrVector = Field(
-        0.0, description="Prior mean of the coefficients: one number, or one for each, the intercept first."
+        0.0,
+        description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
+        "one number, or one for each, the intercept first.",
     )
     prior_sd: PositiveOrVector = Field(
-        2.0,
-        description="Prior standard deviation of the coefficients: one number, or one for each, the "
-        "intercept first.",
+        1.0,
+        description="Prior standard deviation of the coefficients of variables rescaled to [-1, 1]: one "
+        "number, or one for each, the intercept first.",
     )
     sigma2: Positive | None = Field(
         None, description="Known variance of the errors; given a prior where left out."

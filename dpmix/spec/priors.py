@@ -6,10 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["BETA", "CONCENTRATION", "NIG", "NIW", "nig_from_bounds", "niw_from_bounds", "prior_in_words"]
+__all__ = [
+    "coefficients_in_words",
+    "BETA",
+    "CONCENTRATION",
+    "NIG",
+    "NIW",
+    "nig_from_bounds",
+    "niw_from_bounds",
+    "prior_in_words",
+]
 
 Pair = tuple[float, float]
 
+ERRORS_SHAPE: Final = 3.0
+ERRORS_SCALE: Final = 0.25
+"""Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 
@@ -76,6 +88,33 @@ def niw_from_bounds(pairs: Sequence[Pair]) -> NIW:
     each = [nig_from_bounds(pair) for pair in pairs]
     d = float(len(each))
     return NIW(tuple(c.mu0 for c in each), 0.16, d + 5.0, tuple(2.0 * c.b for c in each))
+
+
+def coefficients_in_words(
+    bounds: Sequence[Pair], mean: Sequence[float], sd: Sequence[float], names: Sequence[str]
+) -> str:
+    """Say what normal priors of a regression's coefficients mean in the units of the data.
+
+    Parameters
+    ----------
+    bounds : sequence of (lo, hi)
+        Of each predictor, and the response's last.
+    mean, sd : sequence of float
+        Of the coefficients of variables rescaled to [-1, 1], the intercept first.
+    names : sequence of str
+        Of the predictors.
+    """
+    half = [0.5 * (hi - lo) for lo, hi in bounds]
+    middle = bounds[-1][0] + half[-1] * (1.0 + mean[0])
+    ratios = [half[-1] / width for width in half[:-1]]
+    slopes = ", ".join(
+        f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"
+        for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
+    )
+    return (
+        f"a priori the mean response in the middle of the predictors' bounds is {middle:.4g} +- "
+        f"{half[-1] * sd[0]:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
+    )
 
 
 def prior_in_words(base: NIG, name: str = "") -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -103,11 +104,24 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         provenance=provenance_of(chains),
         distributions=distributions,
         compositions=found_compositions,
-        prior=prior_on_line(chains),
+        prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         beyond_bounds=_censored(found_compositions),
         check=check,
         loo=loo,
+        labels=_row_labels(chains, parameters),
     )
+
+
+def _row_labels(chains: NamedChains, names: Iterable[str]) -> dict[str, str]:
+    """Return what the new rows of a regression are of, such as "age = 30", by the names of their figures."""
+    stated = json.loads(str(chains.attrs.get("row_labels", "[]")))
+    found = {}
+    for name in names:
+        title, _, entries = name.rstrip("]").partition("[")
+        place = entries.rpartition(",")[2]
+        if title in ("prediction", "predictive") and place.isdigit() and int(place) < len(stated):
+            found[name] = str(stated[int(place)])
+    return found
 
 
 def _censored(found: Mapping[str, Composition]) -> dict[str, float]:

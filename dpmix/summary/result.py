@@ -158,7 +158,10 @@ class Summary:
     provenance : Provenance
         Where the chains come from.
     prior : str
-        What the prior of a mixture's clusters means in the units of the data, and where it is from.
+        What the prior of a mixture's clusters, or of a regression's coefficients, means in the units of the
+        data, and where it is from.
+    labels : mapping of str to str
+        What predictions of a regression are of, such as "age = 30, schooling = 16", by their names.
     beyond_bounds : mapping of str to float
         Share of the latent records beyond the public bounds under the fit, by column; under "" where there is
         only one. Of compositions the share of entries below the threshold, by component. Empty where there
@@ -189,6 +192,7 @@ class Summary:
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
     compositions: Mapping[str, Composition] = field(default_factory=dict)
     prior: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
@@ -241,7 +245,10 @@ class Summary:
         counts = self.n_clusters
         several = bool(densities) and self.hellinger is not None and "" not in densities
         return {
-            "parameters": {name: _scalar(value) for name, value in self.parameters.items()},
+            "parameters": {
+                name: _scalar(value) | ({"label": self.labels[name]} if name in self.labels else {})
+                for name, value in self.parameters.items()
+            },
             "density": _only(densities) or None,
             **({"joint": self._joint()} if several else {}),
             **({"distribution": _only(distributions)} if distributions else {}),

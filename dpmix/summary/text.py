@@ -24,7 +24,7 @@ def headline(summary: Summary) -> str:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
         lines.append(f"Acceptance: {summary.acceptance.mean:.3f}{floor}")
-    lines += [*([""] if lines else []), *_table(summary), ""]
+    lines += [*([""] if lines else []), *_table(summary), *_rows(summary), ""]
     if summary.prior:
         lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
     if summary.check.overall is not None or summary.check.reason:
@@ -210,6 +210,12 @@ def _table(summary: Summary) -> list[str]:
 
 def _percent(level: str) -> str:
     return f"{100 * float(level):g}%"
+
+
+def _rows(summary: Summary) -> list[str]:
+    """Say what predictions are of."""
+    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction")]
+    return ["", *_wrapped("; ".join(named), indent="  ")] if named else []
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

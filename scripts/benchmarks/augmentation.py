@@ -100,7 +100,8 @@ def _regression(n: int, epsilon: float, sampler: dict[str, Any]) -> Any:
     bounds = [[-BOUND, BOUND]] * (PREDICTORS + 1)
     mechanism = {"kind": "clamped_moments", "bounds": bounds, "scale": [scale]}
     known = {"sigma2": 2.0, "x_mean": [0.9, -1.17], "x_cov": [[1.0, 0.0], [0.0, 1.0]]}
-    spec = load_spec({"model": {"kind": "linear_regression", "prior_sd": 2.0, **known}, "sampler": sampler})
+    model = {"kind": "linear_regression", "prior_sd": [0.2, 2.0, 2.0], **known}
+    spec = load_spec({"model": model, "sampler": sampler})
     return build_regression(spec, _release(values, mechanism, epsilon, n))
 
 

@@ -154,7 +154,9 @@ class Regression(Entries):
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
         """Draw parameters and records, the response last; x_cov ~ IW(nu, I) where it is not known."""
         p = self.p
-        beta = rng.normal(self.prior_mean, self.prior_sd, p + 1)
+        rescaled = rng.normal(self.prior_mean, self.prior_sd, p + 1)
+        # bounds [-2, 2] of the predictors and [-3, 3] of the response (cases)
+        beta = np.concatenate([3.0 * rescaled[:1], 1.5 * rescaled[1:]])
         a, b = self.sigma2_prior
         sigma2 = b / rng.standard_gamma(a) if self.sigma2 is None else self.sigma2
         cov, mean = np.eye(p), np.zeros(p)

@@ -91,7 +91,7 @@ class Line:
     def draw(self, rng: np.random.Generator, size: int, n: int) -> tuple[dict[str, Array], Array]:
         """Draw parameters, `size` of each, and databases (size, n, p + 1) given them."""
         p = self.p
-        beta = self.sd * rng.standard_normal((size, p + 1))
+        beta = self.in_units(self.sd * rng.standard_normal((size, p + 1)))
         sigma2 = (
             np.full(size, self.sigma2) if self.sigma2 is not None else self.b / rng.gamma(self.a, size=size)
         )
@@ -116,6 +116,35 @@ class Line:
         cov = np.einsum("sij,skj->sik", root, root)
         theta = {"beta": beta, "sigma2": sigma2, "x_mean": np.array(mean), "x_cov": cov}
         return theta, np.concatenate([x, y[:, :, None]], axis=2)
+
+    def in_units(self, beta: Array) -> Array:
+        """Take coefficients (size, p + 1) of variables rescaled to [-1, 1] to the units of the data."""
+        centre, half = self.frame
+        slopes = beta[:, 1:] * half[-1] / half[:-1]
+        return np.column_stack([centre[-1] + half[-1] * beta[:, 0] - slopes @ centre[:-1], slopes])
+
+    @property
+    def frame(self) -> tuple[Array, Array]:
+        """Centre and half-width of the bounds."""
+        low, high = self.bounds.T
+        return (low + high) / 2, (high - low) / 2
+
+    def rescaled(self, theta: dict[str, Array]) -> Array:
+        """Take parameters (size, ..) in the units of the data to a chain's, side by side (size, ..)."""
+        centre, half = self.frame
+        beta = theta["beta"]
+        slopes = beta[:, 1:] * half[:-1] / half[-1]
+        intercept = (beta[:, 0] + beta[:, 1:] @ centre[:-1] - centre[-1]) / half[-1]
+        root = np.linalg.cholesky(theta["x_cov"]) / half[:-1, None]
+        return np.column_stack(
+            [
+                intercept,
+                slopes,
+                np.sqrt(theta["sigma2"]) / half[-1],
+                (theta["x_mean"] - centre[:-1]) / half[:-1],
+                root.reshape(len(beta), -1),
+            ]
+        )
 
     def units(self, records: Array) -> Array:
         """Clamp and rescale records (.., p + 1)."""
