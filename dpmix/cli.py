@@ -194,7 +194,8 @@ def summarize(
         typer.Option(
             "--margin",
             metavar="M",
-            help="With --contrast: difference up to which shares count as equal; 0.01 where left out.",
+            help="With --contrast: difference up to which shares count as equal; 0.01 where left out, and 0 "
+            "for groups of a model that has none.",
             show_default=False,
         ),
     ] = None,

@@ -53,7 +53,12 @@ NewLedger = Annotated[
 NoLedger = Annotated[
     bool, typer.Option("--no-ledger", help="Enter nothing in the spec's ledger; the release records that.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Go on in spite of warnings that ask for it.")]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="Go on in spite of warnings that ask for it, or with another table than before."
+    ),
+]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),

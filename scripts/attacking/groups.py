@@ -73,10 +73,15 @@ def _by_groups(paths: list[Path], runs: int) -> list[Outcome]:
             continue
         with contextlib.redirect_stderr(io.StringIO()):  # which says what epsilon this is
             exact = [dpmix.privatize(_with(spec, epsilon=1e7), quiet=True, yes=True).values for spec in specs]
+        scale = dpmix.privatize(specs[0], quiet=True).mechanism["scale"]
+        # of groups, the first number is the size of one of two, with noise of its own scale
+        weights = np.full(exact[0].shape, 1.0 / scale[-1])
+        weights[0] = 1.0 / scale[0]
         released = [[dpmix.privatize(spec, quiet=True).values for _ in range(runs)] for spec in specs]
 
-        def second(values: Any, exact: list[Any] = exact) -> bool:
-            return bool(np.abs(values - exact[0]).sum() > np.abs(values - exact[1]).sum())
+        def second(values: Any, exact: list[Any] = exact, weights: Any = weights) -> bool:
+            first, other = ((weights * np.abs(values - each)).sum() for each in exact)
+            return bool(first > other)
 
         bound = best_accuracy(EPSILON)
         found.append(guessed(f"one file, grouped {kind}: all numbers", released, second, bound))
