@@ -21,12 +21,11 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import from_spec
 from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem, value_warning
 from dpmix.spec import load_spec
 from dpmix.spec.mechanism import LogMomentsMechanism
 from dpmix.store.release import read_release
 from dpmix.summary.guarantee import _done
+from tests.laws import mechanism_problem, value_problem, value_warning
 from tests.specs import message
 
 SEXES = {"group": "sex", "categories": {"sex": ["female", "male"]}}

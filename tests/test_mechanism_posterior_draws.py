@@ -24,10 +24,9 @@ from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy import nearest_counts
 from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.exact import below
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import PosteriorMechanism
 from dpmix.store.release import read_release
+from tests.laws import mechanism_problem, value_problem
 from tests.oracles import posteriors as oracle
 
 LEVEL = 1e-6  # of every test of draws; some twenty of them

@@ -120,7 +120,7 @@ def test_smoothed_draws_have_their_law_and_say_nothing_within_a_bin() -> None:
     assert not np.isin(values, release.values).any()
     assert (release.n, release.trust, release.values.shape) == (7, "global", (40_000, 1))
     assert release.mechanism | {"bins": 4, "draws": 40_000, "weight": 0.3, "scale": []} == release.mechanism
-    np.testing.assert_array_equal(release.edges(), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(release.mechanism.edges(), [0, 1, 2, 3, 4])
     assert json.loads(json.dumps(release.mechanism)) == release.mechanism
 
 

@@ -108,7 +108,7 @@ def test_released_numbers_are_the_coefficients_of_the_clamped_values() -> None:
     assert (release.n, release.trust, release.private, len(release.columns)) == (6, "local", True, 15)
     assert (release.mechanism["levels"], release.mechanism["column"]) == (3, "x")
     assert release.scales == (1e-5,)
-    np.testing.assert_allclose(release.edges(), np.linspace(-1.0, 3.0, 17))
+    np.testing.assert_allclose(release.mechanism.edges(), np.linspace(-1.0, 3.0, 17))
     assert json.loads(json.dumps(release.mechanism)) == release.mechanism
     assert "clamp" not in json.dumps(release.mechanism)
     assert (release.epsilon, release.rho) == (made.guarantee.epsilon, made.guarantee.rho)

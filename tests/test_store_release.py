@@ -327,7 +327,7 @@ def test_values_that_contradict_the_mechanism_are_refused(
 
 
 def test_edges_are_those_of_cells_and_bins() -> None:
-    np.testing.assert_array_equal(of_kind("wavelet").edges(), [0, 1, 2, 3, 4])
-    np.testing.assert_array_equal(of_kind("smoothed_histogram").edges(), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(of_kind("wavelet").mechanism.edges(), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(of_kind("smoothed_histogram").mechanism.edges(), [0, 1, 2, 3, 4])
     with pytest.raises(ValueError, match="laplace release has no cells"):
-        release().edges()
+        release().mechanism.edges()

@@ -19,7 +19,7 @@ from dpmix.channels import (
     wavelet_cells,
 )
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
-from dpmix.release import equal_edges
+from dpmix.equal_cells import equal_edges
 from dpmix.simulate import three_betas, three_gaussians
 
 __all__ = ["build"]
