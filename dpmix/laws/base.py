@@ -187,6 +187,14 @@ class Law(BaseModel):
         """Return what JSON holds of it: what it was parsed from."""
         return copy.deepcopy(self._json)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other states the same, as a law or as JSON holds it."""
+        return self._json == (other._json if isinstance(other, Law) else other)
+
+    def __hash__(self) -> int:
+        """Return the hash of what is stated."""
+        return hash(json.dumps(self._json, sort_keys=True))
+
     def __getitem__(self, key: str) -> Any:
         """Return what JSON holds under a key."""
         return self._json[key]
