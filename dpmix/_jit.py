@@ -21,7 +21,8 @@ with absent("coverage"):
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.errors import TypingError
 from numba.core.runtime.nrt import rtsys
-from numba.extending import overload
+from numba.core import types
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
 __all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
@@ -244,9 +245,22 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             impl = find(tuple(getattr(arg, "instance_class", None) for arg in args[:on]))
             if impl is None:
                 raise TypingError(f"{stub.__name__}() is not defined for {args[:on]}")
-            return lambda *args: impl(*args)
+            return impl
 
-        overload(call, strict=False)(resolve)
+        class Chosen(AbstractTemplate):
+            """Types a call as one of the implementation."""
+
+            key = call
+
+            def generic(self, args: Any, kws: Any) -> Any:
+                impl = resolve(*args)
+                self._impl = impl._numba_type_
+                return self._impl.get_call_type(self.context, args, kws)
+
+            def get_impl_key(self, sig: Any) -> Any:
+                return self._impl.get_overload(sig)
+
+        infer_global(call, types.Function(Chosen))
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
             """Register `impl` for `classes`, by default those its annotations name."""
