@@ -24,6 +24,8 @@ from numba.core.runtime.nrt import rtsys
 from numba.core import types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
+from dpmix import _linking
+
 __all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
@@ -160,8 +162,10 @@ class _Compiled:
 
     @functools.cached_property
     def dispatcher(self) -> Any:
+        """The function as Python calls it."""
         function = self.__dict__["__wrapped__"]
-        made: Any = numba.njit(**self._options)(function)
+        own = {"pipeline_class": _linking.Whole} if _linking.available() else {}
+        made: Any = numba.njit(**self._options, **own)(function)
         directory = _cache_directory(_package(function.__module__))
         if directory is not None:
             try:
@@ -171,10 +175,18 @@ class _Compiled:
                 made._cache = NullCache()
         return made
 
+    @functools.cached_property
+    def linked(self) -> Any:
+        """The function as compiled callers have it."""
+        if not _linking.available():
+            return self.dispatcher
+        options = {**self._options, **_linking.OPTIONS, "pipeline_class": _linking.Linked}
+        return numba.njit(**options)(self.__dict__["__wrapped__"])
+
     @property
     def _numba_type_(self) -> Any:
         """The type by which compiled callers know the function."""
-        return self.dispatcher._numba_type_
+        return self.linked._numba_type_
 
     def __call__(self, *args: Any) -> Any:
         return self.dispatcher(*args)
