@@ -20,13 +20,13 @@ with absent("coverage"):
 
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.errors import TypingError
+from numba.core.event import Listener, install_listener
 from numba.core.runtime.nrt import rtsys
-from numba.core import types
-from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import overload
 
 from dpmix import _linking
 
-__all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
+__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
@@ -134,6 +134,28 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+class _Once(Listener):
+    """Calls `say` when the first compilation begins."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self._say: Callable[[], None] | None = say
+
+    def on_start(self, event: Any) -> None:
+        say, self._say = self._say, None
+        if say is not None:
+            say()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def compiling(say: Callable[[], None]) -> Iterator[None]:
+    """Call `say` once when code is compiled in the block, and not where all of it was kept on disk."""
+    with install_listener("numba:compile", _Once(say)):
+        yield
 
 
 class _Kept(FunctionCache):
@@ -259,20 +281,14 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
                 raise TypingError(f"{stub.__name__}() is not defined for {args[:on]}")
             return impl
 
-        class Chosen(AbstractTemplate):
-            """Types a call as one of the implementation."""
+        def calling(*args: Any) -> Any:
+            impl = resolve(*args)
+            return lambda *args: impl(*args)
 
-            key = call
-
-            def generic(self, args: Any, kws: Any) -> Any:
-                impl = resolve(*args)
-                self._impl = impl._numba_type_
-                return self._impl.get_call_type(self.context, args, kws)
-
-            def get_impl_key(self, sig: Any) -> Any:
-                return self._impl.get_overload(sig)
-
-        infer_global(call, types.Function(Chosen))
+        if _linking.available():
+            _linking.make_callable(call, resolve)
+        else:
+            overload(call, strict=False)(calling)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
             """Register `impl` for `classes`, by default those its annotations name."""

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
-__all__ = ["OPTIONS", "Linked", "Whole", "available"]
+__all__ = ["OPTIONS", "Linked", "Whole", "available", "make_callable"]
 
 _TRIED = ((0, 68),)
 
@@ -61,3 +63,19 @@ class Whole(Compiler):
         for environment in made._find_referenced_environments():
             made.codegen.set_env(environment.env_name, environment)
         return made
+
+
+def make_callable(function: Callable[..., Any], resolve: Callable[..., Any]) -> None:
+    """Let compiled code that calls `function` call the compiled function that `resolve` finds for its types."""
+
+    class Chosen(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            self._type = resolve(*args)._numba_type_
+            return self._type.get_call_type(self.context, args, kws)
+
+        def get_impl_key(self, sig: Any) -> Any:
+            return self._type.get_overload(sig)
+
+    infer_global(function, types.Function(Chosen))
