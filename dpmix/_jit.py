@@ -186,8 +186,8 @@ class _Compiled:
     def dispatcher(self) -> Any:
         """The function as Python calls it."""
         function = self.__dict__["__wrapped__"]
-        own = {"pipeline_class": _linking.Whole} if _linking.available() else {}
-        made: Any = numba.njit(**self._options, **own)(function)
+        whole = {"pipeline_class": _linking.Whole} if _linking.available() else {}
+        made: Any = numba.njit(**{**self._options, **whole})(function)
         directory = _cache_directory(_package(function.__module__))
         if directory is not None:
             try:

@@ -34,11 +34,11 @@ class _Library(JITCodeLibrary):
     """Code that is linked into other code as it is."""
 
     def finalize(self) -> None:
-        self._raise_if_finalized()
+        self._raise_if_finalized()  # type: ignore[no-untyped-call]
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._finalize_dynamic_globals()
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._finalized = True
 
 
@@ -48,8 +48,8 @@ class Linked(Compiler):
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         state = self.state
         state.flags.no_compile = True
-        state.library = _Library(state.targetctx.codegen(), func.__qualname__)
-        made = super().compile_extra(func)
+        state.library = _Library(state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
+        made = super().compile_extra(func)  # type: ignore[no-untyped-call]
         key = object().__format__  # a builtin, as numba wants it, and another each time
         state.targetctx.insert_user_function(key, made.fndesc, [made.library])
         return made._replace(entry_point=key)
@@ -59,14 +59,14 @@ class Whole(Compiler):
     """Compiles a function that Python calls, and all that it calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        made = super().compile_extra(func)
+        made = super().compile_extra(func)  # type: ignore[no-untyped-call]
         for environment in made._find_referenced_environments():
             made.codegen.set_env(environment.env_name, environment)
         return made
 
 
 def make_callable(function: Callable[..., Any], resolve: Callable[..., Any]) -> None:
-    """Let compiled code that calls `function` call the compiled function that `resolve` finds for its types."""
+    """Let compiled callers of `function` call the compiled function that `resolve` finds for their types."""
 
     class Chosen(AbstractTemplate):
         key = function
@@ -78,4 +78,4 @@ def make_callable(function: Callable[..., Any], resolve: Callable[..., Any]) -> 
         def get_impl_key(self, sig: Any) -> Any:
             return self._type.get_overload(sig)
 
-    infer_global(function, types.Function(Chosen))
+    infer_global(function, types.Function(Chosen))  # type: ignore[no-untyped-call]
