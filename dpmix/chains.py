@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from numpy.random import PCG64, Generator, SeedSequence
 
+from dpmix._jit import compiling
 from dpmix.errors import DpmixError, SamplerError
 from dpmix.models.base import ModelChain, Samples
 from dpmix.progress import Watch
@@ -170,7 +171,7 @@ def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) ->
     DataError
         When a state cannot be saved or read.
     """
-    with watch.phase("compiling the sampler, on first use only"), stop.at_once():
+    with watch.phase("compiling the sampler, on first use only"), compiling(watch.compiling), stop.at_once():
         _compile(task)
     boards = [Progress(chain, task.iterations) for chain in task.chains]
     side_by_side = min(jobs, len(boards))

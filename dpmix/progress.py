@@ -1,4 +1,4 @@
-"""Live progress of a fit on a terminal."""
+"""Progress of a fit on standard error: live on a terminal, and elsewhere what takes long and is done once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch", "show_fit"]
 
+_COMPILING = "dpmix: compiling, once for this kind of fit; about 10 s"
+
 
 class Watch:
     """Sees a fit go on, and shows nothing."""
@@ -21,8 +23,18 @@ class Watch:
         """Show `text` while the block runs."""
         return nullcontext()
 
+    def compiling(self) -> None:
+        """Say that code is compiled that is not kept on disk."""
+
     def chains(self, boards: Sequence[Progress]) -> None:
         """Show how far the chains are."""
+
+
+class _Lines(Watch):
+    """Says in a line what takes long without a word."""
+
+    def compiling(self) -> None:
+        print(_COMPILING, file=sys.stderr, flush=True)
 
 
 class _Terminal(Watch):
@@ -48,6 +60,9 @@ class _Terminal(Watch):
     def phase(self, text: str) -> AbstractContextManager[Any]:
         self.close()
         return self._console.status(text)
+
+    def compiling(self) -> None:
+        self._console.print(_COMPILING, highlight=False)
 
     def chains(self, boards: Sequence[Progress]) -> None:
         if not self._bars.live.is_started:
@@ -79,9 +94,9 @@ def _note(board: Progress) -> str:
 
 @contextmanager
 def show_fit(quiet: bool) -> Iterator[Watch]:
-    """Give what shows a fit on standard error, where that is a terminal."""
+    """Give what shows a fit on standard error: live where that is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield Watch()
+        yield Watch() if quiet else _Lines()
         return
     watch = _Terminal()
     try:
