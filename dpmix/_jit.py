@@ -36,6 +36,7 @@ _NEVER_COMPILED = frozenset(
     [
         "__init__.py",
         "__main__.py",
+        "_version.py",
         "absent.py",
         "api",
         "auditing",
