@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
-from dpmix.figures import figure as figure  # also for those who take it from here
+from dpmix.figures import figure
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
