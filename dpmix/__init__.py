@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpmix._version import __version__
+
 if TYPE_CHECKING:
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
     from dpmix.api.warmup import warmup
-
-__version__ = "0.1.0"
 
 __all__ = [
     "__version__",

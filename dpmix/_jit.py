@@ -39,6 +39,7 @@ _NEVER_COMPILED = frozenset(
     [
         "__init__.py",
         "__main__.py",
+        "_version.py",
         "absent.py",
         "api",
         "auditing",

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from dpmix.chains import Progress
+__all__ = ["ChainProgress", "Watch", "show_fit"]
 
-__all__ = ["Watch", "show_fit"]
+
+@dataclass
+class ChainProgress:
+    """How far one chain is; written by its thread, read by whoever shows it.
+
+    `note` says something of its state; `started_at` and `seconds_before` are what an interrupted run had
+    done.
+    """
+
+    chain: int
+    total: int
+    done: int = 0
+    note: str = ""
+    acceptance_rate: float = math.nan
+    seconds: float = 0.0
+    started_at: int = 0
+    seconds_before: float = 0.0
 
 _COMPILING = "dpmix: compiling, once for this kind of fit; about 10 s"
 
@@ -26,7 +43,7 @@ class Watch:
     def compiling(self) -> None:
         """Say that code is compiled that is not kept on disk."""
 
-    def chains(self, boards: Sequence[Progress]) -> None:
+    def chains(self, boards: Sequence[ChainProgress]) -> None:
         """Show how far the chains are."""
 
 
@@ -64,7 +81,7 @@ class _Terminal(Watch):
     def compiling(self) -> None:
         self._console.print(_COMPILING, highlight=False)
 
-    def chains(self, boards: Sequence[Progress]) -> None:
+    def chains(self, boards: Sequence[ChainProgress]) -> None:
         if not self._bars.live.is_started:
             self._bars.start()
             self._begin = time.monotonic()
@@ -80,7 +97,7 @@ class _Terminal(Watch):
         self._bars.stop()
 
 
-def _note(board: Progress) -> str:
+def _note(board: ChainProgress) -> str:
     spent = board.seconds - board.seconds_before
     if not spent > 0.0:
         return "waiting" if board.done < board.total else ""

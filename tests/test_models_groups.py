@@ -32,6 +32,7 @@ from tests.checks import params
 from tests.oracles import databases, group_counts
 from tests.oracles.mc import discrepancies
 from tests.parametric import same_in_chunks
+from tests.seeds import rng_of
 
 LIMIT, LEVEL = 4.5, 1e-5
 NAMES = ("female", "male")
@@ -210,7 +211,7 @@ def test_mixture_is_that_of_all_tables_and_partitions(kernel: str, name: str, d:
         kind, released, n, 2, d, alpha, kernel, BASES[kernel], (3, *PLACES[kernel]), GRID
     )
     chain = mixture(kernel, kind, released, n, 3, d, alpha).make_chain(
-        np.random.default_rng([7, CASES.index((kernel, name, d, alpha))])
+        rng_of("mixture", kernel, name, d, alpha)
     )
     counts, draws = counts_of(chain, 20_000, 1)
     assert table_gaps(exact.tables, counts) < LIMIT

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
+from dpmix.figures import figure
 from dpmix.mechanisms import Mechanism
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.release import figure, guarantee_in_words
+from dpmix.release import guarantee_in_words
 from dpmix.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import dpmix
+from dpmix._version import __version__
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
@@ -189,7 +189,7 @@ class Spending:
                 about,
                 guarantee,
                 _now(),
-                dpmix.__version__,
+                __version__,
                 whole=self.whole,
                 marks=marks,
                 anew=self.entering.yes,

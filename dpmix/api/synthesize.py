@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.api.calibrate import check_countable
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
-from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.confidential import check_countable, marks_of, of_part, stated_release
 from dpmix.api.ledger import Entering, spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError

@@ -1,15 +1,18 @@
 """The whole of a spec, and the checks across its sections."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
+from dpmix.errors import SpecError
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
+from dpmix.spec.messages import spec_error
 from dpmix.spec.model import ModelSpec
 from dpmix.spec.parametric import default_sampler
 from dpmix.spec.privacy import PrivacySpec
@@ -226,7 +229,6 @@ class RunSpec(Section):
         SpecError
             If the text is no YAML or no spec.
         """
-        from dpmix.spec.load import check_spec
         from dpmix.spec.yamltext import parse_yaml
 
         return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
@@ -244,3 +246,27 @@ class RunSpec(Section):
         if self.data is None or self.data.simulate is None:
             contents.pop("data", None)
         return RunSpec.model_validate(contents, context={"folder": self.source_dir})
+
+
+def check_spec(contents: Any, folder: Path) -> RunSpec:
+    """Check the contents of a spec, whose relative paths count from ``folder``.
+
+    Raises
+    ------
+    SpecError
+        If a key is unknown or has a value that makes no sense.
+    PrivacyError
+        If the guarantee asked for cannot be met in the way asked for.
+    """
+    if not isinstance(contents, Mapping):
+        raise SpecError(
+            f"the spec: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+        )
+    if not contents:
+        raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
+    if "base" in contents:
+        raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
+    try:
+        return RunSpec.model_validate(contents, context={"folder": folder.absolute()})
+    except ValidationError as error:
+        raise spec_error(error, contents) from None

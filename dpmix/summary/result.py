@@ -17,6 +17,7 @@ from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
 from dpmix.summary.shares import Composition
+from dpmix.summary.text import headline
 
 
 @dataclass(frozen=True)
@@ -275,8 +276,6 @@ class Summary:
 
     def to_text(self) -> str:
         """Return the headline figures as text for a terminal."""
-        from dpmix.summary.text import headline
-
         return headline(self)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.summary.result import Summary
 from dpmix.summary.shares import Composition
+
+if TYPE_CHECKING:
+    from dpmix.summary.result import Summary
 
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
