@@ -8,13 +8,16 @@ Ranks are held to their mean and variance within 4.5 standard errors: a right re
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from numpy.random import Generator
 
+import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.checking.base import Unavailable
 from dpmix.checking.compare import compare
@@ -190,3 +193,28 @@ def test_chains_without_probabilities_of_bins_are_not_checked() -> None:
     found = GroupedHistogram(chains_of("mixture", release, {"group_share": parameters["group_share"]}))
     with pytest.raises(Unavailable, match="the chains do not hold bin_probability"):
         found.prepare([(0, np.array([0]))])
+
+
+FITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "noisy_counts": ("u,v,y", {"model": {"kind": "naive_bayes"}}),
+    "smoothed_histogram": ("x", {"model": {"kind": "discrete"}}),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits_of_groups_are_checked(name: str, tmp_path: Path) -> None:
+    columns, model = FITS[name]
+    _, records = CASES[name][3](np.random.default_rng(3))
+    codes = [*records[:, :-1].T + (name == "noisy_counts"), np.array(NAMES)[records[:, -1].astype(int)]]
+    rows = "\n".join(",".join(map(str, row)) for row in zip(*codes, strict=True)).replace(".0,", ",")
+    (tmp_path / "t.csv").write_text(f"{columns},sex\n{rows}\n")
+    spec = spec_of(name) | model | {"sampler": {"iterations": 160, "burn_in": 60, "chains": 1, "seed": 1}}
+    spec["data"]["path"] = str(tmp_path / "t.csv")
+    release = dpmix.privatize(spec, quiet=True, yes=True)
+    dpmix.fit(spec, release, tmp_path / "c.h5", quiet=True)
+    found = dpmix.summarize(tmp_path / "c.h5", report=tmp_path / "r.html")
+    assert found.check.overall is not None and not found.check.suspect
+    assert found.check.entries[0].name.startswith("female: ")
+    assert "Release check" in (tmp_path / "r.html").read_text()
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert file["posterior_predictive/z"].shape == (1, 100, *release.values.shape)

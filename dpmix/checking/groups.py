@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.checking.base import Unavailable
-from dpmix.checking.discrete import cell_probabilities, cdf_of
+from dpmix.checking.discrete import cdf_of, cell_probabilities
 from dpmix.checking.mixtures import histogram_release
 from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
@@ -46,17 +46,12 @@ class _Grouped(StatisticReplicator):
         """Names of the groups."""
         return groups_in(self.chains)
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The shares of the groups, beside what one group needs."""
-        return (*super().needed, _SHARE)
-
     def sizes(self, chain: int, state: int, rng: Generator) -> Ints:
         """Draw the sizes of the groups."""
         return rng.multinomial(self.chains.n, sum_to_one(self.values[_SHARE][chain, state]))
 
     def noisy(self, sizes: Ints, sums: Sequence[Floats], rng: Generator) -> Floats:
-        """Return what is released of sizes and of sums (entries,) of each group, less n_g times the centre."""
+        """Return what is released of sizes, and of sums (entries,) of each group less n_g centres."""
         of_sizes, of_sums = (float(scale) for scale in self.mechanism["scale"])
         centre = np.asarray(self.mechanism["centre"], dtype=np.float64)
         whole = np.concatenate([own - size * centre for own, size in zip(sums, sizes.tolist(), strict=True)])
@@ -75,6 +70,11 @@ class _Grouped(StatisticReplicator):
 
 class GroupedCounts(_Grouped, NoisyCounts):
     """Counts of levels within every pair of group and class: classes are drawn within their group."""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """What one group needs, and the shares of the groups."""
+        return (*super().needed, _SHARE)
 
     @property
     def names(self) -> list[str]:
@@ -105,6 +105,11 @@ class GroupedMoments(_Grouped, ClampedMoments):
     what = "noisy sizes and moments"
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """What one group needs, and the shares of the groups."""
+        return (*super().needed, _SHARE)
+
+    @property
     def names(self) -> list[str]:
         """The sizes, and the factors of each moment by group."""
         return self.named(super().names)
@@ -128,6 +133,11 @@ class GroupedLogMoments(_Grouped, LogMoments):
         if self.scores.size:
             self.what = "noisy sizes, sums of logarithms and scores of thresholds"
             self.unit = "of all records in a size or score, or of a logarithm of 1 in every record"
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """What one group needs, and the shares of the groups."""
+        return (*super().needed, _SHARE)
 
     @property
     def names(self) -> list[str]:

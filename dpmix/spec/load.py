@@ -65,8 +65,8 @@ def load_spec(
         contents = _override(contents, override)
     if kept and contents.get("privacy") is None:
         raise SpecError(
-            "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger goes "
-            "by it, says so and records it"
+            "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
+            "goes by it, says so and records it"
         )
     return check_spec(contents, folder)
 

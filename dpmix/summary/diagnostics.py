@@ -82,9 +82,9 @@ def contraction(posterior: Floats, prior: Floats | None) -> float | None:
 def beside_prior(posterior: Floats, prior: Floats | None, effective: float) -> str:
     """Say how the posterior lies beside the prior, where its contraction is small or negative.
 
-    The range between quartiles is narrow where a prior piles up, as a probability does whose prior is J-shaped
-    (that of a Dirichlet process with little concentration): a posterior elsewhere may then be the wider by it,
-    and far narrower than the prior as a whole. So the central 95% are looked at, too.
+    The range between quartiles is narrow where a prior piles up, as the J-shaped one of a probability under a
+    Dirichlet process with little concentration does: a posterior elsewhere may then be the wider by it, and
+    far narrower than the prior as a whole. So the central 95% are looked at, too.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def beside_prior(posterior: Floats, prior: Floats | None, effective: float) -> s
     Returns
     -------
     str
-        "wider": between quartiles and over the central 95% the posterior is wider than the prior, by more than
-        the Monte Carlo error of both (two standard errors of each quantile): release and prior are in
+        "wider": between quartiles and over the central 95% the posterior is wider than the prior, by more
+        than the Monte Carlo error of both (two standard errors of each quantile): release and prior are in
         conflict. "moved": the posterior's median is outside the prior's quartiles, and its central 95% are
         narrower than the prior's by a contraction of `MOVED` or more: the release speaks. Else empty.
     """

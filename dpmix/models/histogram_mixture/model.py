@@ -121,7 +121,8 @@ class HistogramMixture(ParametricModel):
         own = [p for p in self.parameters if p.name.startswith("record_") or p.name == "concentration"]
         out = {p.name: np.empty((draws, *self.shape(p))) for p in own}
         empty = make_groups(self.kernel, mixing, np.zeros(1, dtype=np.int64), 1, self.sticks)
-        weights, row = np.zeros(empty.members.shape[1]), np.zeros(FIRST + len(self.levels) + len(self.marks))
+        marks = self.marks[: len(self.wanted.tails) + len(self.wanted.points)]  # not the edges
+        weights, row = np.zeros(empty.members.shape[1]), np.zeros(FIRST + len(self.levels) + len(marks))
         few = np.linspace(self.grid[0], self.grid[-1], _FEW)
         cdf, density = np.empty(_FEW), np.empty(_FEW)
         for draw in range(draws):
@@ -129,7 +130,7 @@ class HistogramMixture(ParametricModel):
                 empty.concentration[0] = max(rng.gamma(mixing.shape, 1.0 / mixing.rate), _TINY)
             atoms = draw_random_measure(self.kernel, mixing, rng, empty, 0, self.n, weights)
             write_functionals(
-                self.kernel, empty.theta[0], weights, atoms, few, self.levels, self.marks, row, cdf, density
+                self.kernel, empty.theta[0], weights, atoms, few, self.levels, marks, row, cdf, density
             )
             self.write(row, draw, slice(None), out)
             if mixing.shape > 0.0:
