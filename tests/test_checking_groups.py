@@ -22,6 +22,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.checking.base import Unavailable
 from dpmix.checking.compare import compare
 from dpmix.checking.groups import GroupedHistogram, grouped_replicator
+from dpmix.checking.parametric import check_statistic
 from dpmix.release import Release
 from dpmix.spec import load_spec
 from tests.chains_files import Floats
@@ -107,7 +108,7 @@ def chains_of(model: str, release: Release, parameters: dict[str, Floats]) -> An
         n=release.n,
         observed=release.values,
         spec={},
-        attrs={"model": model},
+        attrs={"model": model, "seed": 1},
         parameters=own,
         read=lambda stored: parameters[stored.name][None, None],
     )
@@ -218,3 +219,25 @@ def test_fits_of_groups_are_checked(name: str, tmp_path: Path) -> None:
     assert "Release check" in (tmp_path / "r.html").read_text()
     with h5py.File(tmp_path / "c.h5") as file:
         assert file["posterior_predictive/z"].shape == (1, 100, *release.values.shape)
+
+
+def test_groups_that_are_taken_for_each_other_show() -> None:
+    """At a large epsilon, and entries farthest out name them."""
+    rng = np.random.default_rng(6)
+    parameters = {
+        "bin_probability": np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7], [0.25, 0.25, 0.25, 0.25]]),
+        "group_share": np.array([0.4, 0.4, 0.2]),
+    }
+    mechanism = mechanism_of(load_spec(spec_of("perturbed_histogram")), 1, N)
+    cells = [[(b + 0.5) / 4.0, g] for g in range(3) for b in range(4)]
+    records = np.repeat(cells, [20, 3, 3, 3, 3, 3, 3, 20, 3, 3, 3, 3], axis=0)
+    release = mechanism.simulate(records, ["x"], rng)[0]
+    for order, suspect in (([0, 1, 2], False), ([1, 0, 2], True)):
+        wrong = parameters | {"bin_probability": parameters["bin_probability"][order]}
+        chains = chains_of("mixture", release, wrong)
+        vars(chains).update(ids=np.zeros(1, dtype=np.int64), draws=200)
+        chains.read = lambda stored, own=wrong: np.stack([own[stored.name]] * 200)[None]
+        found = check_statistic(chains, GroupedHistogram(chains), 200)
+        assert found.suspect is suspect
+        if suspect:
+            assert found.farthest is not None and found.farthest.name.split(":")[0] in ("female", "male")
