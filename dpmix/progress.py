@@ -30,6 +30,7 @@ class ChainProgress:
     started_at: int = 0
     seconds_before: float = 0.0
 
+
 _COMPILING = "dpmix: compiling, once for this kind of fit; about 10 s"
 
 

@@ -40,10 +40,10 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    from dpmix.checking import discrete, statistics
+    from dpmix.checking import discrete, groups, statistics
 
     if chains.mechanism.get("groups"):
-        raise Unavailable("releases of several groups are not replicated")
+        return groups.grouped_replicator(chains)
     model = str(chains.attrs.get("model", ""))
     if model == "custom":
         raise Unavailable("a custom model does not say how its release is made")

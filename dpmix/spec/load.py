@@ -28,7 +28,7 @@ def load_spec(
         Contents of a spec, the YAML file that holds them, or a spec that is checked already.
     overrides : sequence of str
         Each ``section.key=value``, the value in YAML; they replace what the source says, in order. A value
-        of null takes the key out of the source.
+        of null takes the key out of the source, but for the whole of ``privacy``.
 
     Returns
     -------
@@ -57,8 +57,14 @@ def load_spec(
         contents, folder = read_contents(path), path.parent
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
+    kept = isinstance(contents, Mapping) and contents.get("privacy") is not None
     for override in overrides:
         contents = _override(contents, override)
+    if kept and contents.get("privacy") is None:
+        raise SpecError(
+            "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
+            "goes by it, says so and records it"
+        )
     return check_spec(contents, folder)
 
 
