@@ -33,8 +33,9 @@ def write_summary(
     `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
     one), `/check` where the release was replicated (`observed`, `mean`, `lower`, `upper` and `p` over
     `entry`, scalars `overall`, `replicates` and `visible_from`; a group `distribution` of the same over
-    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/at` where records were
-    to be predicted (`values` over `record` and `quantity`), `/warnings` (`text` over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is
+    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/at` where records
+    were to be predicted (`values` over `record` and `quantity`), `/warnings` (`text` over `warning`).
+    `seconds` and the given attributes are attributes of the root. What does not exist is
     NaN, and a group of which the model has nothing is left out.
 
     Parameters

@@ -1,8 +1,9 @@
 """What a fit says of the last column of new records, given the others, with intervals.
 
 Of naive Bayes the probability of each class given the features, p_c prod_k p_k[c, x_k] over its sum over
-classes; of a regression the mean response at the predictors, or the response of a new record. Each is computed
-under every saved draw of the parameters; reported are the mean and an equal-tailed interval over these.
+classes; of a regression the mean response at the predictors, or the response of a new record. Each is
+computed under every saved draw of the parameters; reported are the mean and an equal-tailed interval over
+these.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
-        """Return what is predicted under each draw, shape (rows, quantities, draws); `new`: of a new record."""
+        """Return what is predicted under each draw, or drawn of new records: (rows, quantities, draws)."""
 
     @property
     @abstractmethod
@@ -162,11 +163,11 @@ def predictor_of(chains: ChainSet, options: SummarySpec, source: str) -> Predict
             f"{' and '.join(PREDICTING)}"
         )
     try:
-        return _KINDS[kind](chains, options)
+        found: Predictor = _KINDS[kind](chains, options)
     except (KeyError, ValueError, IndexError, TypeError) as error:
-        raise DataError(
-            f"{source} does not hold the parameters of a {kind} as `dpmix fit` writes them"
-        ) from (error)
+        what = f"the parameters of a {kind} as `dpmix fit` writes them"
+        raise DataError(f"{source} does not hold {what}") from error
+    return found
 
 
 def _stored(chains: NamedChains, name: str, dims: int) -> Stored:

@@ -54,7 +54,7 @@ class Predictions:
         return [row_of(self.columns, row) for row in self.values.tolist()]
 
     def shown(self) -> list[tuple[str, ...]]:
-        """Return the table of the first records, as texts: a header, then what each is and what is predicted."""
+        """Return a table of the first records, as text: a header, then what each is and its predictions."""
         rows = [
             (label, *map(short, row)) for label, row in zip(self.labels, self.values.tolist(), strict=False)
         ]
