@@ -28,8 +28,8 @@ from dpmix.summary.families.base import Floats
 
 __all__ = ["Input", "Predictor", "predictor_of", "responses"]
 
-_BLOCK = 1 << 19
-"""Numbers that are in memory at a time, about: rows times draws, for each class."""
+_BLOCK = 1 << 17
+"""Numbers of a block, about, rows times quantities times draws: few enough for a processor's cache."""
 _STREAM = -16  # of random numbers
 _KNOWN = 1 << 16
 """Rows whose predictions are kept, as of features that take few values."""
@@ -126,18 +126,32 @@ class Predictor(ABC):
             mean = draws.mean(axis=2)
             if self.new:
                 draws = self._draws_of(rows, new=True)
-            draws.sort(axis=2)  # quicker than a partition, and than numpy's quantile
-            ends = [_quantile(draws, 0.5 * (1.0 + sign * self.level)) for sign in (-1.0, 1.0)]
+            ends = _interval(draws, self.level)
         return np.stack([mean, *ends], axis=2).reshape(len(draws), -1)
 
 
-def _quantile(ordered: Floats, probability: float) -> Floats:
-    """Return a quantile along the last axis, interpolated as numpy does."""
-    place = probability * (ordered.shape[-1] - 1)
-    low = min(int(place), max(ordered.shape[-1] - 2, 0))
-    high = min(low + 1, ordered.shape[-1] - 1)
-    first = ordered[..., low]
-    return np.asarray(first + (place - low) * (ordered[..., high] - first))
+def _interval(draws: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of the equal-tailed interval along the last axis, which is put in another order.
+
+    Quantiles are interpolated as numpy does, by two partitions, which take a fifth of the time of its own.
+    """
+    last = draws.shape[-1] - 1
+    lower, upper = ((0.5 * (1.0 + sign * level)) * last for sign in (-1.0, 1.0))
+    first, second = int(lower), int(upper)
+    draws.partition(first, axis=-1)
+    low = _between(draws, first, lower - first)
+    rest = draws[..., first:]
+    rest.partition(second - first, axis=-1)
+    return low, _between(rest, second - first, upper - second)
+
+
+def _between(parted: Floats, place: int, share: float) -> Floats:
+    """Return what is this share of the way from the element in its place to the next greater one."""
+    here = parted[..., place].copy()
+    above = parted[..., place + 1 :]
+    if above.shape[-1] == 0 or share <= 0.0:
+        return here
+    return np.asarray(here + share * (above.min(axis=-1) - here))
 
 
 def predictor_of(chains: ChainSet, options: SummarySpec, source: str) -> Predictor:
