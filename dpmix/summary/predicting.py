@@ -245,6 +245,9 @@ class _Regression(Predictor):
     _quantities = 1
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
+        response = (chains.spec.get("model") or {}).get("response", "clamped")
+        if response != "clamped":
+            raise DataError(f"model.response: of {response} responses nothing is predicted here")
         stored = _stored(chains, "beta", 1)
         beta = _flat(chains, stored)
         super().__init__(float(options.level), beta.shape[1])
