@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpmix.api.calibrate import calibrate
     from dpmix.api.contrast import contrast
     from dpmix.api.fit import fit
+    from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
@@ -28,6 +29,7 @@ __all__ = [
     "calibrate",
     "contrast",
     "fit",
+    "predict",
     "privatize",
     "summarize",
     "sweep",

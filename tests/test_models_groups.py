@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix import fit, summarize
-from dpmix.api.predict import predict
+from dpmix.api.predictive import predictive_records
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mixing import PitmanYor
@@ -419,7 +419,7 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
     assert "Density of a record in female" in page
     assert "over their sum" in page
     with pytest.raises(DataError, match="of groups by sex, of which no records"):
-        predict(out, records=5)
+        predictive_records(out, records=5)
 
 
 def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_asked_for(tmp_path: Path) -> None:

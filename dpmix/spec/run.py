@@ -14,7 +14,7 @@ from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
 from dpmix.spec.messages import spec_error
 from dpmix.spec.model import ModelSpec
-from dpmix.spec.parametric import default_sampler
+from dpmix.spec.parametric import PREDICTING, default_sampler
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.summary import SummarySpec
@@ -63,6 +63,7 @@ class RunSpec(Section):
         if problem is not None:
             raise refusal(*problem)
         self._check_gini()
+        self._check_prediction()
         return self
 
     def _check_gini(self) -> None:
@@ -82,6 +83,16 @@ class RunSpec(Section):
                     f"the public bounds [{lo:g}, {hi:g}]{of} admit negative values, of which there is no "
                     "Gini coefficient; leave it out",
                 )
+
+    def _check_prediction(self) -> None:
+        """Refuse predictions by a model that makes none, and intervals that it does not have."""
+        kind = None if self.model is None else self.model.kind
+        if kind is None:
+            return
+        if self.summary.at is not None and kind not in PREDICTING:
+            raise refusal("summary.at", f"is for {' and '.join(PREDICTING)}, not for {kind}; leave it out")
+        if self.summary.interval is not None and kind != "linear_regression":
+            raise refusal("summary.interval", f"is for linear_regression, not for {kind}; leave it out")
 
     def _settle_domain(self) -> None:
         """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""
