@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.categories import Categories
 from dpmix.errors import DataError, SpecError
 from dpmix.laws import law_of, law_type
 from dpmix.mechanisms import stated
@@ -215,15 +216,10 @@ def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArr
     DataError
         Naming the record, not its value, when a text is none of them.
     """
-    places: dict[str | float, int] = {label: code for code, label in enumerate(categories)}
-    for code, label in enumerate(categories):
-        number = _number(label)
-        if number is not None:
-            places.setdefault(number, code)
+    known = Categories(categories)
     found = np.empty(len(texts))
     for i, text in enumerate(texts):
-        number = _number(text)
-        code = places.get(text, -1 if number is None else places.get(number, -1))
+        code = known.code(text)
         if code < 0:
             raise DataError(
                 f"column {name!r} has a value in record {i + 1} that is none of data.categories; list every "
@@ -231,13 +227,6 @@ def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArr
             )
         found[i] = code
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def unprotected(spec: RunSpec) -> Release:

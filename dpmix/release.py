@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpmix
-from dpmix.figures import figure as figure  # also for those who take it from here
+from dpmix._version import __version__
+from dpmix.figures import figure
 from dpmix.laws import Law, law_of
 
 GROUP = "group"
@@ -82,7 +82,7 @@ class Release:
     private: bool = True
     simulated: bool = False
     created_at: str = field(default_factory=_now)
-    dpmix_version: str = dpmix.__version__
+    dpmix_version: str = __version__
     labels: tuple[tuple[str, ...] | None, ...] = ()
     order: str | None = None
     proved: bool | None = None

@@ -39,6 +39,18 @@ GROUPED: dict[str, Any] = {
     "mechanism": {"kind": "log_moments", "threshold": 0.01, "epsilon": 1.0},
     "model": {"kind": "dirichlet"},
 }
+MIXTURES: dict[str, Any] = {
+    "data": {
+        "simulate": "three_gaussians",
+        "n": 120,
+        "seed": 1,
+        "domain": [-10, 10],
+        "group": "sex",
+        "categories": {"sex": ["female", "male"]},
+    },
+    "mechanism": {"kind": "perturbed_histogram", "bins": 8, "epsilon": 2.0},
+    "model": {"kind": "mixture"},
+}
 CUSTOM: dict[str, Any] = yaml.safe_load(starter_files("custom")["custom.yaml"])
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "naive Bayes": (COUNTS, {}),
@@ -49,6 +61,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression, soma": (MOMENTS, {"kind": "soma"}),
     "groups": (GROUPED, {}),
     "groups, soma": (GROUPED, {"kind": "soma"}),
+    "groups, mixture": (MIXTURES, {}),
     "custom": (CUSTOM, {}),
     "custom, soma": (CUSTOM, {"kind": "soma", "offers": 10}),
 }

@@ -92,6 +92,15 @@ def test_summary_has_each_group(compositions: Path, tmp_path: Path) -> None:
         assert file["composition/male/censoring/share"].shape == (3,)
         assert "female,care" in file["density"]
     assert "Censored below 0.01 in un/known, under the fit" in summary.to_text()
+    assert summary.check.overall is not None and not summary.check.suspect
+    assert [entry.name for entry in summary.check.entries][:3] == [
+        "size of female",
+        "size of male",
+        "female: log care",
+    ]
+    assert len(summary.check.entries) == 2 + 3 * 3
+    with h5py.File(compositions) as file:
+        assert file["posterior_predictive/z"].shape == (2, 100, 11, 1)
 
 
 def test_contrast_is_of_the_same_draws(

@@ -28,6 +28,7 @@ from dpmix.spec.mechanism import PosteriorMechanism
 from dpmix.store.release import read_release
 from tests.laws import mechanism_problem, value_problem
 from tests.oracles import posteriors as oracle
+from tests.seeds import rng_of
 
 LEVEL = 1e-6  # of every test of draws; some twenty of them
 
@@ -83,7 +84,7 @@ def test_draws_have_the_probabilities_of_the_weights(
     prior: Any, counts: Any, gamma: float, exponent: float, how: Any
 ) -> None:
     made = law(prior, sum(counts), gamma, exponent)
-    source = np.random.default_rng([7, SMALL.index((prior, counts, gamma, exponent))]).bytes
+    source = rng_of("weights", prior, counts, gamma, exponent).bytes
     drawing = how(made, counts)
     drawn = [drawing.draw(source) for _ in range(3000)]
     assert fits(drawn, probabilities(made, counts)) > LEVEL

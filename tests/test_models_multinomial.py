@@ -20,7 +20,7 @@ from scipy import integrate, stats
 
 import dpmix
 from dpmix import cli, exits
-from dpmix.api.predict import predict
+from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.posterior import from_spec
@@ -326,7 +326,7 @@ def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
     ]
     assert summary.distributions[""].at == ("a", "b", "c")
     assert "was released by an exponential mechanism on the Hellinger" in summary.provenance.guarantee
-    drawn = predict(tmp_path / "c.h5", tmp_path / "p.csv", quiet=True)
+    drawn = predictive_records(tmp_path / "c.h5", tmp_path / "p.csv", quiet=True)
     assert drawn.labels == (("a", "b", "c"),) and len(drawn.values) == 20
     assert set((tmp_path / "p.csv").read_text("utf-8").split()) <= {"category", "a", "b", "c"}
 

@@ -16,8 +16,9 @@ from scipy import stats
 
 from dpmix.errors import SpecError
 from dpmix.models.augmentation import recount
-from dpmix.models.linear_regression import LinearRegression, RegressionChain, build
+from dpmix.models.linear_regression import LinearRegression, RegressionChain
 from dpmix.models.moments import fill
+from dpmix.models.regression import build
 from dpmix.models.regression_coordinates import ACCEPTED, LEARNING, MADE
 from dpmix.release import Release
 from dpmix.spec import load_spec

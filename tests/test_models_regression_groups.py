@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dpmix.models.grouped import next_batch
-from dpmix.models.linear_regression import build
+from dpmix.models.regression import build
 from dpmix.models.regression_grouped import GroupedRegression, GroupedRegressionChain, _transfer_jointly
 from dpmix.release import Release
 from dpmix.spec import load_spec

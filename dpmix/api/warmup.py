@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpmix
 from dpmix import _jit
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
@@ -115,7 +114,7 @@ def warmup(
     begin, before = time.perf_counter(), kept_code()
     for own in _kinds(spec, release, overrides):
         _try(own, release, allow_code)
-    _keep_bytecode(Path(dpmix.__file__).parent)
+    _keep_bytecode(Path(__file__).parents[1])
     place = _jit._cache_directory("")
     kept = None if place is None else Path(place).parent
     return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept)

@@ -21,8 +21,8 @@ from dpmix.release import Release
 
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
-NoisyCells = tuple[int, float, bool]
-"""Their number, their noise's standard deviation, and whether both together beyond n need a yes."""
+NoisyCells = tuple[int, float]
+"""Number of the cells that the records are counted in, and their noise's standard deviation."""
 
 
 class Mechanism(abc.ABC):

@@ -1,4 +1,4 @@
-"""Noisy sums of the logarithms of censored compositions of groups whose sizes are private (section 16)."""
+"""Noisy sums of logarithms of censored compositions in groups of private sizes (methods, section 16)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
+from dpmix.models.augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
-from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, size_of
+from dpmix.models.moments import COV, MEAN, SD, Line, Moments, size_of
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
 from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
 from dpmix.models.regression_theta import draw_line
@@ -28,35 +28,13 @@ from dpmix.models.regression_units import Units
 from dpmix.release import Release
 from dpmix.spec.model import LinearRegressionModel
 from dpmix.spec.priors import ERRORS_SCALE, coefficients_in_words, niw_from_bounds
-from dpmix.spec.run import RunSpec
 
-__all__ = ["LinearRegression", "build", "moments_law"]
+__all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
 
 Floats = NDArray[np.float64]
 
 
-def build(spec: RunSpec, release: Release) -> LinearRegression:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
-    assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
-    p = len(release.mechanism["bounds"]) - 1
-    _check(spec.model, p)
-    law = moments_law(spec.model, release)
-    units = Units.of(release.mechanism["bounds"])
-    start = _start_values(spec.model, units)
-    offers = 0
-    if spec.sampler.algorithm == "soma":
-        bound = farthest_change(p + 1) * law.rate
-        offers = spec.sampler.offers or default_offers(release.n, bound)
-    rows = units.rescaled(np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64))
-    if release.groups:
-        # late: it is made of what is here
-        from dpmix.models.regression_grouped import GroupedRegression
-
-        return GroupedRegression(release, law, start, rows, offers, spec.sampler.joint)
-    return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
-
-
-def _check(model: LinearRegressionModel, p: int) -> None:
+def check_widths(model: LinearRegressionModel, p: int) -> None:
     """Refuse vectors and matrices that do not go with the number of predictors.
 
     Raises
@@ -131,7 +109,7 @@ def _floats(values: Any) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _start_values(model: LinearRegressionModel, units: Units) -> Floats:
+def start_values(model: LinearRegressionModel, units: Units) -> Floats:
     """Return `Line.values` with what is known, on the rescaled variables, and zeros."""
     p = len(units.half) - 1
     values = np.zeros(p + 2 + p + p * p)

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots
+from dpmix.report import check, compositions, maps, plots, predictions
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -30,6 +30,7 @@ def render(summary: Summary) -> str:
         _density(summary),
         _distribution(summary),
         compositions.section(summary),
+        predictions.section(summary),
         check.section(summary),
         _clusters(summary),
         _partition(summary),
@@ -263,14 +264,18 @@ def _meaning(summary: Summary) -> str:
     return ""
 
 
+def _little(value: Scalar) -> bool:
+    return value.contraction is not None and value.contraction < LEARNT and value.beside_prior != "moved"
+
+
 def _learnt(summary: Summary) -> str:
     """Say what contraction is, where there is any."""
     if all(value.contraction is None for value in summary.parameters.values()):
         return ""
     return (
         "<b>contraction</b> is the share of the prior's spread that the release took away, 1 less the "
-        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, and below 0 release "
-        "and prior are in conflict. "
+        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, unless it piles up "
+        "elsewhere; well below 0 release and prior may be in conflict. "
     )
 
 
@@ -278,7 +283,7 @@ def _row(name: str, value: Scalar, per_second: float | None) -> str:
     quantiles = list(value.quantiles.values())
     cells = [
         *((number(x), False) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
-        (number(value.contraction, ".2f"), value.contraction is not None and value.contraction < LEARNT),
+        (number(value.contraction, ".2f"), _little(value)),
         (number(value.mcse, ".2g"), False),
         (
             "&infin;" if value.stuck_apart else number(value.rhat, ".3f"),

@@ -33,8 +33,9 @@ def write_summary(
     `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
     one), `/check` where the release was replicated (`observed`, `mean`, `lower`, `upper` and `p` over
     `entry`, scalars `overall`, `replicates` and `visible_from`; a group `distribution` of the same over
-    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/warnings` (`text`
-    over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is
+    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/at` where records
+    were to be predicted (`values` over `record` and `quantity`), `/warnings` (`text` over `warning`).
+    `seconds` and the given attributes are attributes of the root. What does not exist is
     NaN, and a group of which the model has nothing is left out.
 
     Parameters
@@ -113,6 +114,15 @@ def write_summary(
         groups["check"] = _check(content["check"])
     if "loo" in content:
         groups["loo"] = Node(variables={k: Variable((), np.asarray(v)) for k, v in content["loo"].items()})
+    if "at" in content:
+        quantities = list(content["at"][0])
+        values = np.asarray([list(row.values()) for row in content["at"]])
+        groups["at"] = Node(
+            variables={
+                "quantity": Variable(("quantity",), np.asarray(quantities)),
+                "values": Variable(("record", "quantity"), values),
+            }
+        )
     if content.get("prior"):
         attrs = {**attrs, "prior": content["prior"]}
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)

@@ -29,8 +29,6 @@ HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
 LEARNT = 0.1
 """Contraction below which the prior, not the release, speaks."""
-WIDER = 0.05
-"""How far below 0 a contraction is a conflict of release and prior: beyond the error of the prior's draws."""
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
 BEYOND = 0.01
@@ -125,8 +123,9 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
         With their contractions.
     """
     weak = _where(parameters, lambda s: s.contraction, lambda value: value < LEARNT)
-    weak = {name: value for name, value in weak.items() if _is_headline(name)}
-    wider = {name: value for name, value in weak.items() if value < -WIDER}
+    beside = {name: parameters[name].beside_prior for name in weak}
+    weak = {name: value for name, value in weak.items() if _is_headline(name) and beside[name] != "moved"}
+    wider = {name: value for name, value in weak.items() if beside[name] == "wider"}
     little = {name: value for name, value in weak.items() if name not in wider}
     parts = []
     if little:

@@ -17,7 +17,9 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
+from dpmix.summary.predictions import Predictions
 from dpmix.summary.shares import Composition
+from dpmix.summary.text import headline
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,8 @@ class Summary:
         The release beside replicates from the posterior.
     loo : Loo or None
         Leave-one-out cross-validation, where it was asked for.
+    predictions : Predictions or None
+        Of the records of `summary.at`, where that was given.
     """
 
     parameters: Mapping[str, Scalar]
@@ -197,6 +201,7 @@ class Summary:
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
+    predictions: Predictions | None = None
 
     @property
     def composition(self) -> Composition | None:
@@ -263,6 +268,7 @@ class Summary:
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
+            **({} if self.predictions is None else {"at": self.predictions.to_json()}),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,
@@ -276,8 +282,6 @@ class Summary:
 
     def to_text(self) -> str:
         """Return the headline figures as text for a terminal."""
-        from dpmix.summary.text import headline
-
         return headline(self)
 
 

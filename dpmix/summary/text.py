@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.summary.result import Summary
 from dpmix.summary.shares import Composition
+
+if TYPE_CHECKING:
+    from dpmix.summary.result import Summary
 
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
@@ -37,6 +40,7 @@ def headline(summary: Summary) -> str:
             f"{found.pareto_k_max:.2f}"
         )
         lines += [*_wrapped(text, indent="  "), ""]
+    lines += _predictions(summary)
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]
@@ -206,6 +210,20 @@ def _table(summary: Summary) -> list[str]:
         )
         for row in zip(*columns, strict=True)
     ]
+
+
+def _predictions(summary: Summary) -> list[str]:
+    """Show what is predicted of the first records."""
+    found = summary.predictions
+    if found is None:
+        return []
+    columns = list(zip(*found.shown(), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in found.shown()
+    ]
+    return [*_wrapped(f"Predictions: {found.what}", indent="  "), *lines, *filter(None, [found.more]), ""]
 
 
 def _percent(level: str) -> str:

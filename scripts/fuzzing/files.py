@@ -39,7 +39,7 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "counts": {
         "data": {"path": "counts.csv", "columns": ["u", "v", "y"], "missing": {"u": 1, "y": 2}},
-        "mechanism": {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 2], "classes": 2},
+        "mechanism": {"kind": "noisy_counts", "epsilon": 2.0, "levels": [2, 2], "classes": 2},
         "model": {"kind": "naive_bayes"},
         "sampler": SHORT,
     },
