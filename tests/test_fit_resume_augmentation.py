@@ -61,7 +61,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression, soma": (MOMENTS, {"kind": "soma"}),
     "groups": (GROUPED, {}),
     "groups, soma": (GROUPED, {"kind": "soma"}),
-    "groups, mixture": (MIXTURES, {}),
+    "groups, mixture": (MIXTURES, {"iterations": 900, "burn_in": 300}),
     "custom": (CUSTOM, {}),
     "custom, soma": (CUSTOM, {"kind": "soma", "offers": 10}),
 }
