@@ -61,7 +61,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression, soma": (MOMENTS, {"kind": "soma"}),
     "groups": (GROUPED, {}),
     "groups, soma": (GROUPED, {"kind": "soma"}),
-    "groups, mixture": (MIXTURES, {}),
+    "groups, mixture": (MIXTURES, {"iterations": 900, "burn_in": 300}),
     "custom": (CUSTOM, {}),
     "custom, soma": (CUSTOM, {"kind": "soma", "offers": 10}),
 }
@@ -117,7 +117,9 @@ def test_killed_runs_go_on_bit_for_bit_and_chains_can_run_apart(name: str, tmp_p
         alone = contents(part)
         for key, values in alone.items():
             if key.startswith(("posterior/", "sample_stats/")) and values.ndim > 1:
-                np.testing.assert_array_equal(values[0], together[key][int(part.stem)], err_msg=key)
+                text = values.dtype.kind == "S"  # coordinates, letter by letter
+                own, other = (values, together[key]) if text else (values[0], together[key][int(part.stem)])
+                np.testing.assert_array_equal(own, other, err_msg=key)
     merged, one = (dpmix.summarize(paths).to_json() for paths in (parts, [whole]))
     for key in ("parameters", "acceptance", "warnings"):
         assert merged[key] == one[key], key
