@@ -464,8 +464,9 @@ def test_a_file_that_describes_no_law_is_refused(tmp_path: Path) -> None:
         ({"n": 13}, "values is not the prior plus counts of 13 records"),
     ):
         release = hellinger((1.0, 1.0), (3, 9))
-        release.mechanism.update(change)
         write_release(tmp_path / "r.h5", release, force=True)
+        with h5py.File(tmp_path / "r.h5", "a") as file:
+            file["release"].attrs["mechanism"] = json.dumps(release.mechanism.stated() | change)
         with pytest.raises(DataError) as caught:
             dpmix.fit(SPEC, tmp_path / "r.h5", tmp_path / "c.h5", quiet=True)
         assert text in str(caught.value)

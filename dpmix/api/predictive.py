@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
+from dpmix.laws import Law, law_of
 from dpmix.release import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.store.synthetic import check_synthetic_output, write_synthetic
-from dpmix.summary.guarantee import is_private, is_simulated, is_unproved
+from dpmix.summary.guarantee import is_private, is_simulated
 from dpmix.summary.predictive import mixture_records, parametric_records
 
 __all__ = ["predictive_records"]
@@ -132,13 +133,13 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         "records": records,
         "requested": {},
         "scale": [],
-        "source": {key: value for key, value in source.items() if key != "granularity"} | {"trust": trust},
+        "source": _without_granularity(source) | {"trust": trust},
         "post_processing": _in_words(source),
     }
     return Release(
         values=values,
         columns=tuple(str(part["name"]) for part in described),
-        mechanism=mechanism,
+        mechanism=law_of(mechanism),
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -147,12 +148,16 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         adjacency=adjacency,
         private=is_private(chains.attrs) and source.get("kind") != "none",
         simulated=is_simulated(chains.attrs),
-        proved=False if is_unproved(source) else None,
+        proved=None if source.unproved is None else False,
         labels=labels if any(names is not None for names in labels) else (),
     )
 
 
-def _in_words(source: Mapping[str, Any]) -> str:
+def _without_granularity(source: Law) -> dict[str, Any]:
+    return {key: value for key, value in source.stated().items() if key != "granularity"}
+
+
+def _in_words(source: Law) -> str:
     """Say what was post-processed, and at what cost."""
     kind = str(source.get("kind"))
     if kind == "none":

@@ -37,7 +37,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
     return {
         "dpmix_version": __version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
-        "mechanism": json.loads(json.dumps(release.mechanism)),
+        "mechanism": release.mechanism.stated(),
         "released_values": _digest(task.observed),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
@@ -171,7 +171,7 @@ def attributes(
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": json.dumps(versions),
         "seconds": np.asarray(seconds, dtype=np.float64),
-        "mechanism": json.dumps(release.mechanism),
+        "mechanism": json.dumps(release.mechanism.stated()),
         **task.attrs,
         "columns": json.dumps(list(task.columns)),
         "n": release.n,

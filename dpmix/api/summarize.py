@@ -155,7 +155,7 @@ def _summarize_release(
     if output is not None:
         attrs: dict[str, Attribute] = {
             "guarantee": summary.guarantee,
-            "mechanism": json.dumps(release.mechanism, allow_nan=False),
+            "mechanism": json.dumps(release.mechanism.stated(), allow_nan=False),
         }
         numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
         attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}

@@ -22,6 +22,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
+from dpmix.laws import law_of
 from dpmix.mechanisms import Mechanism
 from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
@@ -222,7 +223,7 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
         bounds = spec.mechanism.domain or ((0.0, 1.0),)
         values = _uniform(bounds, n, rng)
         names = names or tuple(f"column {i + 1}" for i in range(len(bounds)))
-        kind = {"kind": "none"}
+        kind = law_of({"kind": "none"})
         return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
     mechanism = mechanism_of(spec, n=n)
     values = _records(mechanism, n, rng)

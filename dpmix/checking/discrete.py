@@ -20,7 +20,7 @@ from dpmix.checking.base import Unavailable
 from dpmix.checking.mixtures import histogram_release
 from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
-from dpmix.release import equal_edges
+from dpmix.equal_cells import equal_edges
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
 

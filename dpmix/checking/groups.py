@@ -20,7 +20,7 @@ from dpmix.checking.mixtures import histogram_release
 from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
 from dpmix.checking.statistics import ClampedMoments, LogMoments, NoisyCounts, draw_log_shares, sum_to_one
-from dpmix.release import cell_of, equal_edges
+from dpmix.equal_cells import cell_of, equal_edges
 from dpmix.store.chains_reader import NamedChains
 
 __all__ = ["grouped_replicator"]
@@ -184,7 +184,7 @@ class GroupedHistogram(_Grouped):
     @property
     def size(self) -> int:
         """Numbers drawn for one replicate."""
-        return 2 * self.edges.size * len(self.groups)
+        return int(2 * self.edges.size * len(self.groups))
 
     @property
     def needed(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     )
     if steps is not None:
         caption += f" {steps.sentence}"
-    elif summary.provenance.mechanism.get("kind") == "wavelet":
+    elif summary.provenance.mechanism.kind == "wavelet":
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
     if density.baseline is not None:
         caption += (
@@ -343,7 +343,7 @@ def _provenance(summary: Summary) -> str:
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in facts.items()
     )
-    mechanism = json.dumps(dict(summary.provenance.mechanism), indent=2, sort_keys=True)
+    mechanism = json.dumps(summary.provenance.mechanism.stated(), indent=2, sort_keys=True)
     return (
         f'<h2>Provenance</h2>\n<table class="facts"><tbody>{rows}</tbody></table>\n'
         f"<h3>Mechanism of the release</h3>\n<pre>{escape(mechanism)}</pre>\n"

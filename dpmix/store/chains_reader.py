@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
+from dpmix.laws import Law, law_of
 from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
@@ -103,10 +104,10 @@ class ChainSet:
         """
         return read_log_likelihood(self._rows)
 
-    @property
-    def mechanism(self) -> dict[str, Any]:
-        """The release's mechanism; its `kind` is "none" when no noise was added."""
-        return dict(json.loads(str(self.attrs["mechanism"])))
+    @cached_property
+    def mechanism(self) -> Law:
+        """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""
+        return law_of(json.loads(str(self.attrs["mechanism"])))
 
     @property
     def n(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmix.checking.result import Check
 from dpmix.figures import figure
+from dpmix.laws import Law
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
@@ -251,7 +252,7 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
     return [Remark(text, convergence=False) for text in texts]
 
 
-def _at(attrs: Mapping[str, Any], mechanism: Mapping[str, Any]) -> str:
+def _at(attrs: Mapping[str, Any], mechanism: Law) -> str:
     words = "" if mechanism.get("kind") == "none" else epsilon_in_words(attrs)
     return f" at {words}" if words else ""
 

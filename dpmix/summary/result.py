@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.checking.loo import Loo
 from dpmix.checking.result import Check
+from dpmix.laws import Law
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
@@ -53,8 +54,8 @@ class Provenance:
     ----------
     guarantee : str
         What the release guarantees, in words.
-    mechanism : mapping
-        The release's mechanism.
+    mechanism : Law
+        The public half of the release's mechanism.
     spec : str
         The resolved spec as YAML, without the confidential side.
     facts : mapping of str to str
@@ -62,7 +63,7 @@ class Provenance:
     """
 
     guarantee: str
-    mechanism: Mapping[str, Any]
+    mechanism: Law
     spec: str
     facts: Mapping[str, str]
 
