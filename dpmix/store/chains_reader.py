@@ -16,7 +16,7 @@ from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
-from dpmix.store.predictive import read_log_likelihood
+from dpmix.store.predictive import read_log_likelihood, read_totals
 from dpmix.store.recorded import Recorded, read_recorded
 from dpmix.store.stored import Stored, same_parameters
 
@@ -102,6 +102,19 @@ class ChainSet:
             When a file holds what no fit writes.
         """
         return read_log_likelihood(self._rows)
+
+    @property
+    def kept_log_likelihoods(self) -> tuple[Ints, Floats] | None:
+        """States at which log likelihoods of records are kept, and their sums, each (chains, states).
+
+        None where they are not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_totals(self._rows, self.draws)
 
     @property
     def mechanism(self) -> dict[str, Any]:

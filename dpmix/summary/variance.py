@@ -1,0 +1,269 @@
+"""Where the uncertainty of a quantity comes from: sampling, privacy noise, the prior.
+
+With V the variance of the posterior given the release, V0 that of the prior, and E V_clean the variance that
+the posterior would have given records without noise, expected over the posterior,
+
+    prior = min(1, V / V0),  sampling = (1 - prior) min(1, E V_clean / V),  privacy = the rest.
+
+E V_clean is from second runs on replicated noise-free releases: for a few saved states n records are drawn
+from the density of the state, and the same prior is fitted to them as they are (`dpmix.summary.clean_run`),
+the concentration held at the state's. Of several columns each is fitted by itself. Of more than 20,000 records
+so many are drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its own.
+
+The density's variances are means over the fitted density of the variances at its points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpmix.checking.base import places
+from dpmix.checking.measures import states_at
+from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.summary.clean_run import clean_posteriors
+from dpmix.summary.density import generator, of_column
+from dpmix.summary.families.base import Family, Floats
+from dpmix.summary.families.choose import Column, columns_of
+from dpmix.summary.families.multivariate import NormalInverseWishart
+from dpmix.summary.grids import spread
+from dpmix.summary.measures import Measures, draw_measures, join
+from dpmix.summary.quantities import quantiles
+
+__all__ = ["QUANTITIES", "Shares", "VarianceShares", "mixture_shares", "no_shares", "shares_of"]
+
+QUANTITIES = ("mean", "median", "density")
+RECORDS = 20_000
+REPLICATES = 8
+_STATES = 1_000
+_POINTS = 40
+_ATOMS = 20_000
+_PRIOR = 4_000
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the posterior variance of one quantity, which sum to one."""
+
+    sampling: float
+    privacy: float
+    prior: float
+
+    @property
+    def largest(self) -> str:
+        """Name of the largest."""
+        return max(("sampling", "privacy", "prior"), key=lambda name: float(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class VarianceShares:
+    """Shares of mean, median and density.
+
+    Parameters
+    ----------
+    columns : mapping of str to mapping of str to Shares or None
+        By column, under "" where there is only one, and by quantity; empty where there are none.
+    reason : str
+        Why some are missing; empty where none is.
+    """
+
+    columns: Mapping[str, Mapping[str, Shares | None]] = field(default_factory=dict)
+    reason: str = ""
+
+    def contents(self) -> dict[str, Any]:
+        """Return what summary files and JSON hold of them."""
+        found: dict[str, Any] = {
+            name: {key: None if part is None else dict(vars(part)) for key, part in parts.items()}
+            for name, parts in self.columns.items()
+        }
+        found = found[""] if list(found) == [""] else found or dict.fromkeys(QUANTITIES)
+        return found | ({"reason": self.reason} if self.reason else {})
+
+    def named(self) -> dict[str, Shares]:
+        """Return those that are there, by name such as "mean" or "mean of height"."""
+        return {
+            f"{quantity} of {column}" if column else quantity: part
+            for column, parts in self.columns.items()
+            for quantity, part in parts.items()
+            if part is not None
+        }
+
+    def in_words(self) -> str:
+        """Say it in one line; empty where there is nothing to say."""
+        named = self.named()
+        if not named:
+            return ""
+        figures = "; ".join(
+            f"{name} {_percent(part.sampling)} sampling, {_percent(part.privacy)} privacy noise, "
+            f"{_percent(part.prior)} prior"
+            for name, part in named.items()
+        )
+        return f"{figures}. {self.cure()}"
+
+    def cure(self) -> str:
+        """Say what would help, by the largest shares."""
+        named = self.named()
+        parts = []
+        for source, words in _CURES.items():
+            about = [name for name, part in named.items() if part.largest == source]
+            if about:
+                parts.append(words.format("" if len(about) == len(named) else f" {_listed(about)}"))
+        text = "; ".join(parts)
+        return f"{text[:1].upper()}{text[1:]}."
+
+
+_CURES = {
+    "privacy": "more epsilon would help{}",
+    "sampling": "more records would help{}",
+    "prior": "the prior decides{}",
+}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def shares_of(variance: float, prior: float, clean: float) -> Shares | None:
+    """Return the shares of a posterior variance V, given V0 and E V_clean; None where V0 is infinite, or V 0.
+
+    Parameters
+    ----------
+    variance, prior, clean : float
+        V, V0 and E V_clean.
+    """
+    if not np.isfinite(prior) or not prior > 0.0 or not variance > 0.0:
+        return None
+    of_prior = min(1.0, variance / prior)
+    sampling = (1.0 - of_prior) * min(1.0, clean / variance)
+    return Shares(sampling, max(0.0, 1.0 - of_prior - sampling), of_prior)
+
+
+def no_shares(chains: ChainSet) -> VarianceShares:
+    """Say why there are no shares of a parametric model."""
+    model = str(chains.attrs.get("model", ""))
+    if model == "mixture":
+        return VarianceShares(reason="the chains of a mixture of groups hold no components to fit again")
+    if model == "discrete":
+        return VarianceShares(reason="second runs without noise are of mixtures, not of the discrete model")
+    return VarianceShares(reason=f"the model {model} has no mean, median and density of one number a record")
+
+
+def mixture_shares(
+    chains: Chains,
+    source: Family | NormalInverseWishart,
+    grids: Sequence[Floats],
+    series: Mapping[str, Floats],
+    prior: Mapping[str, Floats],
+) -> VarianceShares:
+    """Return the shares of each column's mean, median and density.
+
+    Parameters
+    ----------
+    chains : Chains
+    source : Family or NormalInverseWishart
+    grids : sequence of float64 array
+        Of the columns' densities.
+    series : mapping of str to float64 array (C, D)
+        Draws of what is reported.
+    prior : mapping of str to float64 array
+        Draws of the same from the prior.
+    """
+    if chains.draws * len(chains.ids) < 20:
+        return VarianceShares(reason=f"{chains.draws} saved draws are too few for variances")
+    columns = columns_of(chains, source)
+    wanted = places(chains, _STATES)
+    states = states_at(chains, source, wanted, spread_rest=True)
+    order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]
+    some = [order[i] for i in spread(len(order), REPLICATES)]
+    found: dict[str, dict[str, Shares | None]] = {}
+    infinite = False
+    for number, (column, grid) in enumerate(zip(columns, grids, strict=True)):
+        points = grid[spread(grid.size, _POINTS)]
+        # drawn at all states, and at a few where replicates come from
+        all_states = of_column(join([states[place] for place in order]), column)
+        few = [of_column(states[place], column) for place in some]
+        alpha = np.array([chains.concentration[place] for place in some])
+        rng = generator(chains, -2, -1 - number)
+        before = _prior_variances(chains, column, points, prior, rng)
+        weights = all_states.densities(points, column.family).mean(axis=0)
+        weights /= weights.sum()
+        now = _Variances.of(all_states, column, points, weights, series)
+        clean = now if chains.mechanism.get("kind") == "none" else None
+        if clean is None:
+            records = min(chains.n, RECORDS)
+            drawn, each = clean_posteriors(few, alpha, chains.constants["discount"], column.family, records, rng)
+            parts = np.arange(REPLICATES * each)[: drawn.counts.size].reshape(-1, each)
+            runs = [_Variances.of(drawn.take(part), column, points, weights, {}) for part in parts]
+            clean = _Variances.mean_of(runs, records / chains.n)
+        infinite |= not np.isfinite(before.mean)
+        before_density = float(weights @ before.density)
+        found[column.name] = {
+            "mean": shares_of(now.mean, before.mean, clean.mean),
+            "median": shares_of(now.median, before.median, clean.median),
+            "density": shares_of(float(weights @ now.density), before_density, float(weights @ clean.density)),
+        }
+    reason = "the prior's variance of the mean is infinite" if infinite else ""
+    return VarianceShares(found, reason)
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """Variances of mean and median, and of the density at points (points,)."""
+
+    mean: float
+    median: float
+    density: Floats
+
+    @classmethod
+    def of(
+        cls, drawn: Measures, column: Column, points: Floats, weights: Floats, series: Mapping[str, Floats]
+    ) -> _Variances:
+        """Return those of draws of P; of the scalars all draws where `series` has them."""
+        family = column.family
+        name = f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]"
+        mean = series.get(column.label("mean"))
+        median = series.get(name)
+        return cls(
+            float(np.var(drawn.moments(family)[0] if mean is None else mean, ddof=1)),
+            float(np.var(quantiles(drawn, family, 0.5) if median is None else median, ddof=1)),
+            drawn.densities(points, family).var(axis=0, ddof=1),
+        )
+
+    @classmethod
+    def mean_of(cls, parts: Sequence[_Variances], factor: float) -> _Variances:
+        """Return means over replicates, times a factor."""
+        return cls(
+            factor * float(np.mean([part.mean for part in parts])),
+            factor * float(np.mean([part.median for part in parts])),
+            factor * np.mean([part.density for part in parts], axis=0),
+        )
+
+
+def _prior_variances(
+    chains: Chains, column: Column, points: Floats, prior: Mapping[str, Floats], rng: np.random.Generator
+) -> _Variances:
+    """Return those of P ~ PY(d, alpha, G0): Var of E(g | theta) is E[(1 - d)/(1 + alpha)] Var g under G0."""
+    family = column.family
+    alpha = prior.get("concentration", np.atleast_1d(chains.concentration.ravel()[0]))
+    discount = float(chains.constants["discount"])
+    factor = float(np.mean((1.0 - discount) / (1.0 + alpha)))
+    atoms = family.draw(rng, _ATOMS)
+    density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)
+    if not np.isfinite(family.predictive_moments()[1]):
+        return _Variances(np.inf, np.inf, density)
+    name = f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]"
+    median = prior.get(name)
+    if median is None:
+        nothing = atoms[:, :0]
+        empty = Measures(np.zeros(_PRIOR, dtype=np.int64), np.empty(0), nothing, np.ones(_PRIOR))
+        drawn = draw_measures(empty, np.resize(alpha, _PRIOR), discount, family, rng)
+        median = quantiles(drawn, family, 0.5)
+    mean = factor * float(family.moments(atoms)[0].var())
+    return _Variances(mean, float(np.var(median)), density)
