@@ -226,9 +226,15 @@ class _Beta(_Kernel):
             prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
             return np.asarray(fit + prior + np.log(a) + np.log(b))
 
+        # steps by what the records alone tell of a + b and of a/(a + b), so that they do not depend on the place
+        low, high = np.exp(sums / np.maximum(sizes, 1.0))
+        whole = np.clip(0.5 / np.maximum(1.0 - low - high, 1e-12), 0.5, 1e9)
+        share = np.clip(low / (low + high), 1e-6, 1.0 - 1e-6)
+        size_step = 1.2 / np.sqrt(0.5 * sizes + 1.0)
+        tilt_step = 0.9 / np.sqrt(sizes * whole * share * (1.0 - share) + 1.0)
+
         def step(now: Floats) -> Floats:
-            by = rng.standard_normal((2, *sizes.shape)) / np.sqrt(sizes + 2.0)
-            tilt, size = 1.5 * by[0], 1.5 * by[1]
+            size, tilt = rng.standard_normal((2, *sizes.shape)) * np.stack([size_step, tilt_step])
             return np.asarray(np.maximum(now * np.exp(np.stack([size + tilt, size - tilt])), 1e-300))
 
         return _moved(atoms, level, step, lambda now, trial: np.zeros(sizes.shape), rng)

@@ -16,7 +16,9 @@ from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
+from dpmix.summary.sensitivity_result import Sensitivity
 from dpmix.summary.shares import Composition
+from dpmix.summary.variance_result import VarianceShares
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,10 @@ class Summary:
         The release beside replicates from the posterior.
     loo : Loo or None
         Leave-one-out cross-validation, where it was asked for.
+    sensitivity : Sensitivity
+        How much what is reported depends on the prior.
+    variance_shares : VarianceShares
+        Where the uncertainty of mean, median and density comes from.
     """
 
     parameters: Mapping[str, Scalar]
@@ -196,6 +202,8 @@ class Summary:
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    variance_shares: VarianceShares = field(default_factory=VarianceShares)
 
     @property
     def composition(self) -> Composition | None:
@@ -262,6 +270,8 @@ class Summary:
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
+            "prior_sensitivity": self.sensitivity.contents(),
+            "variance_shares": self.variance_shares.contents(),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,

@@ -13,7 +13,7 @@ is, is seen with the prior's log densities of *other* chains or of distant state
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.families.base import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.prior_density import log_prior
+from dpmix.summary.sensitivity_result import Index, Sensitivity
 
-__all__ = ["MOST_K", "SENSITIVE", "Index", "Sensitivity", "power_scaling", "sensitivity_of"]
+__all__ = ["MOST_K", "power_scaling", "sensitivity_of"]
 
-SENSITIVE = 0.05
-"""Index from which on a quantity is called sensitive."""
 MOST_K = 0.7
 """Pareto k above which importance sampling is not trusted."""
 _POWERS = (0.99, 1.01)
@@ -39,84 +38,6 @@ _TURNS = 8  # pairings of states that have nothing to do with each other
 _FEWEST = 100
 _ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 _OMITTED = ("log_likelihood",)
-
-
-@dataclass(frozen=True)
-class Index:
-    """Sensitivities of one quantity; None where there is none.
-
-    Parameters
-    ----------
-    prior, likelihood : float or None
-        To power scaling of each.
-    noise : float or None
-        What the prior's may be of a quantity that has nothing to do with it.
-    """
-
-    prior: float | None
-    likelihood: float | None
-    noise: float | None
-
-    @property
-    def sensitive(self) -> bool:
-        """Whether the prior matters."""
-        return self.prior is not None and self.prior >= max(SENSITIVE, self.noise or 0.0)
-
-    @property
-    def diagnosis(self) -> str:
-        """What both together say, in the words of `arviz_stats.psense_summary`; empty for nothing."""
-        if not self.sensitive:
-            return ""
-        if self.likelihood is None:
-            return "informative prior"
-        if self.likelihood >= SENSITIVE:
-            return "prior-data conflict"
-        return "strong prior or weak likelihood"
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """Sensitivities of all quantities.
-
-    Parameters
-    ----------
-    indices : mapping of str to Index
-        By quantity; empty where there are none.
-    k_prior, k_likelihood : float or None
-        The larger Pareto k of both powers.
-    no_prior, no_likelihood : str
-        Why there is none of these; empty where there is one.
-    """
-
-    indices: Mapping[str, Index] = field(default_factory=dict)
-    k_prior: float | None = None
-    k_likelihood: float | None = None
-    no_prior: str = ""
-    no_likelihood: str = ""
-
-    @property
-    def has_likelihood(self) -> bool:
-        """Whether the likelihood's row is there."""
-        return any(index.likelihood is not None for index in self.indices.values())
-
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
-        reasons = {"prior": self.no_prior, "likelihood": self.no_likelihood}
-        return {
-            "parameters": {
-                name: {
-                    "prior": index.prior,
-                    "likelihood": index.likelihood,
-                    "noise": index.noise,
-                    "diagnosis": index.diagnosis or None,
-                }
-                for name, index in self.indices.items()
-            }
-            or None,
-            "pareto_k": {"prior": self.k_prior, "likelihood": self.k_likelihood},
-            "threshold": SENSITIVE,
-            "reason": {key: text for key, text in reasons.items() if text} or None,
-        }
 
 
 def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivity:
