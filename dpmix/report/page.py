@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots
+from dpmix.report import check, compositions, maps, plots, uncertainty
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -31,6 +31,7 @@ def render(summary: Summary) -> str:
         _distribution(summary),
         compositions.section(summary),
         check.section(summary),
+        uncertainty.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),

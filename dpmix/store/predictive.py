@@ -87,7 +87,7 @@ def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64]
 def read_totals(
     rows: Sequence[tuple[Path, int]], draws: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Read the states at which log likelihoods are kept, and their sums over records; None where one has none.
+    """Read the states at which log likelihoods are kept, and their sums; None where one has none.
 
     Chains of files that keep different numbers of states give as many as the one with the fewest.
 

@@ -2,8 +2,8 @@
 
 Given n records y of a mixture, P ~ PY(d, alpha, G0), turns are taken (methods, section 4, "Reported"):
 
-    P given allocations and parameters: (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d), w_0
-        spread over the free places of H by stick-breaking, their parameters from G0;
+    P given allocations and parameters: (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d),
+        w_0 spread over the free places of H by stick-breaking, their parameters from G0;
     allocations given P;
     parameters given their records: conjugate draws of normals, else Metropolis steps at the scale that the
         records of a component give.
@@ -24,7 +24,7 @@ from scipy import special
 
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.beta import BetaGamma
-from dpmix.summary.families.normal import NormalInverseGamma, NormalKernel
+from dpmix.summary.families.normal import NormalInverseGamma
 from dpmix.summary.families.truncated import TruncatedNormalInverseGamma
 from dpmix.summary.measures import Measures
 from dpmix.summary.prior_density import centred_log_density
@@ -34,7 +34,7 @@ __all__ = ["clean_posteriors"]
 _QUANTILES, _STEPS = 120, 80  # cells
 _SPARE = 10  # places beyond those that the start takes
 _MOST = 30  # places
-_BURN_IN, _SAVED, _THIN = 60, 120, 2
+_BURN_IN, _SAVED, _THIN = 80, 200, 2
 _TRIES = 3  # Metropolis steps a sweep
 _NEGLIGIBLE = 1e-10
 
@@ -112,7 +112,7 @@ def _cells(sample: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], 
 
 
 class _Kernel(ABC):
-    """What a run asks of a kernel; atoms (2, replicates, places), cells' statistics (3, replicates, cells)."""
+    """What a run asks of a kernel: atoms (2, replicates, places), statistics (3, replicates, cells)."""
 
     @abstractmethod
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
@@ -226,7 +226,7 @@ class _Beta(_Kernel):
             prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
             return np.asarray(fit + prior + np.log(a) + np.log(b))
 
-        # steps by what the records alone tell of a + b and of a/(a + b), so that they do not depend on the place
+        # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely
         low, high = np.exp(sums / np.maximum(sizes, 1.0))
         whole = np.clip(0.5 / np.maximum(1.0 - low - high, 1e-12), 0.5, 1e9)
         share = np.clip(low / (low + high), 1e-6, 1.0 - 1e-6)
@@ -256,8 +256,7 @@ def _moved(atoms: Floats, level: object, step: object, ahead: object, rng: Gener
 def _kernel(family: Family) -> _Kernel:
     if isinstance(family, BetaGamma):
         return _Beta(family)
-    assert isinstance(family, NormalKernel)  # there is no other
-    assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma)
+    assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma)  # there is no other
     return _Normal(family)
 
 

@@ -11,7 +11,7 @@ from dpmix.summary.sensitivity_result import SENSITIVE, Sensitivity
 __all__ = ["sensitivity_remarks"]
 
 _TEXTS = {
-    "prior-data conflict": (
+    "potential prior-data conflict": (
         "Prior and release both move {names}: where they disagree, what is reported lies between them; see "
         "whether {keys} say what you believe, before anything else."
     ),

@@ -41,7 +41,7 @@ class Index:
         if self.likelihood is None:
             return "informative prior"
         if self.likelihood >= SENSITIVE:
-            return "prior-data conflict"
+            return "potential prior-data conflict"
         return "strong prior or weak likelihood"
 
 

@@ -7,8 +7,9 @@ the posterior would have given records without noise, expected over the posterio
 
 E V_clean is from second runs on replicated noise-free releases: for a few saved states n records are drawn
 from the density of the state, and the same prior is fitted to them as they are (`dpmix.summary.clean_run`),
-the concentration held at the state's. Of several columns each is fitted by itself. Of more than 20,000 records
-so many are drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its own.
+the concentration held at the state's. Of several columns each is fitted by itself. Of more than 20,000
+records so many are drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its
+own.
 
 The density's variances are means over the fitted density of the variances at its points.
 """
@@ -22,7 +23,7 @@ import numpy as np
 
 from dpmix.checking.base import places
 from dpmix.checking.measures import states_at
-from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.store.chains_reader import Chains, ChainSet
 from dpmix.summary.clean_run import clean_posteriors
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.base import Family, Floats
@@ -97,7 +98,9 @@ def mixture_shares(
         clean = now if chains.mechanism.get("kind") == "none" else None
         if clean is None:
             records = min(chains.n, RECORDS)
-            drawn, each = clean_posteriors(few, alpha, chains.constants["discount"], column.family, records, rng)
+            drawn, each = clean_posteriors(
+                few, alpha, chains.constants["discount"], column.family, records, rng
+            )
             parts = np.arange(REPLICATES * each)[: drawn.counts.size].reshape(-1, each)
             runs = [_Variances.of(drawn.take(part), column, points, weights, {}) for part in parts]
             clean = _Variances.mean_of(runs, records / chains.n)
@@ -106,7 +109,9 @@ def mixture_shares(
         found[column.name] = {
             "mean": shares_of(now.mean, before.mean, clean.mean),
             "median": shares_of(now.median, before.median, clean.median),
-            "density": shares_of(float(weights @ now.density), before_density, float(weights @ clean.density)),
+            "density": shares_of(
+                float(weights @ now.density), before_density, float(weights @ clean.density)
+            ),
         }
     reason = "the prior's variance of the mean is infinite" if infinite else ""
     return VarianceShares(found, reason)
