@@ -143,7 +143,7 @@ def _normalized(logs: Floats) -> Floats:
 
 
 def _pareto_k(logs: Floats) -> float:
-    """Return the shape of the right tail of importance weights, of which `pareto_khat` (0.8) takes the logs."""
+    """Return the shape of the right tail of importance weights; `pareto_khat` takes it of their logs."""
     return float(_ARVIZ.psislw(-logs, axis=(0, 1))[1])
 
 
