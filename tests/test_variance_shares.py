@@ -21,7 +21,7 @@ from dpmix.summary.families.choose import family_of
 from dpmix.summary.families.normal import NormalInverseGamma
 from dpmix.summary.measures import Measures
 from dpmix.summary.quantities import quantiles
-from dpmix.summary.variance import mixture_shares
+from dpmix.summary.variance import clean_variance_of_mean, mixture_shares, parametric_shares
 from dpmix.summary.variance_result import Shares, VarianceShares, shares_of
 from tests.chains_files import (
     BETA,
@@ -32,7 +32,7 @@ from tests.chains_files import (
     write_chains,
     write_kernel,
 )
-from tests.test_sensitivity import PARTITIONS, Z, updated
+from tests.test_sensitivity import PARTITIONS, Z, held, updated
 
 
 def test_shares_are_the_stated_ones() -> None:
@@ -281,3 +281,38 @@ def test_a_prior_of_infinite_variance_has_no_shares_of_mean_and_median(tmp_path:
     found = dpmix.summarize(write_chains(tmp_path / "c.h5", states, base=wide)).to_json()["variance_shares"]
     assert found["mean"] is None and found["median"] is None and found["density"] is not None
     assert found["reason"] == "the prior's variance of the mean is infinite"
+
+
+# ---- the discrete model
+
+
+@pytest.mark.parametrize("alpha", [0.5, 30.0])
+def test_the_mean_of_a_dirichlet_process_given_records_varies_as_said(alpha: float) -> None:
+    """P of the prior stands for the posterior: records of it, then the mean of the process given them."""
+    rng = np.random.default_rng(8)
+    n, size, atoms = 20, 3000, 400
+    sticks = rng.beta(1.0, alpha, (size, atoms))
+    weights = sticks * np.cumprod(np.concatenate([np.ones((size, 1)), 1.0 - sticks[:, :-1]], axis=1), axis=1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    places = rng.exponential(2.0, (size, atoms))
+    mean = (weights * places).sum(axis=1)
+    sd = np.sqrt((weights * places**2).sum(axis=1) - mean**2)
+    found = clean_variance_of_mean(mean, sd, mean, sd, alpha, n)
+    variances = []
+    for row in range(size):
+        records = rng.choice(places[row], n, p=weights[row])
+        # H has the moments of G0 = Exp(mean 2) and of the records
+        first = (alpha * 2.0 + records.sum()) / (alpha + n)
+        second = (alpha * 8.0 + (records**2).sum()) / (alpha + n)
+        variances.append((second - first**2) / (alpha + n + 1.0))
+    assert found == pytest.approx(np.mean(variances), abs=4.5 * np.std(variances) / np.sqrt(size))
+
+
+def test_parametric_models_say_what_is_not_known() -> None:
+    for model, why in (
+        ("linear_regression", "no mean, median and density"),
+        ("mixture", "no components"),
+        ("discrete", "no mean and standard deviation"),
+    ):
+        found = parametric_shares(held({"alpha": np.ones(9)}, {"model": model}, constants={}))
+        assert why in found.contents()["reason"] and found.contents()["mean"] is None

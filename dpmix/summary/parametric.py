@@ -25,7 +25,7 @@ from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.sensitivity import sensitivity_of
 from dpmix.summary.sensitivity_remarks import sensitivity_remarks
 from dpmix.summary.shares import Composition
-from dpmix.summary.variance import no_shares
+from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
 MOST_SHARES = 64
@@ -114,7 +114,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         check=check,
         loo=loo,
         sensitivity=sensitivity,
-        variance_shares=no_shares(chains),
+        variance_shares=parametric_shares(chains),
         labels=_row_labels(chains, parameters),
     )
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpmix.checking.base import places
 from dpmix.checking.measures import states_at
-from dpmix.store.chains_reader import Chains, ChainSet
+from dpmix.store.chains_reader import Chains, NamedChains
 from dpmix.summary.clean_run import clean_posteriors
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.base import Family, Floats
@@ -35,7 +35,7 @@ from dpmix.summary.measures import Measures, draw_measures, join
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.variance_result import Shares, VarianceShares, shares_of
 
-__all__ = ["mixture_shares", "no_shares"]
+__all__ = ["clean_variance_of_mean", "mixture_shares", "parametric_shares"]
 
 RECORDS = 20_000
 REPLICATES = 8
@@ -45,14 +45,64 @@ _ATOMS = 20_000
 _PRIOR = 4_000
 
 
-def no_shares(chains: ChainSet) -> VarianceShares:
-    """Say why there are no shares of a parametric model."""
+def parametric_shares(chains: NamedChains) -> VarianceShares:
+    """Return the shares of a parametric model, or why there are none.
+
+    Of the discrete model that of the mean, whose variance given n records follows from their mean and sd.
+    """
     model = str(chains.attrs.get("model", ""))
     if model == "mixture":
         return VarianceShares(reason="the chains of a mixture of groups hold no components to fit again")
     if model == "discrete":
-        return VarianceShares(reason="second runs without noise are of mixtures, not of the discrete model")
+        return _discrete_shares(chains)
     return VarianceShares(reason=f"the model {model} has no mean, median and density of one number a record")
+
+
+def _discrete_shares(chains: NamedChains) -> VarianceShares:
+    held = {(p.title, p.column): p for p in chains.parameters if p.role == "scalar" and not p.groups}
+    columns = [column for title, column in held if title == "mean" and ("sd", column) in held]
+    if not columns:
+        return VarianceShares(reason="the chains hold no mean and standard deviation of one number a record")
+    if chains.constants.get("discount", 0.0) > 0.0:
+        return VarianceShares(reason="under a discount the variance given clean records has no closed form")
+    found: dict[str, dict[str, Shares | None]] = {}
+    for column in columns:
+        of_mean, of_sd = held["mean", column], held["sd", column]
+        before, before_sd = chains.prior(of_mean), chains.prior(of_sd)
+        if before is None or before_sd is None:
+            return VarianceShares(reason="the chains file keeps no draws from the prior; fit again")
+        mean, sd = chains.read(of_mean), chains.read(of_sd)
+        concentration = float(chains.constants["concentration"])
+        clean = clean_variance_of_mean(mean, sd, before, before_sd, concentration, chains.n)
+        share = shares_of(float(np.var(mean, ddof=1)), float(np.var(before, ddof=1)), clean)
+        found[column] = {"mean": share, "median": None, "density": None}
+    return VarianceShares(found, "of the discrete model the mean's alone is known, in closed form")
+
+
+def clean_variance_of_mean(
+    mean: Floats, sd: Floats, prior_mean: Floats, prior_sd: Floats, concentration: float, n: int
+) -> float:
+    """Return E V_clean of the mean of P ~ DP(alpha, G0) given n records of P, expected over the posterior.
+
+    Given records the mean of P has the variance of H = (alpha G0 + sum of them) / (alpha + n) over
+    alpha + n + 1. Of H both moments are expected given P.
+
+    Parameters
+    ----------
+    mean, sd : float64 arrays
+        Of records under draws of P from the posterior.
+    prior_mean, prior_sd : float64 arrays (draws,)
+        The same from the prior, which tell the moments of G0.
+    concentration : float
+        alpha.
+    n : int
+    """
+    weight = n / (n + concentration)
+    base = float(prior_mean.mean())
+    base_square = float((prior_sd**2 + prior_mean**2).mean())
+    square = weight * (sd**2 + mean**2) + (1.0 - weight) * base_square
+    first = (weight * mean + (1.0 - weight) * base) ** 2 + weight**2 * sd**2 / n
+    return float((square - first).mean() / (concentration + n + 1.0))
 
 
 def mixture_shares(
