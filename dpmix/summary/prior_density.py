@@ -72,7 +72,7 @@ _WITHOUT = {
 }
 _KEYS = {
     "mixture": "model.base and model.concentration",
-    "linear_regression": "model.prior_mean and model.prior_sd",
+    "linear_regression": "model.prior_mean, prior_sd, sigma2_prior and x_prior",
     "naive_bayes": "model.prior",
     "multinomial": "model.prior",
     "dirichlet": "model.prior",
