@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -14,10 +15,11 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.checking.base import Unavailable
+from dpmix.errors import DataError
 from dpmix.models.linear_regression import LinearRegression, build, draw_prior
 from dpmix.report.page import render
 from dpmix.spec import load_spec
-from dpmix.store.chains_reader import NamedChains
+from dpmix.store.chains_reader import NamedChains, read_chains
 from dpmix.store.stored import Stored
 from dpmix.summary.families.base import Floats
 from dpmix.summary.families.normal import NormalInverseGamma
@@ -265,13 +267,11 @@ def one_cluster(folder: Path, lam: float, name: str = "c.h5") -> Path:
     return path
 
 
-def add_log_likelihood(path: Path, logs: Floats) -> None:
-    """Add the group that `fit` writes, at all states."""
-    import h5py
-
+def add_log_likelihood(path: Path, logs: Floats, states: Any = None) -> None:
+    """Add the group that `fit` writes, at all states or at some."""
     with h5py.File(path, "a") as root:
         group = root.create_group("log_likelihood")
-        group["draw"] = np.arange(logs.shape[1])
+        group["draw"] = np.arange(logs.shape[1]) if states is None else states
         group["z"] = logs.astype(np.float32)
 
 
@@ -304,6 +304,26 @@ def test_what_old_files_lack_is_said(tmp_path: Path) -> None:
     few = write_chains(tmp_path / "f.h5", [states_of_mixture(20, np.random.default_rng(12))])
     found = dpmix.summarize(few).to_json()["prior_sensitivity"]
     assert found["parameters"] is None and "fewer than 100" in found["reason"]["prior"]
+
+
+def test_kept_log_likelihoods_of_several_files_stand_at_their_states(tmp_path: Path) -> None:
+    rng = np.random.default_rng(16)
+    paths, tables = [], []
+    for number, kept in enumerate((40, 25)):
+        path = write_chains(tmp_path / f"{number}.h5", [states_of_mixture(80, rng)], ids=[number])
+        states = np.sort(rng.choice(80, kept, replace=False))
+        logs = rng.standard_normal((1, kept, 7))
+        add_log_likelihood(path, logs, states)
+        paths.append(path)
+        tables.append(dict(zip(states.tolist(), logs[0].sum(axis=1), strict=True)))
+    found = read_chains(paths).kept_log_likelihoods
+    assert found is not None and found[0].shape == found[1].shape == (2, 25)
+    for states, sums, table in zip(*found, tables, strict=True):
+        assert sums == pytest.approx([table[state] for state in states.tolist()], abs=1e-5)
+    with h5py.File(paths[1], "a") as root:
+        root["log_likelihood/draw"][0] = 80  # there are 80
+    with pytest.raises(DataError, match="not as `dpmix fit` wrote them"):
+        _ = read_chains(paths).kept_log_likelihoods
 
 
 # ---- parametric models
@@ -428,6 +448,14 @@ def test_models_without_a_density_say_so() -> None:
         found = sensitivity_of(_with_draws(chains), {})
         assert why in found.no_prior and not found.indices and found.contents()["parameters"] is None
         assert sensitivity_remarks(found, chains) == []
+
+
+def test_files_that_somebody_changed_have_a_reason() -> None:
+    for prior in ("{", "[1.0]", "null"):
+        chains = held({"p": np.full((200, 3), 1 / 3)}, {"model": "multinomial", "prior": prior})
+        chains.__dict__["attrs"]["mechanism"] = '{"kind": "posterior"}'
+        found = sensitivity_of(_with_draws(chains), {})
+        assert found.contents()["parameters"] is None
 
 
 def _with_draws(chains: Held) -> Held:

@@ -301,7 +301,8 @@ class _Chain:
     def _allocate(self) -> tuple[Floats, Floats]:
         """Draw the numbers of records at each place (R, H); return these and sums of the statistics."""
         with np.errstate(divide="ignore"):
-            logs = self.kernel.log_density(self.atoms, self.values) + np.log(self.weights)[..., None]
+            fits = np.maximum(self.kernel.log_density(self.atoms, self.values), -1e300)
+            logs = fits + np.log(self.weights)[..., None]
         logs -= logs.max(axis=1, keepdims=True)
         shares = np.exp(logs).transpose(0, 2, 1)
         shares /= shares.sum(axis=2, keepdims=True)

@@ -59,6 +59,8 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
         prior = power_scaling(logs, {name: v[:, states] for name, v in wanted.items()}, noise=True)
     except Unavailable as why:
         no_prior = str(why)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):  # of files that somebody changed
+        no_prior = "the chains file does not describe the prior as `dpmix fit` would"
     try:
         likelihood = _of_likelihood(chains, wanted)
     except Unavailable as why:
