@@ -88,16 +88,16 @@ def _sensitivity(summary: Summary) -> str:
         body += f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>'
     left = len(found.indices) - _MOST_ROWS
     more = f" {left:,} more are in the JSON." if left > 0 else ""
-    ks = [
-        f"{name} {k:.2f}" for name, k in (("prior", found.k_prior), ("likelihood", found.k_likelihood)) if k
-    ]
+    both_ks = {"prior": found.k_prior, "likelihood": found.k_likelihood}
+    ks = [f"{name} {k:.2f}" for name, k in both_ks.items() if k is not None]
     note = (
         "How far the posterior of each scalar moves when the prior, or the likelihood, is raised to a power: "
         f"distance of distribution functions per doubling of the power. From {SENSITIVE:g} on, and where it "
         "is above <b>noise</b> (what draws of this number show for a scalar that has nothing to do with the "
-        "prior), the prior matters; where the likelihood's is below that too, the release says little. "
-        "Of a mixture the prior is that of the occupied clusters' parameters and of the concentration."
+        f"prior), the prior matters; where the likelihood's is below {SENSITIVE:g}, the release says little."
     )
+    if summary.n_clusters is not None:
+        note += " The prior is that of the occupied clusters' parameters and of the concentration."
     if ks:
         note += f" Pareto k of the importance weights: {', '.join(ks)}; above 0.7 nothing is reported."
     if not both and found.no_likelihood:
