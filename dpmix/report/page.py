@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots, predictions
+from dpmix.report import check, compositions, maps, plots, predictions, uncertainty
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -32,6 +32,7 @@ def render(summary: Summary) -> str:
         compositions.section(summary),
         predictions.section(summary),
         check.section(summary),
+        uncertainty.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),

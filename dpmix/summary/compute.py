@@ -31,6 +31,9 @@ from dpmix.summary.remarks import (
     release_remarks,
 )
 from dpmix.summary.result import ClusterCounts, Summary
+from dpmix.summary.sensitivity import sensitivity_of
+from dpmix.summary.sensitivity_remarks import sensitivity_remarks
+from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
 
 
@@ -88,6 +91,8 @@ def summarize_chains(
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
     remarks += learning_remarks(parameters)
+    sensitivity = sensitivity_of(chains, series)
+    remarks += sensitivity_remarks(sensitivity, chains)
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
     check = check_release(chains)
     remarks += check_remarks(check)
@@ -114,6 +119,8 @@ def summarize_chains(
         beyond_bounds=posterior.beyond,
         check=check,
         loo=loo,
+        sensitivity=sensitivity,
+        variance_shares=mixture_shares(chains, source, grids, series, prior.series),
     )
 
 

@@ -22,7 +22,10 @@ from dpmix.summary.mixture_densities import mixture_densities, pointwise
 from dpmix.summary.prior import prior_on_line
 from dpmix.summary.remarks import check_remarks, convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
+from dpmix.summary.sensitivity import sensitivity_of
+from dpmix.summary.sensitivity_remarks import sensitivity_remarks
 from dpmix.summary.shares import Composition
+from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
 MOST_SHARES = 64
@@ -79,6 +82,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    sensitivity = sensitivity_of(chains, series)
+    remarks += sensitivity_remarks(sensitivity, chains)
     check = check_release(chains)
     remarks += check_remarks(check)
     remarks += release_remarks(distance, 0.0, chains)
@@ -108,6 +113,8 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         beyond_bounds=_censored(found_compositions),
         check=check,
         loo=loo,
+        sensitivity=sensitivity,
+        variance_shares=parametric_shares(chains),
         labels=_row_labels(chains, parameters),
     )
 

@@ -32,6 +32,9 @@ def headline(summary: Summary) -> str:
         lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
     if summary.check.overall is not None or summary.check.reason:
         lines += [*_wrapped(f"Check: {summary.check.in_words()}", indent="  "), ""]
+    if summary.variance_shares.in_words():
+        text = f"Share of the posterior variance: {summary.variance_shares.in_words()}"
+        lines += [*_wrapped(text, indent="  "), ""]
     if summary.loo is not None:
         found = summary.loo
         text = (
