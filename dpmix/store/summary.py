@@ -37,7 +37,7 @@ def write_summary(
     where it is known (`prior`, `likelihood` and `noise` over `parameter`, scalars `pareto_k_prior` and
     `pareto_k_likelihood`), `/variance_shares` where they are known (`sampling`, `privacy` and `prior` over
     `quantity`), `/at` where records were to be predicted (`values` over `record` and `quantity`), `/warnings`
-    (`text` over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist
+    (`text` over `warning`). `seconds` and the given attributes are those of the root. What does not exist
     is NaN, and a group of which the model has nothing is left out.
 
     Parameters
