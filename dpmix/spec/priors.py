@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 __all__ = [
+    "TRUNCATED_MEANS",
     "coefficients_in_words",
     "BETA",
     "CONCENTRATION",
@@ -22,6 +23,11 @@ Pair = tuple[float, float]
 ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
 """Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
+TRUNCATED_MEANS: Final = (
+    "The errors are truncated to the bounds of the response: beta and sigma2 are of the normal law before that, "
+    "so that beta is not the slope of the mean response; prediction is the mean response, within the bounds."
+)
+"""What coefficients are where `model.response` is truncated."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 
