@@ -183,7 +183,9 @@ class LinearRegression(ParametricModel):
         if not law.known[COV]:
             found.append(Parameter("x_cov", ("predictor", "predictor_other")))
         if len(rows):
-            found += [Parameter(name, ("row",)) for name in ("prediction", "prediction_clamped", "predictive")]
+            found += [
+                Parameter(name, ("row",)) for name in ("prediction", "prediction_clamped", "predictive")
+            ]
         self.parameters = tuple(found)
         self.coords = {
             "coefficient": np.array(["intercept", *predictors]),

@@ -294,4 +294,3 @@ def _move_jointly(model, rng, theta, records, tally):
             tally.level[0] = level
             prior = own
         _adapt(learnt, place, accepted)
-

@@ -354,8 +354,9 @@ class LinearRegressionModel(Section):
         "both are not known.",
     )
     predict: Matrix | None = Field(
-        None, description="Predictors of new rows, for which the mean response, that of clamped responses, and a response are "
-        "drawn."
+        None,
+        description="Predictors of new rows, for which the mean response, that of clamped responses, and a response are "
+        "drawn.",
     )
 
     @model_validator(mode="after")
