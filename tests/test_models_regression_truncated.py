@@ -25,8 +25,8 @@ CUT_KNOWN = dataclasses.replace(KNOWN, truncated=True)
 def quadrature(values: np.ndarray, scale: float, a: float, b: float, sd: float) -> dict[str, float]:
     """Return posterior means of one record's line, with a slope on x_1 alone, on the rescaled variables.
 
-    Predictors are independent standard normals. The density of the release given the parameters is a sum over a
-    grid of x_1, x_2 (midpoints in probability) and y (midpoints of the bounds).
+    Predictors are independent standard normals. The density of the release given the parameters is a sum
+    over a grid of x_1, x_2 (midpoints in probability) and y (midpoints of the bounds).
     """
     x = special.ndtri((np.arange(60) + 0.5) / 60)
     y = (2.0 * np.arange(60) + 1.0) / 60 - 1.0

@@ -186,21 +186,21 @@ def _excess(t):
 
 
 @njit
-def truncated_means(means, sds, out):
+def truncated_means(means: Floats, sds: Floats, out: Floats) -> None:
     """Set `out` (size,) to the means of normal variables truncated to [-1, 1]."""
     for i in range(len(out)):
         out[i] = _truncated_mean(means[i], sds[i])
 
 
 @njit
-def clamped_means(means, sds, out):
+def clamped_means(means: Floats, sds: Floats, out: Floats) -> None:
     """Set `out` (size,) to the means of normal variables clamped to [-1, 1]."""
     for i in range(len(out)):
         out[i] = min(max(_clamped_mean(means[i], sds[i]), -1.0), 1.0)
 
 
 @njit
-def fill_truncated(means, sds, normals, out):
+def fill_truncated(means: Floats, sds: Floats, normals: Floats, out: Floats) -> None:
     """Set `out` (size,) to normal variables truncated to [-1, 1], of as many standard normals."""
     for i in range(len(out)):
         out[i] = value_at(upper_tail(normals[i]), means[i], sds[i])

@@ -2,7 +2,7 @@
 
 Data augmentation over records of predictors and response (`dpmix.models.moments`), conjugate draws of the
 parameters given these (`dpmix.models.regression_theta`), and joint moves of both
-(`dpmix.models.regression_joint`), on variables rescaled to [-1, 1] (`dpmix.models.regression_units`). Where the
+(`dpmix.models.regression_joint`), on variables rescaled to [-1, 1] (`dpmix.models.regression_units`). Where
 errors are truncated, parameters move as in `dpmix.models.regression_truncated`.
 """
 
@@ -277,8 +277,9 @@ def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
 def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:
     """Say what the prior of the coefficients means in the units of the data."""
     sd = [precision**-0.5 for precision in law.beta_precision]
-    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors)
-    meant = f" {TRUNCATED_MEANS}" if isinstance(law, TruncatedMoments) else ""
+    truncated = isinstance(law, TruncatedMoments)
+    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
+    meant = f" {TRUNCATED_MEANS}" if truncated else ""
     return f"{words[0].upper()}{words[1:]}.{meant}"
 
 

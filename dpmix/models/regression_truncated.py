@@ -45,7 +45,7 @@ from dpmix.models.regression_theta import draw_predictors, second_moments
 __all__ = ["TruncatedMoments", "make_learnt"]
 
 CENTRED, LINE, WHOLE = 3, 4, 5
-"""Places of `Line.learnt` where the logs of lengths stand, in those of what the clamped model's move keeps."""
+"""Places of `Line.learnt` with the logs of lengths, in those of what the clamped model's move keeps."""
 STEPS, LINE_STEPS, WHOLE_STEPS = 3, 2, 2
 """Of a sweep: given the records; of beta and sd, and of all parameters, together with the records."""
 WANTED = 0.3
@@ -249,7 +249,7 @@ def _standardize(model, values, records, out):
 
 @njit
 def _restore(model, values, standard, records, rest):
-    """Set records (n, 2 q) of their z and v (n, q), and `rest` (size,) to what is released less their sums."""
+    """Set records (n, 2 q) from z and v (n, q), and `rest` (size,) to what is released less their sums."""
     q = len(model.columns)
     p = q - 1
     rest[:] = model.released

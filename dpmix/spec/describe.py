@@ -129,7 +129,8 @@ def _coefficients(model: LinearRegressionModel, spec: RunSpec) -> str:
         return ""
     columns = None if spec.data is None else spec.data.columns
     names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
-    return f": {coefficients_in_words(bounds, mean, sd, [str(name) for name in names])}"
+    titles, cut = [str(name) for name in names], model.response == "truncated"
+    return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
 
 
 def _response(model: LinearRegressionModel) -> str:

@@ -321,9 +321,9 @@ class LinearRegressionModel(Section):
     kind: Literal["linear_regression"] = Field(description="The model.")
     response: Literal["clamped", "truncated"] = Field(
         "clamped",
-        description="clamped: errors are normal, and a response beyond its bounds is released as the nearer "
-        "bound (a Tobit model); truncated: errors are truncated so that responses lie within their bounds. The "
-        "slope of the mean response is then not beta.",
+        description="clamped: errors are normal, and a response beyond its bounds counts as the nearer bound "
+        "(a Tobit model); truncated: errors are truncated so that responses lie within their bounds, and beta "
+        "is not the slope of the mean response.",
     )
     prior_mean: NumberOrVector = Field(
         0.0,
@@ -355,8 +355,8 @@ class LinearRegressionModel(Section):
     )
     predict: Matrix | None = Field(
         None,
-        description="Predictors of new rows, for which the mean response, that of clamped responses, and a response are "
-        "drawn.",
+        description="Predictors of new rows, for which the mean response, the mean of the clamped response "
+        "and a response are drawn.",
     )
 
     @model_validator(mode="after")

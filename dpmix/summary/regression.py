@@ -20,8 +20,8 @@ __all__ = ["RegressionAccount", "regression_account"]
 
 KIND = "linear_regression"
 _CURE = (
-    "give model.prior_mean and model.prior_sd of variables rescaled to [-1, 1] and model.x_prior in the units of "
-    "the data, or leave them out for priors that follow the bounds"
+    "give model.prior_mean and model.prior_sd of variables rescaled to [-1, 1] and model.x_prior in the "
+    "units of the data, or leave them out for priors that follow the bounds"
 )
 
 Pair = tuple[float, float]
@@ -35,7 +35,8 @@ class RegressionAccount:
     ----------
     beyond : mapping of str to float
         Posterior mean of the share of latent values beyond the public bounds, by column, as in
-        `dpmix.summary.result.Summary.beyond_bounds`; of groups as ``group,column``. Truncated responses have 0.
+        `dpmix.summary.result.Summary.beyond_bounds`; of groups as ``group,column``. Truncated responses have
+        0.
     absurd : list of Remark
         Where the prior expects the mean of a record beyond the bounds.
     remarks : list of Remark
@@ -56,7 +57,7 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
     truncated = model.get("response") == "truncated"
     stored = {parameter.name: parameter for parameter in chains.parameters}
     groups = stored["beta"].groups
-    drawn = {
+    drawn: dict[str, Floats] = {
         name: _drawn(chains, stored[name]) for name in ("beta", "sigma2", "x_mean", "x_cov") if name in stored
     }
     beyond: dict[str, float] = {}
@@ -149,8 +150,9 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     )
     if response:
         text += (
-            ", a Tobit model: beta and prediction are of responses before that, prediction_clamped of what is "
-            "recorded. Where no response can lie beyond, model.response: truncated has errors that stay within."
+            ", a Tobit model: beta and prediction are of responses before that, prediction_clamped of what "
+            "is recorded. Where no response can lie beyond, model.response: truncated has errors that stay "
+            "within."
         )
     else:
         text += ": the line is one in values before that, whose normal law alone says where they lie."

@@ -68,7 +68,7 @@ def moments(units: Array) -> Array:
 
 
 def truncated(rng: np.random.Generator, mean: Array, sd: Array, low: float, high: float) -> Array:
-    """Draw normal variables truncated to [low, high], by logs of lower tails; mirrored where these are long."""
+    """Draw normal variables truncated to [low, high], by logs of lower tails, mirrored if long."""
     side = np.where(mean < (low + high) / 2, -1.0, 1.0)
     first, last = np.where(side > 0, low, high), np.where(side > 0, high, low)
     log_a, log_b = log_ndtr(side * (first - mean) / sd), log_ndtr(side * (last - mean) / sd)
