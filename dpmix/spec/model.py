@@ -322,7 +322,7 @@ class LinearRegressionModel(Section):
     response: Literal["clamped", "truncated"] = Field(
         "clamped",
         description="clamped: errors are normal, and a response beyond its bounds counts as the nearer bound "
-        "(a Tobit model); truncated: errors are truncated so that responses lie within their bounds, and beta "
+        "(a Tobit model); truncated: errors are truncated so that responses lie within the bounds, and beta "
         "is not the slope of the mean response.",
     )
     prior_mean: NumberOrVector = Field(
