@@ -7,6 +7,7 @@ side of 0, all is told beside the tail at the nearer, by erfcx, so that nothing 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,9 @@ from dpmix.special import erfcx
 
 __all__ = [
     "clamped_means",
-    "fill_truncated",
     "log_mass",
     "share_above",
+    "truncated",
     "truncated_means",
     "upper_tail",
     "value_at",
@@ -186,21 +187,44 @@ def _excess(t):
 
 
 @njit
-def truncated_means(means: Floats, sds: Floats, out: Floats) -> None:
-    """Set `out` (size,) to the means of normal variables truncated to [-1, 1]."""
+def _fill_truncated_means(means, sds, out):
     for i in range(len(out)):
         out[i] = _truncated_mean(means[i], sds[i])
 
 
 @njit
-def clamped_means(means: Floats, sds: Floats, out: Floats) -> None:
-    """Set `out` (size,) to the means of normal variables clamped to [-1, 1]."""
+def _fill_clamped_means(means, sds, out):
     for i in range(len(out)):
         out[i] = min(max(_clamped_mean(means[i], sds[i]), -1.0), 1.0)
 
 
 @njit
-def fill_truncated(means: Floats, sds: Floats, normals: Floats, out: Floats) -> None:
-    """Set `out` (size,) to normal variables truncated to [-1, 1], of as many standard normals."""
+def _fill_truncated(means, sds, normals, out):
     for i in range(len(out)):
         out[i] = value_at(upper_tail(normals[i]), means[i], sds[i])
+
+
+def truncated_means(means: Floats, sds: Floats, low: float, high: float) -> Floats:
+    """Return the means of normal variables truncated to [low, high], of the shape of `means`."""
+    return _on_unit(_fill_truncated_means, low, high, means, sds)
+
+
+def clamped_means(means: Floats, sds: Floats, low: float, high: float) -> Floats:
+    """Return the means of normal variables clamped to [low, high], of the shape of `means`."""
+    return _on_unit(_fill_clamped_means, low, high, means, sds)
+
+
+def truncated(means: Floats, sds: Floats, low: float, high: float, normals: Floats) -> Floats:
+    """Return normal variables truncated to [low, high], made of standard normals, of the shape of `means`."""
+    return _on_unit(_fill_truncated, low, high, means, sds, normals)
+
+
+def _on_unit(
+    fill: Callable[..., None], low: float, high: float, means: Floats, sds: Floats, *more: Floats
+) -> Floats:
+    """Fill an array by what works on [-1, 1], and take it back to [low, high]."""
+    half = 0.5 * (high - low)
+    centre, out = low + half, np.empty(means.size)
+    rest = [np.broadcast_to(values, means.shape).ravel() for values in (sds / half, *more)]
+    fill(((means - centre) / half).ravel(), *rest, out)
+    return (centre + half * out).reshape(means.shape)

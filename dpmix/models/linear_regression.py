@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
-from dpmix.models.bounded_normal import clamped_means, fill_truncated, truncated_means
+from dpmix.models.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, size_of
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
 from dpmix.models.regression_coordinates import ACTIVE, LEARNING
@@ -236,25 +236,16 @@ class LinearRegression(ParametricModel):
             mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
             for j in range(p):  # one by one: the same for any number of draws at once
                 mean += beta[:, 1 + j, None] * self.rows[:, j]
-            self._predict(where, out, mean, np.repeat(sd[:, None], len(self.rows), axis=1), saved[:, end:])
-
-    def _predict(
-        self, where: Any, out: Mapping[str, Floats], mean: Floats, sd: Floats, normals: Floats
-    ) -> None:
-        """Write the mean response of new rows, that of clamped ones, and a response; all (draws, rows)."""
-        clamped = np.empty(mean.size)
-        if isinstance(self.law, TruncatedMoments):  # what lies within the bounds is not clamped
-            truncated_means(mean.ravel(), sd.ravel(), clamped)
-            drawn = np.empty(mean.size)
-            fill_truncated(mean.ravel(), sd.ravel(), normals.ravel(), drawn)
-            response = drawn.reshape(mean.shape)
-            mean = clamped.reshape(mean.shape)
-        else:
-            clamped_means(mean.ravel(), sd.ravel(), clamped)
-            response = mean + sd * normals
-        out["prediction"][where] = self.units.response(mean)
-        out["prediction_clamped"][where] = self.units.response(clamped.reshape(mean.shape))
-        out["predictive"][where] = self.units.response(response)
+            spread = np.repeat(sd[:, None], len(self.rows), axis=1)
+            if isinstance(self.law, TruncatedMoments):  # what lies within the bounds is not clamped
+                response = truncated(mean, spread, -1.0, 1.0, saved[:, end:])
+                mean = recorded = truncated_means(mean, spread, -1.0, 1.0)
+            else:
+                response = mean + sd[:, None] * saved[:, end:]
+                recorded = clamped_means(mean, spread, -1.0, 1.0)
+            out["prediction"][where] = units.response(mean)
+            out["prediction_clamped"][where] = units.response(recorded)
+            out["predictive"][where] = units.response(response)
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw what is not known from the prior, and the mean response of the new rows."""
