@@ -18,6 +18,7 @@ from dpmix.special import erfcx
 __all__ = [
     "clamped_means",
     "log_mass",
+    "lower_quantile",
     "share_above",
     "truncated",
     "truncated_means",
@@ -83,7 +84,7 @@ def value_at(share, mean, sd):
         above, below = upper_tail(b), upper_tail(-a)
         mass = 1.0 - above - below
         high, low = above + share * mass, below + (1.0 - share) * mass
-        t = -_lower_quantile(high) if high < low else _lower_quantile(low)
+        t = -lower_quantile(high) if high < low else lower_quantile(low)
     return min(max(mean + sd * t, -1.0), 1.0)
 
 
@@ -95,7 +96,7 @@ def _exceeded(share, a, b):
     if not left > 0.0:
         return b
     if a < _FAR:
-        return -_lower_quantile(upper_tail(a) * left)
+        return -lower_quantile(upper_tail(a) * left)
     # Newton steps come from above, for the log of the tail is concave and falls faster than the square
     wanted = math.log(left)
     start = math.log(erfcx(a / _ROOT_2))
@@ -110,7 +111,7 @@ def _exceeded(share, a, b):
 
 
 @njit
-def _lower_quantile(p):
+def lower_quantile(p):
     """Return the t below which a standard normal lies with probability p (Wichura 1988, AS 241)."""
     q = p - 0.5
     if abs(q) <= 0.425:
