@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpmix.models.regression_truncated import CENTRED, WHOLE, TruncatedMoments
+from dpmix.models.regression_truncated import CENTRED, POINTS, WHOLE, TruncatedMoments
 from tests.oracles import databases
 from tests.oracles.mc import batch_means
 from tests.parametric import interpreted, same_in_chunks
@@ -130,3 +130,9 @@ def test_the_interpreter_draws_what_compiled_code_draws() -> None:
     lines = interpreted("test_models_regression_truncated", "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, lines, strict=True):
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-6, err_msg=sampler)
+
+
+def test_joint_law_is_invariant_where_points_stand_for_records() -> None:
+    values = joint_p_values(CUT, True, 0, POINTS + 44, 250)
+    worst = min(values, key=lambda name: values[name])
+    assert values[worst] > LEVEL, worst
