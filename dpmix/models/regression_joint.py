@@ -23,9 +23,9 @@ import math
 
 import numpy as np
 
-from dpmix._jit import njit
+from dpmix._jit import dispatch, njit
 from dpmix.models.factors import invert_lower, product
-from dpmix.models.moments import clip, distance, fill, subtract
+from dpmix.models.moments import Moments, clip, distance, fill, subtract
 from dpmix.models.regression_coordinates import (
     ACCEPTED,
     HEAD,
@@ -40,7 +40,7 @@ from dpmix.models.regression_coordinates import (
     unpack,
 )
 
-__all__ = ["follow", "map_of", "move_jointly"]
+__all__ = ["carry", "follow", "given_sums", "map_of", "move_jointly"]
 
 WANTED, FARTHEST = 0.8, 2.0
 
@@ -258,6 +258,44 @@ def follow(matrix, record, out):
         out[i] = value
 
 
+@dispatch()
+def carry(model, old, new, matrix, record, out):
+    """Set `out` (2 q,) to what a record becomes as parameters do, `old` to `new`, what is random staying.
+
+    `matrix` (q + 1, q + 1) takes (1, x, y) over (1, z, e) from the old to the new.
+    """
+
+
+@carry.register
+def _carry(model: Moments, old, new, matrix, record, out):
+    follow(matrix, record, out)
+    fill(model, out)
+
+
+@dispatch()
+def given_sums(model, released):
+    """Return the same with other released sums (size,)."""
+
+
+@given_sums.register
+def _given_sums(model: Moments, released):
+    return Moments(
+        model.columns,
+        released,
+        model.bounds,
+        model.rate,
+        model.beta_mean,
+        model.beta_precision,
+        model.shape,
+        model.scale,
+        model.centre,
+        model.weight,
+        model.freedom,
+        model.psi,
+        model.known,
+    )
+
+
 @njit
 def move_jointly(model, rng, theta, records, tally, moments):
     """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
@@ -305,4 +343,4 @@ def move_jointly(model, rng, theta, records, tally, moments):
         step = 4.0 / (20.0 + learnt[SEEN])
         learnt[NEAR] *= math.exp(step * ((1.0 if accepted else 0.0) - WANTED))
         learnt[NEAR] = min(learnt[NEAR], FARTHEST)
-        learn(learnt, old)
+        learn(learnt, old, 0.0)

@@ -222,6 +222,7 @@ def _diagnostics(summary: Summary) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         + (f'<ul class="note">{notes}</ul>\n' if notes else "")
+        + _places(summary)
         + f'<p class="note">{_meaning(summary)}{_learnt(summary)}'
         "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
         "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
@@ -262,6 +263,12 @@ def _meaning(summary: Summary) -> str:
             "category. "
         )
     return ""
+
+
+def _places(summary: Summary) -> str:
+    """Say what predictions are of."""
+    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction[")]
+    return f"<p>{escape('; '.join(named))}.</p>" if named else ""
 
 
 def _learnt(summary: Summary) -> str:

@@ -150,6 +150,7 @@ class Regression(Entries):
     sigma2_prior: tuple[float, float]
     x_known: bool
     nu: float
+    truncated: bool = False
 
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
         """Draw parameters and records, the response last; x_cov ~ IW(nu, I) where it is not known."""
@@ -165,6 +166,9 @@ class Regression(Entries):
             mean = rng.multivariate_normal(np.zeros(p), cov)
         x = rng.multivariate_normal(mean, cov, n)
         y = beta[0] + x @ beta[1:] + math.sqrt(sigma2) * rng.standard_normal(n)
+        if self.truncated:
+            at, sd = beta[0] + x @ beta[1:], math.sqrt(sigma2)
+            y = stats.truncnorm.rvs((-3.0 - at) / sd, (3.0 - at) / sd, loc=at, scale=sd, random_state=rng)
         truth = entries(beta=beta)
         if self.sigma2 is None:
             truth["sigma2"] = float(sigma2)
