@@ -241,7 +241,9 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
 
 def _spread(model: NormalMixture, bounds: tuple[float, float]) -> str:
     """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
-    if model.discount != 0 or model.concentration != GammaPrior(shape=CONCENTRATION[0], rate=CONCENTRATION[1]):
+    if model.discount != 0 or model.concentration != GammaPrior(
+        shape=CONCENTRATION[0], rate=CONCENTRATION[1]
+    ):
         return ""
     least, most = (share * (bounds[1] - bounds[0]) for share in RECORDS_SD)
     return f", and that of all records together {least:.3g} to {most:.3g} with probability 0.95"

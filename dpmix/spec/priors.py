@@ -28,8 +28,8 @@ CONCENTRATION: Final = (2.0, 1.0)
 
 
 RECORDS_SD: Final = (0.078, 0.4)
-"""Between these shares of the bounds' width the standard deviation of the records is with probability 0.95 under
-the defaults of base and concentration together; simulated (`tests/test_columns.py`)."""
+"""Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
+under the defaults of base and concentration together; simulated (`tests/test_columns.py`)."""
 
 
 class NIG(NamedTuple):

@@ -88,7 +88,7 @@ def summarize_chains(
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
-    remarks += learning_remarks(parameters) + floor_remarks(parameters, prior.series, columns)
+    remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
     check = check_release(chains)
     remarks += check_remarks(check)

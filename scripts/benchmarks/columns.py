@@ -94,7 +94,9 @@ COLUMNS = (
         (0.0, 2885.0),
         "the survey's top code",
     ),
-    Column("income in California, dollars", "pums_california_1000.csv", "income", (0.0, 5e5), "half a million"),
+    Column(
+        "income in California, dollars", "pums_california_1000.csv", "income", (0.0, 5e5), "half a million"
+    ),
 )
 """Eight real columns, on scales from 0.01 to 1e6."""
 
@@ -119,9 +121,9 @@ def here(columns: Sequence[Column] = COLUMNS) -> list[Column]:
 @cache
 def values(path: Path, field: str) -> Floats:
     """Read a column of a CSV file."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return np.array([float(row[field]) for row in csv.DictReader(file)])
+    packed = path.read_bytes()
+    text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
+    return np.array([float(row[field]) for row in csv.DictReader(text.splitlines())])
 
 
 def population(column: Column) -> Floats:
@@ -151,7 +153,9 @@ def spec_of(
 def released(spec: dict[str, Any], records: Floats, rng: np.random.Generator) -> Release:
     """Release records by the mechanism of a spec, with seeded noise."""
     checked = load_spec(spec)
-    return mechanism_of(checked, 1, len(records)).simulate(records[:, None], (spec["data"]["column"],), rng)[0]
+    return mechanism_of(checked, 1, len(records)).simulate(records[:, None], (spec["data"]["column"],), rng)[
+        0
+    ]
 
 
 @dataclass(frozen=True)
@@ -266,16 +270,19 @@ def page(runs: Sequence[Run]) -> str:
             of = {epsilon: groups.get((name, bounds, n, epsilon), []) for epsilon in EPSILONS}
             any_run = next(run for some in of.values() for run in some)
             row = [name, f"{n:,}", f"{any_run.truth['sd'] / any_run.width:.3f}"]
-            for quantity in QUANTITIES:
-                row.append(" / ".join(_share([r.covers(quantity) for r in some]) for some in of.values()))
-            row.append(" / ".join(f"{np.mean([r.contraction['sd'] for r in s]):.2f}" if s else "-" for s in of.values()))
+            row += [
+                " / ".join(_mean([run.covers(quantity) for run in some]) for some in of.values())
+                for quantity in QUANTITIES
+            ]
+            row.append(" / ".join(_mean([run.contraction["sd"] for run in some]) for some in of.values()))
             missed = [r.floor for some in of.values() for r in some if not r.covers("sd")]
             held = [r.floor for some in of.values() for r in some if r.covers("sd")]
             row += [f"{sum(missed)} of {len(missed)}", f"{sum(held)} of {len(held)}"]
             rows.append(row)
         of_all = [run for run in runs if run.bounds == bounds]
         total = ", ".join(
-            f"{quantity} {_share([run.covers(quantity) for run in of_all])} of {len(of_all)}" for quantity in QUANTITIES
+            f"{quantity} {_mean([run.covers(quantity) for run in of_all])} of {len(of_all)}"
+            for quantity in QUANTITIES
         )
         at = " / ".join(f"{epsilon:g}" for epsilon in EPSILONS)
         head = ["column", "n", "sd / width", f"mean, at epsilon {at}", f"sd, at {at}", "contraction of sd"]
@@ -284,7 +291,7 @@ def page(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-def _share(found: Sequence[bool]) -> str:
+def _mean(found: Sequence[float]) -> str:
     return f"{np.mean(found):.2f}" if found else "-"
 
 
@@ -292,9 +299,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="scripts/columns", description=__doc__)
     parser.add_argument("--n", type=int, default=400, help="records of each fit")
-    parser.add_argument("--repeats", type=int, default=20, help="of each column and epsilon, under its own bounds")
+    parser.add_argument(
+        "--repeats", type=int, default=20, help="of each column and epsilon, under its own bounds"
+    )
     parser.add_argument("--wide", type=int, default=5, help="repeats under bounds four times the range")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[], help="also n from which the release overrules the prior")
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=[], help="also n from which the release overrules the prior"
+    )
     parser.add_argument("--sizes-repeats", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, help="file of results, one a line, which are not computed again")
@@ -305,14 +316,21 @@ def main(arguments: list[str] | None = None) -> int:
         for line in options.work.read_text(encoding="utf-8").splitlines():
             key, run = json.loads(line)
             done[key] = Run(**run)
-    wanted = [*cells(options.n, options.repeats, options.wide), *generous(options.sizes, options.sizes_repeats)]
+    wanted = [
+        *cells(options.n, options.repeats, options.wide),
+        *generous(options.sizes, options.sizes_repeats),
+    ]
     runs = []
     for number, (column, epsilon, n, repeat, factor) in enumerate(wanted, 1):
         key = f"{column.name} {epsilon:g} {n} {repeat} {factor} {options.seed}"
         if key not in done:
             start = time.perf_counter()
             done[key] = fitted(column, epsilon, n, repeat, options.seed, factor)
-            print(f"[{number}/{len(wanted)}] {key} [{time.perf_counter() - start:.1f} s]", file=sys.stderr, flush=True)
+            print(
+                f"[{number}/{len(wanted)}] {key} [{time.perf_counter() - start:.1f} s]",
+                file=sys.stderr,
+                flush=True,
+            )
             if options.work:
                 with options.work.open("a", encoding="utf-8") as file:
                     file.write(json.dumps([key, asdict(done[key])]) + "\n")

@@ -73,8 +73,8 @@ class Case:
     n : int
         Confidential records.
     clamped : bool
-        Whether records are cut to the bounds before additive noise, as they are by the mechanisms; the models know
-        no such thing, so that records that are often beyond the bounds are released as they are.
+        Whether records are cut to the bounds before additive noise, as they are by the mechanisms; the models
+        know no such thing, so that records that are often beyond the bounds are released as they are.
     """
 
     model: str
@@ -171,7 +171,7 @@ def mixture_cases() -> list[Case]:
 
 
 def default_mixtures() -> list[Case]:
-    """Return mixtures whose spec states no prior: base and concentration are the defaults of methods, section 15.
+    """Return mixtures whose spec states no prior, but has the defaults of methods, section 15.
 
     The law states them anew, from the bounds [-4, 4] and [0, 1]. One in twenty records lies beyond the first,
     which the cells of releases account for.
