@@ -48,9 +48,9 @@ def floor_remarks(
     if not held:
         return []
     text = (
-        f"The prior holds up {' and '.join(held)}: the records may vary less than the interval says, as they "
-        "do where public bounds are wide for them; tighter bounds, or a model.base of smaller clusters, would "
-        "let the interval go lower."
+        f"The prior holds up {' and '.join(held)}: the records may vary less than the interval says, as "
+        "they do where public bounds are wide for them; tighter bounds, or a model.base of smaller clusters, "
+        "would let the interval go lower."
     )
     return [Remark(text, convergence=False)]
 
