@@ -27,8 +27,10 @@ from dpmix.spec.model import (
 )
 from dpmix.spec.priors import (
     BETA,
+    CONCENTRATION,
     NIG,
     NIW,
+    RECORDS_SD,
     TRUNCATED_MEANS,
     coefficients_in_words,
     nig_from_bounds,
@@ -241,7 +243,17 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         if model.base.kind == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     words = f"base NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    return f"{words}: {prior_in_words(base)}"
+    return f"{words}: {prior_in_words(base)}{_spread(model, (domain or ())[0]) if model.base is None else ''}"
+
+
+def _spread(model: NormalMixture, bounds: tuple[float, float]) -> str:
+    """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
+    if model.discount != 0 or model.concentration != GammaPrior(
+        shape=CONCENTRATION[0], rate=CONCENTRATION[1]
+    ):
+        return ""
+    least, most = (share * (bounds[1] - bounds[0]) for share in RECORDS_SD)
+    return f", and that of all records together {least:.3g} to {most:.3g} with probability 0.95"
 
 
 def _niw(base: NIWBase) -> NIW:

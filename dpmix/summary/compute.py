@@ -19,6 +19,7 @@ from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.families.choose import columns_of, family_of
+from dpmix.summary.floor import floor_remarks
 from dpmix.summary.grids import choose_grids, public_bounds
 from dpmix.summary.prior import prior_of
 from dpmix.summary.prior_draws import mixture_prior
@@ -90,8 +91,8 @@ def summarize_chains(
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
-    remarks += learning_remarks(parameters)
     sensitivity = sensitivity_of(chains, series)
+    remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
     remarks += sensitivity_remarks(sensitivity, chains)
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
     check = check_release(chains)
