@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.counts_task import counts_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
 from dpmix.kernels import parameter_shapes
 from dpmix.models.mixture import Mixture
+from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.run.ragged_draws import Components
@@ -52,8 +54,15 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         _check_truncation(mixing, sampler.truncation, n)
     kernel, source = kernel_of(spec, release, seen, columns)
     kept = _kept_records(spec, release, n)
-    algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
     constants = base_constants(kernel)
+    samples: Samples
+    stats: tuple[str, ...] = ()
+    if sampler.kind == "counts":
+        samples, stats = counts_of(spec, release, seen, kernel, mixing), ("left_over",)
+        constants |= samples.counts.constants()
+    else:
+        algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
+        samples = Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept)
     constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
@@ -61,8 +70,8 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     several = model.kernel == "multivariate_normal"
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
-        run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
-        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded),
+        run=make_run(spec, samples, chains),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats),
         observed=seen.observed,
         dims=seen.dims,
         columns=names,
@@ -106,7 +115,8 @@ def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
     chains and processes: it is drawn once and for all, whatever the seed and the values.
     """
     store, subsample = spec.sampler.store, spec.sampler.subsample
-    if release.trust == "global" or (store is not None and "allocations" not in store):
+    nobody = release.trust == "global" or spec.sampler.kind == "counts"
+    if nobody or (store is not None and "allocations" not in store):
         return np.empty(0, dtype=np.int64)
     if subsample is not None and subsample < n:
         return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)

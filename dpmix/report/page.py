@@ -74,6 +74,10 @@ def _tiles(summary: Summary) -> str:
     if summary.check.overall is not None:
         note = "small where the release is unlike the fit's replicates of it"
         tiles.append(("Release check, p", f"{summary.check.overall:.2g}", note))
+    if summary.information is not None and summary.information.width > 0.0:
+        kept = summary.information
+        note = f"by cells of width {kept.width:.3g}; of log sd {percent(kept.log_sd)}"
+        tiles.append(("Information kept on location", percent(kept.location), note))
     tiles += [
         ("Largest R-hat", *_worst(summary, "rhat")),
         ("Smallest bulk ESS", *_worst(summary, "ess_bulk")),

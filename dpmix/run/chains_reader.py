@@ -104,6 +104,15 @@ class ChainSet:
         """
         return read_log_likelihood(self._rows)
 
+    def mean_stat(self, name: str) -> float:
+        """Return the mean of a statistic of `/sample_stats` over all draws; NaN where the files have none."""
+        found = []
+        for path, row in self._rows:
+            with reading(path) as root:
+                stats = root.group("sample_stats")
+                found.append(float(stats[name].numbers((row,)).mean()) if name in stats else float("nan"))
+        return float(np.mean(found))
+
     @cached_property
     def mechanism(self) -> Law:
         """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""

@@ -40,12 +40,19 @@ class Components:
         them.
     columns : tuple of str
         Names of the columns.
+    stats : tuple of str
+        More numbers of each draw, kept in `/sample_stats`.
     """
 
     parameters: Mapping[str, tuple[int, ...]]
     kept: NDArray[np.int64]
     levels: tuple[float, ...] = ()
     columns: tuple[str, ...] = ()
+    stats: tuple[str, ...] = ()
+
+    @property
+    def _stats(self) -> dict[str, type[np.float64]]:
+        return _STATS | dict.fromkeys(self.stats, np.float64)
 
     def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
         """Make the datasets over chains and draws."""
@@ -58,7 +65,7 @@ class Components:
             make_recorded(posterior, self.levels, self.columns)
         posterior.coordinate("component", width)
         tables: dict[str, h5.Dataset] = {}
-        for group, kinds in ((posterior, _SCALARS), (stats, _STATS)):
+        for group, kinds in ((posterior, _SCALARS), (stats, self._stats)):
             for name, dtype in kinds.items():
                 tables[name] = group.dataset(name, dims=("chain", "draw"), dtype=dtype)
         rows = max(1, min(finished.draws, _CELLS // width))
@@ -89,7 +96,7 @@ class Components:
         width = tables["weights"].shape[2]
         first = segment["first"][()]
         size = len(first) - 1
-        for name in (*_SCALARS, *_STATS):
+        for name in (*_SCALARS, *self._stats):
             tables[name][row, at : at + size] = segment[name][()]
         step = max(1, _CELLS // width)
         for low in range(0, size, step):

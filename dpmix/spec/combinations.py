@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.counts import counts_problem
 from dpmix.spec.parametric_models import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
 
 __all__ = ["check_combination", "combination_problem"]
@@ -17,9 +18,10 @@ MIXTURE_SAMPLERS = (
     "neal3",
     "neal8",
     "split_merge",
+    "counts",
 )
 CONJUGATE_SAMPLERS = ("neal2", "neal3", "split_merge")
-EXACT_SAMPLERS = (*CONJUGATE_SAMPLERS, "neal8")
+EXACT_SAMPLERS = (*CONJUGATE_SAMPLERS, "neal8", "counts")
 GLOBAL_MECHANISMS = ("smoothed_histogram", "perturbed_histogram")
 MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS, "none")
 VECTOR_MECHANISMS = ("laplace", "gaussian", "none")
@@ -63,6 +65,10 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
             return problem
     if mechanism is not None:
         problem = _mechanism_problem(mechanism, spec)
+        if problem is not None:
+            return problem
+    if spec.sampler.kind == "counts":
+        problem = counts_problem(mechanism, spec)
         if problem is not None:
             return problem
     return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)

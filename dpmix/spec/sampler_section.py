@@ -14,6 +14,7 @@ SamplerKind = Literal[
     "neal3",
     "neal8",
     "split_merge",
+    "counts",
     "data_augmentation",
     "soma",
     "bootstrap",
@@ -41,6 +42,11 @@ class SamplerSpec(Section):
         "exact",
         description="How private_slice and blocked_gibbs update confidential values: exact or by proposals. "
         "For the models discrete and naive_bayes: the numbers of records in cells, or record by record.",
+    )
+    width: Annotated[Number, Field(gt=0)] | Literal["auto"] = Field(
+        "auto",
+        description="Width of the cells of counts, in the data's units; auto follows from the noise and the "
+        "public bounds.",
     )
     offers: Annotated[Integer, Field(ge=1, le=1_000_000_000)] | None = Field(
         None,

@@ -19,6 +19,7 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.grids import choose_grids, public_bounds
+from dpmix.summary.information import information_kept
 from dpmix.summary.prior import prior_of
 from dpmix.summary.prior_draws import mixture_prior
 from dpmix.summary.prior_floor import floor_remarks
@@ -27,6 +28,7 @@ from dpmix.summary.remarks import (
     beyond_remarks,
     check_remarks,
     convergence_remarks,
+    information_remarks,
     learning_remarks,
     prior_remarks,
     release_remarks,
@@ -97,6 +99,8 @@ def summarize_chains(
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
     check = check_release(chains)
     remarks += check_remarks(check)
+    kept = information_kept(chains)
+    remarks += information_remarks(kept)
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
@@ -120,6 +124,7 @@ def summarize_chains(
         beyond_bounds=posterior.beyond,
         check=check,
         loo=loo,
+        information=kept,
         sensitivity=sensitivity,
         variance_shares=mixture_shares(chains, source, grids, series, prior.series),
     )

@@ -12,6 +12,7 @@ from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee_words import epsilon_in_words, is_private, is_simulated
+from dpmix.summary.information import InformationKept
 from dpmix.summary.result import Acceptance, Remark, percent
 
 RHAT = 1.01
@@ -36,6 +37,8 @@ HEADLINES = frozenset(
     ("mean", "sd", "quantile", "tail", "beta", "prediction", "prediction_clamped", "p", "probability", "E")
 )
 """Titles of the scalars whose contraction is warned of: quantities, coefficients, predictions, shares."""
+NARROW = 0.01
+"""Share of records in components narrower than a cell from which on it is said."""
 MOST_LISTED = 6
 NEAR_BOUND = 0.1
 """Share of the way from the acceptance's lower bound up to 1 within which it is called near the bound."""
@@ -182,6 +185,18 @@ def beyond_remarks(
             )
         texts.append(text)
     return [Remark(text, convergence=False) for text in texts]
+
+
+def information_remarks(kept: InformationKept | None) -> list[Remark]:
+    """Say that components are narrower than the cells that records were counted in."""
+    if kept is None or not kept.narrow > NARROW:
+        return []
+    text = (
+        f"Under the fit {percent(kept.narrow)} of records are of components whose standard deviation is "
+        f"below the width of the cells, {kept.width:.4g}: what the release says of these widths is mostly "
+        "lost; give a smaller sampler.width."
+    )
+    return [Remark(text, convergence=False)]
 
 
 def check_remarks(check: Check) -> list[Remark]:

@@ -17,6 +17,7 @@ from dpmix.summary.composition_results import Composition
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
+from dpmix.summary.information import InformationKept
 from dpmix.summary.partition import Clustering
 from dpmix.summary.predictions import Predictions
 from dpmix.summary.sensitivity_result import Sensitivity
@@ -56,6 +57,8 @@ def headline(summary: Summary) -> str:
             f"{found.pareto_k_max:.2f}"
         )
         lines += [*_wrapped(text, indent="  "), ""]
+    if summary.information is not None:
+        lines += [*_wrapped(f"Counts: {summary.information.in_words()}", indent="  "), ""]
     lines += _predictions(summary)
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
@@ -415,6 +418,8 @@ class Summary:
         The release beside replicates from the posterior.
     loo : Loo or None
         Leave-one-out cross-validation, where it was asked for.
+    information : InformationKept or None
+        What the cells of ``sampler.kind: counts`` keep of the information in the release.
     predictions : Predictions or None
         Of the records of `summary.at`, where that was given.
     sensitivity : Sensitivity
@@ -447,6 +452,7 @@ class Summary:
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
+    information: InformationKept | None = None
     predictions: Predictions | None = None
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
     variance_shares: VarianceShares = field(default_factory=VarianceShares)
@@ -516,6 +522,7 @@ class Summary:
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
+            **({} if self.information is None else {"information_kept": self.information.contents()}),
             **({} if self.predictions is None else {"at": self.predictions.to_json()}),
             "prior_sensitivity": self.sensitivity.contents(),
             "variance_shares": self.variance_shares.contents(),

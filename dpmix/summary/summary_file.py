@@ -36,9 +36,10 @@ def write_summary(
     `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/prior_sensitivity`
     where it is known (`prior`, `likelihood` and `noise` over `parameter`, scalars `pareto_k_prior` and
     `pareto_k_likelihood`), `/variance_shares` where they are known (`sampling`, `privacy` and `prior` over
-    `quantity`), `/at` where records were to be predicted (`values` over `record` and `quantity`), `/warnings`
-    (`text` over `warning`). `seconds` and the given attributes are those of the root. What does not exist
-    is NaN, and a group of which the model has nothing is left out.
+    `quantity`), `/at` where records were to be predicted (`values` over `record` and `quantity`),
+    `/information_kept` of ``sampler.kind: counts`` (scalars), `/warnings` (`text` over `warning`). `seconds`
+    and the given attributes are those of the root. What does not exist is NaN, and a group of which the model
+    has nothing is left out.
 
     Parameters
     ----------
@@ -116,6 +117,9 @@ def write_summary(
         groups["check"] = _check(content["check"])
     if "loo" in content:
         groups["loo"] = Node(variables={k: Variable((), np.asarray(v)) for k, v in content["loo"].items()})
+    if "information_kept" in content:
+        kept = content["information_kept"].items()
+        groups["information_kept"] = Node(variables={k: Variable((), _column([v])[0]) for k, v in kept})
     if "at" in content:
         quantities = list(content["at"][0])
         values = np.asarray([list(row.values()) for row in content["at"]])

@@ -6,6 +6,7 @@ noise is on values that are clamped to bounds far from all of them, for the mode
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ SAMPLERS: dict[str, tuple[str, str, int]] = {  # kind, latent, sweeps between dr
     "neal3": ("neal3", "exact", 12),
     "split_merge": ("split_merge", "exact", 20),
     "neal8": ("neal8", "exact", 12),
+    "counts": ("counts", "exact", 8),
     "private_slice": ("private_slice", "exact", 20),
     "private_slice, metropolis": ("private_slice", "metropolis", 60),
     "blocked_gibbs": ("blocked_gibbs", "exact", 12),
@@ -142,6 +144,17 @@ def _mechanism(release: str, model: str) -> dict[str, Any]:
     return {"kind": kind, **CELLS[release], "domain": [domain] * columns}
 
 
+def _counted(spec: dict[str, Any], law: laws.Mixture, release: str, model: str) -> laws.Mixture:
+    """Change a spec to what the sampler on counts takes, coarse cells included; return the law of it."""
+    spec["model"]["discount"] = 0.0
+    if release == "none":
+        pair = [0.0, 1.0] if model == "beta" else [-BIG, BIG]
+        spec["mechanism"]["domain"] = [pair]
+    if release in ("none", "laplace", "gaussian"):
+        spec["sampler"]["width"] = 0.1 if model == "beta" else 0.75
+    return dataclasses.replace(law, model=dataclasses.replace(law.model, discount=0.0))
+
+
 def mixture_cases() -> list[Case]:
     """Return every combination of mixture, release and sampler that a spec may ask for."""
     found = []
@@ -160,13 +173,16 @@ def mixture_cases() -> list[Case]:
                 },
                 "sampler": {"kind": kind, "latent": latent, "truncation": 150, **CHAIN},
             }
+            own = law
+            if kind == "counts":
+                own = _counted(spec, law, release, model)
             try:
                 load_spec(spec)
             except SpecError:
                 continue
             columns = ("x", "y") if model == "multivariate normal" else ("x",)
             slow = SLOW.get(release.split(",")[0], 1)
-            found.append(Case(f"mixture: {model}", release, sampler, spec, law, columns, thin * slow))
+            found.append(Case(f"mixture: {model}", release, sampler, spec, own, columns, thin * slow))
     return found
 
 

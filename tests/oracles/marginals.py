@@ -71,6 +71,15 @@ def _bernstein_of_normal(z: float, sd: float, degree: int = 40) -> Array:
         return np.array([float(c) for c in inverse * values])
 
 
+def mean_of_normal_cdf(edge: float, sd: float, a: Array, b: Array, degree: int = 40) -> Array:
+    """Mean of Phi((edge - u) / sd) under Beta(a, b): the distribution function under Gaussian noise."""
+    points, inverse = _bernstein_inverse(degree)
+    with mp.workdps(50):
+        values = mp.matrix([mp.ncdf((mp.mpf(edge) - u) / mp.mpf(sd)) for u in points])
+        c = np.array([float(x) for x in inverse * values])
+    return _mean_of_bernstein(c, a, b)
+
+
 def _mean_of_bernstein(c: Array, a: Array, b: Array) -> Array:
     """Mean of sum_j c_j u^j (1 - u)^(N - j) under Beta(a, b)."""
     top = len(c) - 1

@@ -174,11 +174,11 @@ def _spread_panel(a, b, constant, scale, start, stop, weight, growth):
 
 
 @njit
-def _fit_panel(weight, growth, before, after, series, work):
+def _fit_panel(weight, growth, before, after, sign, series, work):
     """Set `series` to the Chebyshev series of the convolution in a panel.
 
     `before` is the integral over what lies below the panel, `after` over what lies above, both as seen from
-    its centre.
+    its centre; the former counts `sign` times.
     """
     work[:] = 0.0
     for i in range(_N):
@@ -190,7 +190,7 @@ def _fit_panel(weight, growth, before, after, series, work):
             work[1, j] += _INTEGRATE_T[i, j] * down
     series[:] = 0.0
     for j in range(_N):
-        height = (before + work[0, j]) / growth[j] + (after - work[1, j]) * growth[j]
+        height = sign * (before + work[0, j]) / growth[j] + (after - work[1, j]) * growth[j]
         for k in range(_N):
             series[k] += _SERIES_T[j, k] * height
 
@@ -209,8 +209,11 @@ def _evaluate(series, x):
 
 
 @njit
-def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out):
-    """Set ``out[i - start]`` to the density of z[i] under Laplace noise, `scale` of the interval."""
+def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out, sign=1.0):
+    """Set ``out[i - start]`` to the density of z[i] under Laplace noise, `scale` of the interval.
+
+    With a `sign` of -1 what lies below z counts negatively: the density's derivative times the scale.
+    """
     count = len(edges) - 1
     constant = log_beta(a, b)
     weight = np.empty((count, _N))
@@ -248,7 +251,7 @@ def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out):
             out[i - start] = height * after[0] * exp((u - low_u) / scale)
             continue
         if v <= high_v:
-            out[i - start] = height * seen * exp((v - high_v) / scale)
+            out[i - start] = sign * height * seen * exp((v - high_v) / scale)
             continue
         at = math.log(u / v)
         first = 0
@@ -265,6 +268,7 @@ def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out):
                 growth[first],
                 before[first],
                 after[first + 1] * far[first],
+                sign,
                 series[first],
                 work,
             )

@@ -25,6 +25,7 @@ __all__ = [
     "bell_modes",
     "exponent",
     "log_integral",
+    "log_one_sided",
     "mode",
     "reach",
     "sides",
@@ -144,7 +145,7 @@ def _march(kind, a, b, below, above, scale, y, end, top):
 
 
 @njit
-def _log_one_sided(kind, a, b, below, above, scale):
+def log_one_sided(kind, a, b, below, above, scale):
     """Return the log integral over u < z (LEFT) or u > z (RIGHT), of u in (0, 1)."""
     low, high = -math.inf, math.inf
     peak = mode(kind, a, b, below, above, scale, -FARTHEST, FARTHEST)
@@ -218,10 +219,10 @@ def log_integral(laplace, a, b, below, above, scale):
     if not laplace:
         return _log_bell(a, b, below, above, scale)
     if below <= 0.0:
-        return _log_one_sided(RIGHT, a, b, below, above, scale)
+        return log_one_sided(RIGHT, a, b, below, above, scale)
     if above <= 0.0:
-        return _log_one_sided(LEFT, a, b, below, above, scale)
-    left = _log_one_sided(LEFT, a, b, below, above, scale)
-    right = _log_one_sided(RIGHT, a, b, below, above, scale)
+        return log_one_sided(LEFT, a, b, below, above, scale)
+    left = log_one_sided(LEFT, a, b, below, above, scale)
+    right = log_one_sided(RIGHT, a, b, below, above, scale)
     high = max(left, right)
     return high + math.log1p(math.exp(min(left, right) - high))

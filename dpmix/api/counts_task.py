@@ -1,0 +1,64 @@
+"""From the spec of a mixture and a release of one number a record to its counts in public cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpmix.api.observation import Observation, bounds_of
+from dpmix.errors import DataError, SpecError
+from dpmix.models.counts_mixture.grid import FINITE, Counts, default_width, edges_of, tally
+from dpmix.models.counts_mixture.model import CountsMixture
+from dpmix.numerics.mixing import PitmanYor
+from dpmix.release.sanitized import Release
+from dpmix.spec import BetaMixture, RunSpec
+
+__all__ = ["count_release", "counts_of"]
+
+
+def counts_of(
+    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor
+) -> CountsMixture:
+    """Return the model of ``sampler.kind: counts``.
+
+    Raises
+    ------
+    SpecError, DataError
+        As `count_release`.
+    """
+    return CountsMixture(count_release(spec, release, seen), seen.channel, kernel, mixing)
+
+
+def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
+    """Count a release in the cells that the spec's width and the public quantities make.
+
+    Raises
+    ------
+    SpecError
+        When the width makes no cells, or too many; when the public bounds are missing.
+    DataError
+        When values are missing or not finite, or no outputs.
+    """
+    lo, hi = bounds_of(spec, release)
+    values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
+    if release.kind in FINITE:
+        trials = int(release.mechanism["trials"])
+        if not np.isin(values, np.arange(trials + 1)).all():
+            raise DataError(f"a released value is no output 0 .. {trials} of {release.kind}")
+        edges, width = np.arange(trials) + 0.5, 0.0
+    else:
+        scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
+        asked = spec.sampler.width
+        width = default_width(release.kind, scale, lo, hi) if asked == "auto" else float(asked)
+        bounded = isinstance(spec.model, BetaMixture)
+        try:
+            edges = edges_of(release.kind, scale, lo, hi, width, bounded=bounded)
+        except ValueError as error:
+            raise SpecError(f"sampler.width: {error}; give a larger one, or leave it out") from None
+        width = float(edges[1] - edges[0])
+    try:
+        return tally(values, np.asarray(edges, dtype=np.float64), width)
+    except ValueError as error:
+        raise DataError(f"the release cannot be counted: {error}") from None

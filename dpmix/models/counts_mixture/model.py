@@ -1,0 +1,231 @@
+"""Mixtures given counts behind the face that all chains have; their draws are those of any mixture."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.kernels import theta_rows
+from dpmix.kernels.beta import Beta
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.models.counts_mixture.grid import Counts
+from dpmix.models.counts_mixture.masses import Cells, make_cells
+from dpmix.models.counts_mixture.quadrature import gaussian_rule
+from dpmix.models.counts_mixture.state import ACCEPTED, PROPOSED, TAIL, make_state, make_work, start, widened
+from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
+from dpmix.models.model_protocols import Arrays
+from dpmix.numerics.mixing import PitmanYor, truncation_error
+
+__all__ = ["CountsChain", "CountsMixture", "cells_for"]
+
+_FEWEST, _LARGEST = 64, 4096  # atoms that there is room for at first
+_DRAWS = 64  # saved in one piece of memory
+
+Floats = NDArray[np.float64]
+
+
+def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> Cells:
+    """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
+    if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
+        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
+        return make_cells(edges, outputs, rule)
+    return make_cells(edges, outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class CountsMixture:
+    """A Dirichlet process mixture given counts in cells.
+
+    Parameters
+    ----------
+    counts : Counts
+        Of all cells, from values or from a tally.
+    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
+    mixing : PitmanYor
+        Of discount 0.
+    """
+
+    counts: Counts
+    channel: Any
+    kernel: Any
+    mixing: PitmanYor
+
+    def __post_init__(self) -> None:
+        """Check the process."""
+        if self.mixing.discount != 0.0:
+            raise ValueError("a discount above 0 leaves too many atoms with too much weight")
+
+    def worked(self) -> tuple[Floats, Floats, Floats]:
+        """Return the counts that chains work on, and their edges or the outputs: empty cells left out."""
+        if self.counts.width == 0.0:
+            some = np.flatnonzero(self.counts.counts)
+            return self.counts.counts[some].astype(np.float64), np.zeros(0), some.astype(np.float64)
+        joined = self.counts.joined()
+        return joined.counts.astype(np.float64), np.ascontiguousarray(joined.edges), np.zeros(0)
+
+    @property
+    def room(self) -> int:
+        """Atoms that there is room for at first: twice as many as are broken off, but for few draws."""
+        sticks = 1
+        while sticks < _LARGEST and truncation_error(self.mixing, sticks, self.counts.n) > TAIL:
+            sticks *= 2
+        return max(_FEWEST, 2 * sticks)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> CountsChain:
+        """Return a chain at its start."""
+        return CountsChain(self, rng)
+
+    def compile(self, rng: Generator) -> None:
+        """Compile what a sweep and a saved draw need."""
+        chain = self.make_chain(rng)
+        chain.keep(thin=1, skip=0)
+        chain.proceed(1)
+
+    @property
+    def bytes_per_draw(self) -> int:
+        """About how much one saved draw takes on disk."""
+        return 600
+
+
+class CountsChain:
+    """One chain; see `models.model_protocols.ModelChain`, for its draws `models.mixture.MixtureChain`."""
+
+    def __init__(self, model: CountsMixture, rng: Generator) -> None:
+        self.model, self.rng = model, rng
+        self._counts, edges, outputs = model.worked()
+        self._cells = cells_for(model.channel, model.kernel, edges, outputs)
+        self._state = make_state(model.kernel, model.room)
+        start(model.kernel, model.mixing, rng, model.counts.n, self._state)
+        self._plan = np.array([0, 1, 0, 0], dtype=np.int64)
+        self._make_room()
+        self._taken: list[dict[str, NDArray[Any]]] = []
+
+    def _make_room(self) -> None:
+        room, rows = len(self._state.sizes), theta_rows(self.model.kernel)
+        self._work = make_work(self.model.kernel, room, len(self._counts))
+        self._output = Output(
+            n_clusters=np.zeros(_DRAWS, dtype=np.int32),
+            concentration=np.zeros(_DRAWS),
+            acceptance_rate=np.zeros(_DRAWS),
+            log_likelihood=np.zeros(_DRAWS),
+            left_over=np.zeros(_DRAWS),
+            first=np.zeros(_DRAWS + 1, dtype=np.int64),
+            weights=np.zeros(_DRAWS * room),
+            theta=np.zeros((rows, _DRAWS * room)),
+        )
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps since `keep`."""
+        return int(self._plan[STEP])
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Mean acceptance of the steps of all heavy atoms since the last saved draw; NaN without any."""
+        made = float(self._state.floats[PROPOSED])
+        return float(self._state.floats[ACCEPTED]) / made if made else float("nan")
+
+    @property
+    def note(self) -> str:
+        """The number of clusters."""
+        return f"{int(self._state.clusters[0])} clusters"
+
+    @property
+    def saved_bytes(self) -> int:
+        """Memory of the draws that `take` would return."""
+        saved = int(self._plan[SAVED])
+        pieces = sum(sum(values.nbytes for values in piece.values()) for piece in self._taken)
+        return pieces + 48 * saved + 24 * int(self._output.first[saved])
+
+    def keep(self, thin: int, skip: int) -> None:
+        """Count sweeps from here; save every `thin`-th state after the first `skip`."""
+        self._plan[:] = (0, thin, skip, 0)
+        self._taken = []
+
+    def proceed(self, until: int) -> None:
+        """Sweep until `until` sweeps have been done since `keep`."""
+        model = self.model
+        while True:
+            status = run(
+                model.channel,
+                model.kernel,
+                model.mixing,
+                self.rng,
+                self._state,
+                self._cells,
+                self._work,
+                self._counts,
+                self._plan,
+                until,
+                self._output,
+            )
+            if status == FULL:
+                self._set_aside()
+            elif status == GROW:
+                self._set_aside()
+                self._state = widened(self._state, model.kernel)
+                self._make_room()
+            else:
+                return
+
+    def _set_aside(self) -> None:
+        """Take the saved draws out of the room for them."""
+        saved = int(self._plan[SAVED])
+        used = int(self._output.first[saved])
+        fields = self._output._asdict()
+        ends = {"first": saved + 1, "weights": used, "theta": used}
+        self._taken.append({name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()})
+        self._plan[SAVED] = 0
+
+    def take(self) -> Arrays:
+        """Return the draws saved since the last call, and forget them."""
+        self._set_aside()
+        pieces, self._taken = self._taken, []
+        dims = {"first": ("edge",), "weights": ("component",), "theta": ("parameter", "component")}
+        found = {name: np.concatenate([piece[name] for piece in pieces], axis=-1) for name in pieces[0]}
+        starts = np.cumsum([0, *(piece["first"][-1] for piece in pieces)])
+        shifted = [piece["first"][1:] + start for piece, start in zip(pieces, starts[:-1], strict=True)]
+        found["first"] = np.concatenate([[0], *shifted]).astype(np.int64)
+        return {name: (dims.get(name, ("draw",)), values) for name, values in found.items()}
+
+    def fault(self, draws: Arrays) -> tuple[str, str] | None:
+        """Return what is wrong with draws that are not finite, and what to look for."""
+        if all(np.isfinite(draws[name][1]).all() for name in ("weights", "theta", "log_likelihood")):
+            return None
+        return (
+            "reached a state of zero or undefined density",
+            "look for extreme released values, or a base measure far from them",
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what `restore` needs to go on with the same draws; draws not taken are not in it."""
+        k = int(self._state.clusters[0])
+        return {
+            "sizes": self._state.sizes[:k].copy(),
+            "theta": self._state.theta[:, :k].copy(),
+            "floats": self._state.floats.copy(),
+            "damping": self._state.damping.copy(),
+            "room": np.array([len(self._state.sizes)]),
+            "plan": self._plan[:SAVED].copy(),
+            "generators": [self.rng.bit_generator.state],
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go on from a `snapshot`."""
+        room, k = int(snapshot["room"][0]), len(snapshot["sizes"])
+        self._state = make_state(self.model.kernel, room)
+        self._state.clusters[0] = k
+        self._state.sizes[:k] = snapshot["sizes"]
+        self._state.theta[:, :k] = snapshot["theta"]
+        self._state.floats[:] = snapshot["floats"]
+        self._state.damping[:] = snapshot["damping"]
+        self._make_room()
+        self._plan[:SAVED] = snapshot["plan"]
+        self._plan[SAVED] = 0
+        self._taken = []
+        self.rng.bit_generator.state = snapshot["generators"][0]

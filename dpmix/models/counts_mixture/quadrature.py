@@ -1,0 +1,142 @@
+"""Masses of cells under beta kernels, and of outputs of binomial noise, with derivatives by differences.
+
+Under Laplace noise of scale s, with f the beta density, L(z) and R(z) the integrals of f(y) exp(-|z - y|/s)
+over y below and above z: g = (L + R) / (2 s), L' = f - L/s, R' = R/s - f, so that the mass between two edges
+is that of f plus the difference of (R - L) / 2 (`dpmix.mechanisms.channels.beta_panels` has both). Under
+Gaussian noise a Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.kernels.beta import A, B, Beta
+from dpmix.kernels.kernel_functions import fill_masses
+from dpmix.kernels.normal import NormalNIG
+from dpmix.mechanisms.binomial.channel import BinomialNoise
+from dpmix.mechanisms.channels.beta_panels import MOST_PANELS, fill_laplace, laplace_panels
+from dpmix.mechanisms.channels.beta_quadrature import LEFT, RIGHT, log_one_sided
+from dpmix.mechanisms.channels.channel_functions import fill_marginal
+from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.none.channel import NoNoise
+from dpmix.models.counts_mixture.coordinates import place, unit, walk
+from dpmix.models.counts_mixture.loops import LEAST
+from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
+from dpmix.numerics.gamma import log_beta
+from dpmix.numerics.jit import njit
+
+__all__ = ["gaussian_rule"]
+
+_STEP = 1e-4  # of a difference, in logarithms of the parameters or standard deviations
+_ORDER = 5  # nodes of a piece
+_PIECE = 4.0  # pieces to a standard deviation of the noise
+_BEYOND = 14.0  # standard deviations beyond the domain after which nothing is left
+
+Floats = NDArray[np.float64]
+
+
+def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return nodes, weights and offsets of a quadrature of a smooth density in each cell between `edges`.
+
+    The end cells are cut 14 standard deviations of the noise beyond the domain.
+    """
+    node, weight = np.polynomial.legendre.leggauss(_ORDER)
+    ends = np.concatenate(
+        [
+            [min(edges[0] - sd, lo - _BEYOND * sd)],
+            edges,
+            [max(edges[-1] + sd, hi + _BEYOND * sd)],
+        ]
+    )
+    nodes, weights, first = [], [], [0]
+    for left, right in zip(ends[:-1], ends[1:], strict=True):
+        cuts = np.linspace(left, right, math.ceil(_PIECE * (right - left) / sd) + 1)
+        half = 0.5 * np.diff(cuts)
+        nodes.append((0.5 * (cuts[:-1] + cuts[1:])[:, None] + half[:, None] * node).ravel())
+        weights.append((half[:, None] * weight).ravel())
+        first.append(first[-1] + nodes[-1].size)
+    return np.concatenate(nodes), np.concatenate(weights), np.array(first, dtype=np.int64)
+
+
+@njit
+def _half_difference(a, b, below, above, scale):
+    """Return (R - L) / 2 at a place `below` from lo and `above` from hi, in units of the interval."""
+    constant = log_beta(a, b)
+    left = math.exp(log_one_sided(LEFT, a, b, below, above, scale) - constant) if below > 0.0 else 0.0
+    right = math.exp(log_one_sided(RIGHT, a, b, below, above, scale) - constant) if above > 0.0 else 0.0
+    return 0.5 * (right - left)
+
+
+@fill_rows.register
+def _fill_laplace_beta(channel: LaplaceNoise, kernel: Beta, theta, h, cells, rows):
+    a, b, edges, last = theta[A, h], theta[B, h], cells.edges, len(cells.edges)
+    scale = channel.scale / kernel.width
+    sides, masses = cells.spare[0, :last], rows[0]
+    panels = laplace_panels(a, b, scale)
+    if 1 < len(panels) <= MOST_PANELS:
+        fill_laplace(a, b, kernel.lo, kernel.width, scale, panels, edges, 0, last, sides, -1.0)
+        for i in range(last):
+            sides[i] *= channel.scale
+    else:
+        for i in range(last):
+            below = (edges[i] - kernel.lo) / kernel.width
+            above = (kernel.lo + kernel.width - edges[i]) / kernel.width
+            sides[i] = _half_difference(a, b, below, above, scale)
+    fill_masses(kernel, theta, h, edges, masses)
+    masses[0] = max(masses[0] + sides[0], LEAST)
+    for c in range(1, last):
+        masses[c] = max(masses[c] + (sides[c] - sides[c - 1]), LEAST)
+    masses[last] = max(masses[last] - sides[last - 1], LEAST)
+    return False
+
+
+@fill_rows.register
+def _fill_gaussian_beta(channel: GaussianNoise, kernel: Beta, theta, h, cells, rows):
+    size = len(cells.nodes)
+    density = cells.spare[0, :size]
+    fill_marginal(channel, kernel, theta, h, cells.nodes, 0, size, density)
+    for c in range(rows.shape[1]):
+        total = 0.0
+        for k in range(cells.first[c], cells.first[c + 1]):
+            total += cells.weights[k] * density[k]
+        rows[0, c] = max(total, LEAST)
+    return False
+
+
+@fill_rows.register
+def _fill_none_beta(channel: NoNoise, kernel: Beta, theta, h, cells, rows):
+    fill_masses(kernel, theta, h, cells.edges, rows[0])
+    for c in range(rows.shape[1]):
+        rows[0, c] = max(rows[0, c], LEAST)
+    return False
+
+
+def _fill_outputs(channel, kernel, theta, h, cells, rows):
+    fill_marginal(channel, kernel, theta, h, cells.outputs, 0, len(cells.outputs), rows[0])
+    for c in range(rows.shape[1]):
+        rows[0, c] = max(rows[0, c], LEAST)
+    return False
+
+
+def _differences(channel, kernel, theta, h, cells, rows):
+    """Set the derivatives by forward differences."""
+    first, second = walk(kernel, theta, h)
+    moved = np.empty((len(theta), 1))
+    other = np.empty((1, rows.shape[1]))
+    for k in range(2):
+        step = _STEP * unit(kernel, theta, h) if k == 0 else _STEP
+        place(kernel, first + (step if k == 0 else 0.0), second + (step if k == 1 else 0.0), moved, 0)
+        fill_rows(channel, kernel, moved, 0, cells, other)
+        for c in range(rows.shape[1]):
+            rows[1 + k, c] = (other[0, c] - rows[0, c]) / step
+
+
+for _kernel in (NormalNIG, Beta):
+    fill_rows.register(_fill_outputs, BinomialNoise, _kernel)
+    fill_slopes.register(_differences, BinomialNoise, _kernel)
+for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
+    fill_slopes.register(_differences, _channel, Beta)

@@ -1,0 +1,314 @@
+"""The sweep over clusters, weights and parameters, and the loop over sweeps.
+
+In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
+``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
+those that hold any are the clusters. A sweep costs cells times atoms, whatever the number of records.
+
+Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
+about the weight from which on the data tell of an atom.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dpmix.models.counts_mixture.jumps import jump
+from dpmix.models.counts_mixture.langevin import langevin
+from dpmix.models.counts_mixture.loops import log, mix
+from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.pairs import move_mass, move_pair
+from dpmix.models.counts_mixture.state import (
+    ACCEPTED,
+    CONCENTRATION,
+    LEFT_OVER,
+    LOG_LIKELIHOOD,
+    MOST,
+    PROPOSED,
+    draw_random_measure,
+)
+from dpmix.numerics.jit import njit
+from dpmix.numerics.mixing import draw_concentration, draw_measure
+
+__all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "Output", "ladder_power", "run"]
+
+RUNGS = 24  # powers of the counts that a chain starts through
+SMALL = 1000.0  # records that the first of them stands for
+LADDER = 0.5  # of the burn-in
+_LEAST, _MOST_LEAST = 0.5, 0.02
+_HEAVY, _MOST_HEAVY = 3.0, 0.1
+_TOGETHER = 2  # steps of all heavy atoms in a sweep
+_LOCAL = 4  # steps of one or two
+_PAIRS = 8  # moves of the shape of a pair
+_JUMPS = 16
+_BOTH = 0.5  # share of local steps that take two atoms
+_TARGET = 0.5  # acceptance that dampings adapt to
+_SPREAD = (2.0, 1.5, 1.5)  # how far a damping is drawn around its level
+_GAIN = (3.0, 2.0, 2.0)
+_LOWEST, _HIGHEST = (0.0, -1.0, -1.0), 30.0
+_FEW = 6  # records of a cell that are put one by one
+
+DONE, FULL, GROW = 0, 1, 2
+STEP, THIN, SKIP, SAVED = 0, 1, 2, 3  # plan: sweeps done, between saved draws, before the first; draws saved
+
+
+class Output(NamedTuple):
+    """Where saved draws go: T draws, whose components stand one after another, F of them.
+
+    n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),
+    theta (P, F).
+    """
+
+    n_clusters: Any
+    concentration: Any
+    acceptance_rate: Any
+    log_likelihood: Any
+    left_over: Any
+    first: Any
+    weights: Any
+    theta: Any
+
+
+@njit
+def ladder_power(done, skip, total):
+    """Return the power of the counts after so many sweeps: in half of the burn-in from 1000 / n up to 1."""
+    ladder = int(LADDER * skip)
+    if done >= ladder or total <= SMALL:
+        return 1.0
+    rung = math.floor(done / ladder * RUNGS) / RUNGS
+    return (SMALL / total) ** (1.0 - rung)
+
+
+@njit
+def _list(work, atoms, least):
+    """List atoms of a weight of `least` or more in `work.chosen`; return how many."""
+    k = 0
+    for h in range(atoms):
+        if work.weights[h] >= least:
+            work.chosen[k] = h
+            k += 1
+    return k
+
+
+@njit
+def _step(channel, kernel, rng, state, cells, work, kind, m, least, gain):
+    """Take a Langevin step of the chosen atoms, and adapt its damping by `gain`; return its acceptance."""
+    level = state.damping[kind] + _SPREAD[kind] * (2.0 * rng.random() - 1.0)
+    found = langevin(channel, kernel, rng, state.theta, cells, work, m, least, math.exp(level))
+    moved = state.damping[kind] - gain * _GAIN[kind] * (found - _TARGET)
+    state.damping[kind] = min(max(moved, _LOWEST[kind]), _HIGHEST)
+    return found
+
+
+@njit
+def _choose_heavy(rng, work, atoms, heavy):
+    """List the heavy atoms, as many of them as move together, at random; return how many."""
+    k = _list(work, atoms, heavy)
+    for j in range(MOST if k > MOST else 0):
+        other = j + int(rng.random() * (k - j))
+        work.chosen[j], work.chosen[other] = work.chosen[other], work.chosen[j]
+    return min(k, MOST)
+
+
+@njit
+def _choose_few(rng, work, atoms, least):
+    """List one or two atoms for a local step; return how many."""
+    k = _list(work, atoms, least)
+    if k == 0:
+        return 0
+    one, other = work.chosen[int(rng.random() * k)], work.chosen[int(rng.random() * k)]
+    if rng.random() < _BOTH:
+        work.chosen[0], work.chosen[1] = one, other
+        return 2 if one != other else 1
+    if rng.random() < 0.5:  # by weight, which a step of one atom keeps
+        total = 0.0
+        for i in range(k):
+            total += work.weights[work.chosen[i]]
+        total *= rng.random()
+        for i in range(k):
+            one = work.chosen[i]
+            total -= work.weights[one]
+            if total < 0.0:
+                break
+    work.chosen[0] = one
+    return 1
+
+
+@njit
+def _move_masses(rng, work, atoms, least, total):
+    """Move mass from each atom, or to it, from or to another."""
+    k = _list(work, atoms, least)
+    for i in range(k if k > 1 else 0):
+        other = (i + 1 + int(rng.random() * (k - 1))) % k
+        move_mass(rng, work, work.chosen[i], work.chosen[other], least, total)
+
+
+@njit
+def _move_pairs(channel, kernel, rng, theta, cells, work, atoms, heavy, least):
+    """Move the shapes of pairs of a heavy atom and another."""
+    for _ in range(_PAIRS):
+        k = _list(work, atoms, heavy)
+        if k == 0:
+            return
+        a = work.chosen[int(rng.random() * k)]
+        k = _list(work, atoms, least)
+        b = work.chosen[int(rng.random() * k)]
+        if a != b:
+            move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least)
+
+
+@njit
+def _sort(work, atoms):
+    """List all atoms in `work.chosen`, those of most weight first."""
+    order, weights = work.chosen, work.weights
+    for h in range(atoms):
+        i = h
+        while i > 0 and weights[order[i - 1]] < weights[h]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = h
+
+
+@njit
+def _allocate(rng, work, atoms):
+    """Draw the numbers of records at the atoms given P; return the log likelihood.
+
+    Records of a cell are put one by one where they are few, else by binomial draws of what the rest takes. Of
+    a count to a power the fraction is one more at random.
+    """
+    _sort(work, atoms)
+    order, weights, rows, numbers = work.chosen, work.weights, work.rows, work.numbers
+    for h in range(atoms):
+        numbers[h] = 0
+    value = 0.0
+    for c in range(len(work.counts)):
+        count = work.counts[c]
+        rest = int(count)
+        if count > rest and rng.random() < count - rest:
+            rest += 1
+        total = work.mixed[c]
+        value += count * log(total)
+        if rest <= _FEW:
+            for _ in range(rest):
+                u = rng.random() * total
+                i = 0
+                while i < atoms - 1:
+                    u -= weights[order[i]] * rows[order[i], 0, c]
+                    if u < 0.0:
+                        break
+                    i += 1
+                numbers[order[i]] += 1
+            continue
+        i = 0
+        while rest > 0:
+            h = order[i]
+            share = weights[h] * rows[h, 0, c]
+            taken = rest if i == atoms - 1 or share >= total else rng.binomial(rest, share / total)
+            numbers[h] += taken
+            rest -= taken
+            total -= share
+            i += 1
+    return value
+
+
+@njit
+def _keep_clusters(state, work, atoms):
+    """Keep the atoms that hold records."""
+    k = 0
+    theta = state.theta
+    for h in range(atoms):
+        if work.numbers[h] > 0:
+            state.sizes[k] = work.numbers[h]
+            if h != k:
+                work.sloped[k] = work.sloped[h]
+                for i in range(len(theta)):
+                    theta[i, k] = theta[i, h]
+                for i in range(work.rows.shape[1]):
+                    for c in range(work.rows.shape[2]):
+                        work.rows[k, i, c] = work.rows[h, i, c]
+            k += 1
+    state.clusters[0] = k
+
+
+@njit
+def _sweep(channel, kernel, mixing, rng, state, cells, work, total, gain):
+    """Move everything; `total`: the sum of the counts, `gain`: of adaptation, 0 after burn-in."""
+    alpha = draw_concentration(rng, mixing, state.floats[CONCENTRATION], total, state.clusters[0])
+    state.floats[CONCENTRATION] = alpha
+    atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
+    mix(work.weights, work.rows, atoms, work.mixed)
+    least, heavy = min(_LEAST / total, _MOST_LEAST), min(_HEAVY / math.sqrt(total), _MOST_HEAVY)
+    for _ in range(_TOGETHER):
+        m = _choose_heavy(rng, work, atoms, heavy)
+        if m > 0:
+            found = _step(channel, kernel, rng, state, cells, work, 0, m, heavy, gain)
+            state.floats[ACCEPTED] += found
+            state.floats[PROPOSED] += 1.0
+    for _ in range(_LOCAL):
+        m = _choose_few(rng, work, atoms, least)
+        if m > 0:
+            _step(channel, kernel, rng, state, cells, work, m, m, least, gain)
+    _move_masses(rng, work, atoms, least, total)
+    _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
+    for _ in range(_JUMPS):
+        atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
+    mix(work.weights, work.rows, atoms, work.mixed)
+    state.floats[LOG_LIKELIHOOD] = _allocate(rng, work, atoms)
+    _keep_clusters(state, work, atoms)
+
+
+@njit
+def _record(rng, state, output, at):
+    """Save the state as draw `at`, with one draw of P given it."""
+    k, first = state.clusters[0], output.first[at]
+    output.n_clusters[at] = k
+    output.concentration[at] = state.floats[CONCENTRATION]
+    made = state.floats[PROPOSED]
+    output.acceptance_rate[at] = state.floats[ACCEPTED] / made if made > 0.0 else math.nan
+    output.log_likelihood[at] = state.floats[LOG_LIKELIHOOD]
+    output.left_over[at] = state.floats[LEFT_OVER]
+    output.first[at + 1] = first + k
+    draw_measure(rng, state.floats[CONCENTRATION], 0.0, state.sizes, k, output.weights[first : first + k])
+    for h in range(k):
+        for i in range(len(state.theta)):
+            output.theta[i, first + h] = state.theta[i, h]
+    state.floats[ACCEPTED] = 0.0
+    state.floats[PROPOSED] = 0.0
+
+
+@njit
+def run(channel, kernel, mixing, rng, state, cells, work, counts, plan, until, output):
+    """Sweep until ``plan[STEP]`` is `until`, saving every thin-th state after those skipped.
+
+    counts (B,): numbers of records. Return DONE; or FULL or GROW, after which the caller makes room and calls
+    again: the draws are the same.
+    """
+    total = 0.0
+    for c in range(len(counts)):
+        total += counts[c]
+    for h in range(state.clusters[0]):
+        work.sloped[h] = fill_rows(channel, kernel, state.theta, h, cells, work.rows[h])
+    power = -1.0
+    while plan[STEP] < until:
+        done, skip = plan[STEP], plan[SKIP]
+        due = done + 1 > skip and (done + 1 - skip) % plan[THIN] == 0
+        if 2 * state.clusters[0] > len(state.sizes):
+            return GROW
+        if due and (
+            plan[SAVED] == len(output.n_clusters)
+            or output.first[plan[SAVED]] + len(state.sizes) > len(output.weights)
+        ):
+            return FULL
+        wanted = ladder_power(done, skip, total)
+        if wanted != power:
+            power = wanted
+            for c in range(len(counts)):
+                work.counts[c] = power * counts[c]
+                work.roots[c] = math.sqrt(work.counts[c])
+        gain = 1.0 / math.sqrt(1.0 + done) if done < skip else 0.0
+        _sweep(channel, kernel, mixing, rng, state, cells, work, power * total, gain)
+        plan[STEP] = done + 1
+        if due:
+            _record(rng, state, output, plan[SAVED])
+            plan[SAVED] += 1
+    return DONE
