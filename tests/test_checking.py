@@ -18,7 +18,6 @@ from dpmix.checking.compute import check_release
 from dpmix.checking.discrete import _Marginals, cell_probabilities
 from dpmix.checking.measures import cell_masses
 from dpmix.checking.mixtures import haar_rows, mixture_replicator
-from dpmix.checking.noise import draw_noise, mean_of_laplace
 from dpmix.checking.pointwise import log_laplace_normal, log_likelihoods
 from dpmix.checking.statistics import (
     ClampedMoments,
@@ -27,6 +26,7 @@ from dpmix.checking.statistics import (
     ReleasedPosterior,
     draw_log_shares,
 )
+from dpmix.laws.noise import draw_noise, mean_of_laplace
 from dpmix.mechanisms.clamped_moments import factors
 from dpmix.mechanisms.wavelet import haar
 from dpmix.store.chains_reader import Chains, read_chains

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpmix.cells import Cells, Column
 from dpmix.checking.base import Unavailable
 from dpmix.checking.mixtures import histogram_release
-from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
 from dpmix.equal_cells import equal_edges
+from dpmix.laws.noise import draw_noise
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
 

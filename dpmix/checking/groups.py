@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from dpmix.checking.base import Unavailable
 from dpmix.checking.discrete import cdf_of, cell_probabilities
 from dpmix.checking.mixtures import histogram_release
-from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
 from dpmix.checking.statistics import ClampedMoments, LogMoments, NoisyCounts, draw_log_shares, sum_to_one
 from dpmix.equal_cells import cell_of, equal_edges
+from dpmix.laws.noise import draw_noise
 from dpmix.store.chains_reader import NamedChains
 
 __all__ = ["grouped_replicator"]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dpmix.checking.base import Replicator, Unavailable
 from dpmix.checking.measures import cell_masses, draw_records, states_at
-from dpmix.checking.noise import draw_noise, mean_of_laplace
 from dpmix.equal_cells import cell_of, equal_edges
 from dpmix.laws import Law
+from dpmix.laws.noise import draw_noise, mean_of_laplace
 from dpmix.store.chains_reader import Chains
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.choose import family_of

@@ -11,9 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.checking.base import Unavailable
-from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator, has
 from dpmix.errors import DataError
+from dpmix.laws.noise import draw_noise
 from dpmix.release import Release
 from dpmix.store.chains_reader import NamedChains
 
