@@ -25,7 +25,7 @@ from dpmix.store.tree import read
 from dpmix.sweeping.figures import across, draw_figures, left_out
 from dpmix.sweeping.plan import make_plan
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
-from dpmix.sweeping.truth import density, law_of
+from dpmix.sweeping.truth import density, truth_of
 from tests.specs import ROOT
 
 BASE: dict[str, Any] = {
@@ -409,7 +409,7 @@ def test_ledgers_are_for_what_spends(tmp_path: Path, capsys: Any) -> None:
     "name", ["three_gaussians", "three_betas", "waiting_times", "beta_grid", "dyadic_geometric"]
 )
 def test_laws_are_those_that_records_come_from(name: str) -> None:
-    law = law_of(name)
+    law = truth_of(name)
     assert law is not None
     x = np.sort(SIMULATIONS[name](200_000, np.random.default_rng(5))[:, 0])
     assert law.mean == pytest.approx(x.mean(), abs=5 * law.sd / 200_000**0.5)

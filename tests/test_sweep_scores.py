@@ -11,7 +11,7 @@ import pytest
 
 from dpmix.summary.density import Density
 from dpmix.sweeping.scores import DENSITY_SCORES, scores
-from dpmix.sweeping.truth import density, law_of
+from dpmix.sweeping.truth import density, truth_of
 
 
 def scored(low: float, high: float, points: int) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def scored(low: float, high: float, points: int) -> dict[str, Any]:
 
 
 def test_scores_of_a_density_do_not_depend_on_the_grid_or_are_empty() -> None:
-    law = law_of("three_gaussians")
+    law = truth_of("three_gaussians")
     assert law is not None
     wide = scored(*law.at[[0, -1]], 2001)
     assert 0.0 < wide["hellinger"] < 0.5 and 0.0 < wide["band_coverage"] < 1.0

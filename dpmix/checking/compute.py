@@ -9,6 +9,11 @@ from dpmix.checking.local import check_records
 from dpmix.checking.mixtures import HistogramReplicator, mixture_replicator
 from dpmix.checking.parametric import StatisticReplicator, check_statistic
 from dpmix.checking.result import Check
+from dpmix.laws import Law
+from dpmix.laws.clamped_moments import ClampedMomentsLaw
+from dpmix.laws.log_moments import LogMomentsLaw
+from dpmix.laws.noisy_counts import NoisyCountsLaw
+from dpmix.laws.posterior import PosteriorLaw
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
 
 __all__ = ["REPLICATES", "check_release", "parametric_replicator", "replicator_of"]
@@ -42,23 +47,22 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     """
     from dpmix.checking import discrete, groups, statistics
 
-    if chains.mechanism.get("groups"):
+    if chains.mechanism.groups:
         return groups.grouped_replicator(chains)
     model = str(chains.attrs.get("model", ""))
     if model == "custom":
         raise Unavailable("a custom model does not say how its release is made")
     if model == "discrete":
         return discrete.discrete_replicator(chains)
-    kind = str(chains.mechanism.get("kind"))
-    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
-        ("naive_bayes", "noisy_counts"): statistics.NoisyCounts,
-        ("linear_regression", "clamped_moments"): statistics.ClampedMoments,
-        ("dirichlet", "log_moments"): statistics.LogMoments,
-        ("multinomial", "posterior"): statistics.ReleasedPosterior,
+    makers: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
+        NoisyCountsLaw: statistics.NoisyCounts,
+        ClampedMomentsLaw: statistics.ClampedMoments,
+        LogMomentsLaw: statistics.LogMoments,
+        PosteriorLaw: statistics.ReleasedPosterior,
     }
-    made = makers.get((model, kind))
+    made = makers.get(type(chains.mechanism))
     if made is None:
-        raise Unavailable(f"releases by {kind} are not replicated for the model {model}")
+        raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model {model}")
     return made(chains)
 
 

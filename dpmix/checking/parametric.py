@@ -13,6 +13,7 @@ from dpmix.checking.base import Replicator, Unavailable, places
 from dpmix.checking.compare import compare
 from dpmix.checking.mixtures import HistogramReplicator
 from dpmix.checking.result import Check, Entry
+from dpmix.laws import Law
 from dpmix.store.chains_reader import ChainSet, NamedChains
 from dpmix.store.stored import Stored
 
@@ -41,7 +42,7 @@ class StatisticReplicator(Replicator):
 
     def __init__(self, chains: NamedChains) -> None:
         self.chains = chains
-        self.mechanism = chains.mechanism
+        self.law: Law = chains.mechanism
         self.values: dict[str, Floats] = {}
 
     @property
@@ -95,7 +96,7 @@ def check_statistic(
     found = compare(observed, table)
     if isinstance(replicator, HistogramReplicator):
         names = [f"[{a:.4g}, {b:.4g})" for a, b in zip(replicator.edges, replicator.edges[1:], strict=False)]
-        draws = replicator.kind == "smoothed_histogram"
+        draws = replicator.law.drawn is not None
         what = "numbers of draws in bins" if draws else "counts of bins"
         unit = "of all draws in a bin" if draws else "of all records in a bin"
         per = float(chains.observed.size if draws else chains.n)

@@ -260,6 +260,16 @@ class Law(BaseModel):
         return () if self.groups is None else next(iter(self.groups.values()))
 
     @property
+    def public_bounds(self) -> tuple[tuple[float, float], ...] | None:
+        """The public bounds of each column of the data, where it states them."""
+        return self.domain or None
+
+    @property
+    def made_by(self) -> str:
+        """What a release is called by: the kind of the mechanism, or a generator."""
+        return self.kind
+
+    @property
     def unproved(self) -> str | None:
         """Why what it claims is not proved, in words; None where it is."""
         return None
@@ -360,6 +370,10 @@ class Law(BaseModel):
     def done(self, n: int) -> str:
         """Say what was done to n records, in one sentence."""
         return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {n} records."
+
+    def told(self) -> Sequence[float]:
+        """Return the numbers beside the released values that depend on the records."""
+        return ()
 
     def moments(
         self, values: Floats, column: int, n: int, pair: tuple[float, float] | None

@@ -36,6 +36,7 @@ class WaveletLaw(Law):
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
     scale: OneScale
+    column: str = "value"
 
     @field_validator("levels")
     @classmethod

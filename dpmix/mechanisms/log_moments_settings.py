@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dpmix.errors import SpecError
-from dpmix.laws import Law
+from dpmix.laws.log_moments import LogMomentsLaw
 from dpmix.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.mechanisms.groups import Groups, groups_of, with_groups
 from dpmix.privacy.accounting import Guarantee
@@ -136,13 +136,22 @@ def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[flo
     return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
 
 
-def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
+class Meant(NamedTuple):
+    """Components (None where a spec does not say), candidate thresholds, sizes of parts and noise scales."""
+
+    components: int | None
+    thresholds: tuple[float, ...]
+    parts: tuple[int, ...]
+    scale: tuple[float, ...]
+
+
+def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
     """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
 
     Parameters
     ----------
     spec : LogMomentsMechanism
-    made : Law
+    made : LogMomentsLaw
         Of the release.
 
     Raises
@@ -150,21 +159,17 @@ def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
     SpecError
         When the parts have other sizes than the spec's records.
     """
-    sizes, (first, _) = sizes_of(spec, sum(made["parts"])), epsilons_of(spec)
-    threshold, parts, groups = (
-        float(made["threshold"]),
-        int(made["components"]),
-        groups_of(made.get("groups")),
-    )
+    sizes, (first, _) = sizes_of(spec, sum(made.parts)), epsilons_of(spec)
+    threshold, parts, groups = made.threshold, made.components, groups_of(made.groups)
     kappa = None
     if groups is None:
         exact, paper = exact_width(threshold, parts), paper_width(threshold, parts)
     else:
         _, kappa, exact, paper = grouped_sums(threshold, parts, groups)
     wide = paper if spec.calibration == "paper" else exact
-    return {
-        "components": spec.components,
-        "thresholds": list(thresholds_of(spec)),
-        "parts": list(sizes),
-        "scale": _scales(wide / first, sizes, kappa),
-    }
+    return Meant(
+        spec.components,
+        tuple(thresholds_of(spec)),
+        tuple(sizes),
+        tuple(_scales(wide / first, sizes, kappa)),
+    )

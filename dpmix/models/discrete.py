@@ -22,7 +22,7 @@ from dpmix.errors import SpecError
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.cell_counts import HiddenCounts, log_likelihood
 from dpmix.models.discrete_groups import DiscreteGroups
-from dpmix.models.discrete_law import Law, law_of, prior_functionals, write_functionals
+from dpmix.models.discrete_law import ProcessPosterior, posterior_of, prior_functionals, write_functionals
 from dpmix.models.discrete_public import Public, functional_columns, public_of
 from dpmix.models.functionals import LabelColumn, NumericColumn, draw, plan
 from dpmix.models.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
@@ -40,9 +40,9 @@ Functional = NumericColumn | LabelColumn
 def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
-    public = public_of(spec, release)
+    public = public_of(release)
     columns = functional_columns(spec.model, spec.summary, public)
-    law = law_of(spec.model, release, public, columns)
+    law = posterior_of(spec.model, release, public, columns)
     by_record = spec.sampler.latent == "metropolis"
     if by_record and law.likelihood is None:
         raise SpecError(
@@ -69,7 +69,7 @@ class Discrete(ParametricModel):
         What is public of it.
     columns : list
         What is wanted of each column.
-    law : Law
+    law : ProcessPosterior
         The posterior.
     by_record : bool
         Whether latent counts move record by record, by proposals; else by exact draws of pairs of cells.
@@ -78,7 +78,12 @@ class Discrete(ParametricModel):
     kind = "discrete"
 
     def __init__(
-        self, release: Release, public: Public, columns: list[Functional], law: Law, by_record: bool = False
+        self,
+        release: Release,
+        public: Public,
+        columns: list[Functional],
+        law: ProcessPosterior,
+        by_record: bool = False,
     ) -> None:
         self.law = law
         self.records = release.n

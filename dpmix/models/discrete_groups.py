@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.base import ParametricChain, ParametricModel
 from dpmix.models.cell_counts import log_likelihood
-from dpmix.models.discrete_law import Law, prior_functionals
+from dpmix.models.discrete_law import ProcessPosterior, prior_functionals
 from dpmix.models.functionals import Column, draw, plan
 from dpmix.models.group_counts import draw_shares, group_prior
 from dpmix.models.grouped import parameters_of_groups
@@ -38,7 +38,7 @@ class DiscreteGroups(ParametricModel):
     release : Release
     columns : list
         What is wanted of the one column.
-    law : Law
+    law : ProcessPosterior
         Of each group, with the likelihood of the counts in all of them.
     described : tuple
         Parameters of one group with their coordinates and their places in a row of results
@@ -48,7 +48,9 @@ class DiscreteGroups(ParametricModel):
     kind = "discrete"
     has_log_likelihood = True
 
-    def __init__(self, release: Release, columns: list[Column], law: Law, described: Any) -> None:
+    def __init__(
+        self, release: Release, columns: list[Column], law: ProcessPosterior, described: Any
+    ) -> None:
         parameters, coords, self.places = described
         self.law, self.records, self.plan = law, release.n, plan(columns)
         self.groups = group_names(release)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmix.laws import expect
+from dpmix.laws.clamped_moments import ClampedMomentsLaw
 from dpmix.models.augmentation import default_offers
 from dpmix.models.linear_regression import LinearRegression, check_widths, moments_law, start_values
 from dpmix.models.moments import farthest_change
@@ -19,10 +21,11 @@ __all__ = ["build"]
 def build(spec: RunSpec, release: Release) -> LinearRegression:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
-    p = len(release.mechanism["bounds"]) - 1
+    bounds = expect(release.mechanism, ClampedMomentsLaw).bounds
+    p = len(bounds) - 1
     check_widths(spec.model, p)
     law = moments_law(spec.model, release)
-    units = Units.of(release.mechanism["bounds"])
+    units = Units.of(bounds)
     start = start_values(spec.model, units)
     offers = 0
     if spec.sampler.algorithm == "soma":

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpmix._jit import njit
-from dpmix.posteriors.law import ROUNDING, Law
+from dpmix.posteriors.law import ROUNDING, ExponentialMechanism
 from dpmix.posteriors.loops import Floats, Integers, distance, reach, smooth_squared, weight
 
 __all__ = ["Tables", "apart", "draw_released", "errors_of", "rate_at", "tables_of"]
@@ -24,7 +24,7 @@ _ROUNDING = ROUNDING
 
 
 class Tables(NamedTuple):
-    """What compiled code needs of a `dpmix.posteriors.law.Law` of three categories or more.
+    """What compiled code needs of a `dpmix.posteriors.law.ExponentialMechanism` of three categories or more.
 
     table (d, 2 n + 1) and steps (d, n) of its `Posteriors`; size: their number.
     """
@@ -38,7 +38,7 @@ class Tables(NamedTuple):
     size: float
 
 
-def tables_of(law: Law) -> Tables:
+def tables_of(law: ExponentialMechanism) -> Tables:
     """Return the tables of a law."""
     of = law.posteriors
     return Tables(of.table, of.steps, of.unit, law.gamma, law.exponent, law.top, float(of.size))
@@ -46,7 +46,7 @@ def tables_of(law: Law) -> Tables:
 
 @njit
 def rate_at(law, counts):
-    """Return the factor of the distance in the exponent at the counts (d,); see `Law.rate`."""
+    """Return the factor of the distance in the exponent at counts (d,); see `ExponentialMechanism.rate`."""
     squared = smooth_squared(law.steps, law.unit, counts, law.gamma)
     return law.exponent / (math.sqrt(squared) * _ROUNDING)
 

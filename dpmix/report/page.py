@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from dpmix.laws.wavelet import WaveletLaw
 from dpmix.pages import captioned, image, page
 from dpmix.report import check, compositions, maps, plots, predictions
 from dpmix.report.released import shown
@@ -136,7 +137,7 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     )
     if steps is not None:
         caption += f" {steps.sentence}"
-    elif summary.provenance.mechanism.kind == "wavelet":
+    elif isinstance(summary.provenance.mechanism, WaveletLaw):
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
     if density.baseline is not None:
         caption += (

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.special import digamma
 
 from dpmix.figures import figure
+from dpmix.laws import expect
+from dpmix.laws.log_moments import LogMomentsLaw
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.families.base import Floats
 from dpmix.summary.result import Remark
@@ -103,7 +105,8 @@ def _released_means(found: Composition, number: int, groups: int, chains: ChainS
     if not found.group:
         return values.reshape(-1, d)
     sums = values[groups - 1 + number * d :][:d]
-    return np.asarray(float(chains.mechanism["centre"]) + sums / found.censoring.size)[None]
+    law = expect(chains.mechanism, LogMomentsLaw)
+    return np.asarray(float(law.centre) + sums / found.censoring.size)[None]
 
 
 def _outside(means: Floats, censoring: Censoring) -> list[str]:

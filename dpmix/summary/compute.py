@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmix.checking.compute import check_release
 from dpmix.checking.loo import loo_of
 from dpmix.errors import DataError
+from dpmix.laws.additive import Additive
 from dpmix.spec.summary import SummarySpec
 from dpmix.store.chains_reader import Chains
 from dpmix.summary.account import acceptance_of, ess_per_second, provenance_of
@@ -128,16 +129,16 @@ def _series(chains: Chains) -> dict[str, Floats]:
 
 def _baseline(chains: Chains, grid: Floats) -> Baseline:
     """Return the deconvolution estimate from the released values of the column that was fitted."""
-    kind = chains.mechanism.get("kind")
-    if kind not in ("laplace", "gaussian", "none"):
+    law = chains.mechanism
+    if not isinstance(law, Additive):
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
-            f"not for {kind}"
+            f"not for {law.kind}"
         )
     if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column, and these chains are of "
             f"{chains.observed.shape[1]}"
         )
-    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
-    return deconvolution_kde(chains.observed, Noise(kind, scale), grid)
+    scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
+    return deconvolution_kde(chains.observed, Noise(law.noise, scale), grid)

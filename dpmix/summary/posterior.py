@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix.figures import figure
+from dpmix.laws import expect
+from dpmix.laws.posterior import PosteriorLaw
 from dpmix.models.multinomial import Multinomial
 from dpmix.models.multinomial_law import Known
 from dpmix.posteriors.law import folded
@@ -224,7 +226,7 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
             "record verbatim."
         )
     words = release.mechanism.unproved
-    if words is not None and release.mechanism.get("certificate") is None:
+    if words is not None and expect(release.mechanism, PosteriorLaw).certificate is None:
         found.append(
             f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
             "proved is."

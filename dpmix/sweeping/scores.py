@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpmix.summary.density import Density
 from dpmix.summary.hellinger import hellinger
 from dpmix.summary.result import Distribution, Summary
-from dpmix.sweeping.truth import Law, density, known_parameters, law_of
+from dpmix.sweeping.truth import TrueDistribution, density, known_parameters, truth_of
 
 __all__ = ["DENSITY_SCORES", "diagnostics", "scores"]
 
@@ -65,7 +65,7 @@ def scores(summary: Summary, simulation: str | None) -> Row:
         (share of the intervals that hold the truth).
     """
     found: Row = {}
-    law = None if simulation is None else law_of(simulation)
+    law = None if simulation is None else truth_of(simulation)
     if law is not None:
         if law.continuous and "" in summary.densities:
             found |= _density_scores(summary.densities[""], law)
@@ -96,7 +96,7 @@ def scores(summary: Summary, simulation: str | None) -> Row:
 
 
 def _truths(
-    parameters: Mapping[str, Any], law: Law | None, simulation: str | None
+    parameters: Mapping[str, Any], law: TrueDistribution | None, simulation: str | None
 ) -> Iterator[tuple[str, float]]:
     """Give the scalars whose truth is known, and what it is."""
     if law is not None:
@@ -112,7 +112,7 @@ def _truths(
             yield from zip(own, np.ravel(values).tolist(), strict=True)
 
 
-def _density_scores(found: Density, law: Law) -> Row:
+def _density_scores(found: Density, law: TrueDistribution) -> Row:
     """Return the scores of a density, each None where the grid is too narrow or too coarse to tell."""
     truth = density(law.name, found.grid)
     low, high = law.cdf(found.grid[[0, -1]])
@@ -128,7 +128,7 @@ def _density_scores(found: Density, law: Law) -> Row:
     return dict(zip(DENSITY_SCORES, values, strict=True))
 
 
-def _distribution_scores(found: Distribution, law: Law) -> Row:
+def _distribution_scores(found: Distribution, law: TrueDistribution) -> Row:
     at = np.asarray(found.at, dtype=np.float64)
     truth = law.cdf(at)
     held = (found.lower <= truth) & (truth <= found.upper)

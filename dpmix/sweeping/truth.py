@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpmix import simulate
 
-__all__ = ["Law", "density", "known_parameters", "law_of"]
+__all__ = ["TrueDistribution", "density", "known_parameters", "truth_of"]
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ _NAMED = re.compile(r"^(quantile|tail)\[([^\],]+)\]$")
 
 
 @dataclass(frozen=True)
-class Law:
+class TrueDistribution:
     """The distribution of a simulated record of one column.
 
     Parameters
@@ -106,22 +106,22 @@ _BOUNDS = {
 }
 
 
-def law_of(name: str) -> Law | None:
+def truth_of(name: str) -> TrueDistribution | None:
     """Return the law of a simulation of one column, None of the others."""
     if name in _BOUNDS:
         at = np.linspace(*_BOUNDS[name], _POINTS)
         mass = density(name, at)
         mass[[0, -1]] *= 0.5
-        return Law(name, at, mass / mass.sum(), True)
+        return TrueDistribution(name, at, mass / mass.sum(), True)
     if name == "beta_grid":
-        return Law(name, *simulate.beta_grid_law(), False)
+        return TrueDistribution(name, *simulate.beta_grid_law(), False)
     if name == "dyadic_geometric":
         k = np.arange(1, _DYADIC_POINTS + 1)
         level = np.floor(np.log2(k))
         at = np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1), dtype=np.float64)
         mass = np.asarray(simulate.DYADIC_SUCCESS * (1.0 - simulate.DYADIC_SUCCESS) ** (k - 1.0))
         order = np.argsort(at)
-        return Law(name, at[order], mass[order] / mass.sum(), False)
+        return TrueDistribution(name, at[order], mass[order] / mass.sum(), False)
     return None
 
 

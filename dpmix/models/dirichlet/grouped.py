@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpmix._jit import njit
 from dpmix.errors import SpecError
 from dpmix.gamma import digamma, trigamma
+from dpmix.laws import expect
+from dpmix.laws.log_moments import LogMomentsLaw
 from dpmix.models import grouped
 from dpmix.models.augmentation import REFRESH, default_offers
 from dpmix.models.base import Parameter, ParametricChain
@@ -86,14 +88,14 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
             f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not "
             "split; use a gamma {shape, rate}"
         )
-    d = int(release.mechanism["components"])
+    law = expect(release.mechanism, LogMomentsLaw)
+    d = law.components
     sums = grouped_sums(release, d)
     own = gamma_prior(prior.shape, prior.rate, d)
-    threshold = float(release.mechanism["threshold"])
     offers = 0
     if spec.sampler.algorithm == "soma":
         offers = spec.sampler.offers or default_offers(release.n)
-    parts = parts_of_groups(sums, draw_sizes(None, sums), threshold)
+    parts = parts_of_groups(sums, draw_sizes(None, sums), law.threshold)
     # single offers move so little, for so long, that a joint move beside them always pays
     joint = spec.sampler.joint and (offers > 0 or any(joint_pays([part], own) for part in parts if part.size))
     return GroupedCompositions(release, sums, own, offers, joint)
@@ -138,15 +140,14 @@ class GroupedCompositions(Composition):
         )
         self.coords = {**self.coords, GROUP: np.array(sums.names)}
         self.sums, self.prior, self.n = sums, prior, release.n
-        threshold = float(release.mechanism["threshold"])
-        self.threshold = threshold
+        self.threshold = expect(release.mechanism, LogMomentsLaw).threshold
         self.law = GroupedLogs(
             sums.sums,
             sums.sizes,
             float(sums.centre[0]),
             1.0 / sums.scale,
             1.0 / sums.size_scale,
-            math.log(threshold),
+            math.log(self.threshold),
             prior,
         )
         self.plan = Plan(offers, joint, sums.most)
