@@ -76,6 +76,7 @@ class Additive(Law):
 class Noisy(Additive):
     """z_l = y_l + noise of scale s_l in each column l."""
 
+    on_domain = True
     noise_name: ClassVar[str]
     variance_of_unit: ClassVar[float]
 

@@ -159,6 +159,10 @@ class Law(BaseModel):
         Whether anything is done to the records.
     guarantees : bool
         Whether a release of it states what is guaranteed.
+    on_domain : bool
+        Whether it is of columns whose public bounds it needs.
+    of_known_number : bool
+        Whether its release, or what that guarantees, depends on the number of records.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -173,6 +177,8 @@ class Law(BaseModel):
     grouped: ClassVar[bool] = False
     protects: ClassVar[bool] = True
     guarantees: ClassVar[bool] = True
+    on_domain: ClassVar[bool] = False
+    of_known_number: ClassVar[bool] = False
 
     _json: dict[str, Any] = PrivateAttr(default_factory=dict)
 

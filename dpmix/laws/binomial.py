@@ -32,6 +32,7 @@ class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
     finite_outputs = True
+    on_domain = True
 
     trials: Annotated[Whole, Field(ge=1), Says("does not state its trials, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, lt=1), Says("does not state its weight, between 0 and 1")]

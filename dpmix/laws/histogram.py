@@ -20,6 +20,7 @@ class HistogramLaw(Law):
 
     trust = "global"
     grouped = True
+    on_domain = True
 
     bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     domain: OnePair

@@ -22,6 +22,7 @@ class PosteriorLaw(Law):
 
     trust = "global"
     row = "category"
+    of_known_number = True
 
     prior: Annotated[
         tuple[Positive, ...], Field(min_length=2), Says("does not state its prior, positive numbers")

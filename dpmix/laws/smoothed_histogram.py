@@ -31,6 +31,7 @@ class SmoothedHistogramLaw(HistogramLaw):
 
     row = "draw"
     on_data_scale = True
+    of_known_number = True
 
     draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]

@@ -33,6 +33,8 @@ MOST_LEVELS = 24
 class WaveletLaw(Law):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
+    on_domain = True
+
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
     scale: OneScale

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.clamped_moments import ClampedMoments, GroupedWidths, grouped_widths
 from dpmix.mechanisms.groups import Groups, sums_by_group
+from dpmix.mechanisms.public import PublicRecords
 from dpmix.mechanisms.statistic import ROUNDED_UP, Floats
 from dpmix.privacy.noise import AdditiveNoise
+from dpmix.spec.mechanism import ClampedMomentsMechanism
 
 __all__ = ["GroupedMoments"]
 
@@ -112,3 +114,9 @@ class GroupedMoments(ClampedMoments):
         told = noisy.copy()
         told[: self.known.count - 1] /= self.widths.kappa
         return told
+
+
+def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
+    """Return the mechanism of a spec; see `ClampedMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return GroupedMoments.from_spec(spec, records.names, records.n, records.groups)

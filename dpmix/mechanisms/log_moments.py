@@ -17,6 +17,7 @@ from dpmix.log_widths import exact_width, paper_width
 from dpmix.mechanisms.base import Mechanism, Pairs, Progress
 from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments_settings import epsilons_of, meant, sizes_of, stated, thresholds_of
+from dpmix.mechanisms.public import PublicRecords
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.geometric import GeometricNoise
@@ -322,3 +323,9 @@ def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
         return 0
     surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
     return surely[-1] if surely else 0
+
+
+def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
+    """Return the mechanism of a spec; see `LogMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return LogMoments.from_spec(spec, records.names, records.n)

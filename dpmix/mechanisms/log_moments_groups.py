@@ -14,9 +14,11 @@ from dpmix.mechanisms.base import Progress
 from dpmix.mechanisms.groups import Groups, sums_by_group, with_groups
 from dpmix.mechanisms.log_moments import Floats, LogMoments, checked
 from dpmix.mechanisms.log_moments_settings import BITS, Grouped, grouped_sums
+from dpmix.mechanisms.public import PublicRecords
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import AdditiveNoise, calibrated
 from dpmix.release import Release
+from dpmix.spec.mechanism import LogMomentsMechanism
 
 __all__ = ["GroupedLogMoments"]
 
@@ -182,3 +184,9 @@ class GroupedLogMoments(LogMoments):
         if scores is not None:
             chosen["scores"] = scores
         return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+
+def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
+    """Return the mechanism of a spec; see `LogMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return GroupedLogMoments.from_spec(spec, records.names, records.n, records.groups)

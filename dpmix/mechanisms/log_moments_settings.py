@@ -10,6 +10,7 @@ from dpmix.errors import SpecError
 from dpmix.laws.log_moments import LogMomentsLaw
 from dpmix.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.mechanisms.groups import Groups, groups_of, with_groups
+from dpmix.mechanisms.public import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.spec.mechanism import LogMomentsMechanism
@@ -90,9 +91,7 @@ def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
     return first, n - first
 
 
-def stated(
-    spec: LogMomentsMechanism, n: int | None, groups: Groups | None = None
-) -> tuple[dict[str, Any], Guarantee]:
+def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula.
 
     Raises
@@ -107,11 +106,11 @@ def stated(
         )
     if spec.components is None:
         raise SpecError("mechanism.components: missing; say how many parts a composition has")
-    records = spec.n if n is None else n
-    if records is None:
+    n = spec.n if records.n is None else records.n
+    if n is None:
         raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
     first, second = epsilons_of(spec)
-    sizes = sizes_of(spec, records)
+    sizes, groups = sizes_of(spec, n), records.groups
     own: dict[str, Any] = {
         "components": spec.components,
         "threshold": thresholds[0],

@@ -14,6 +14,7 @@ from dpmix.equal_cells import cell_of
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Pairs, Progress, order_in_words
 from dpmix.mechanisms.one_column import LocalOneColumn, checked_edges
+from dpmix.mechanisms.public import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
@@ -258,7 +259,13 @@ def formula_scale(spec: WaveletMechanism) -> float:
     return high
 
 
-def stated(spec: WaveletMechanism) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
+    """Return the mechanism of a spec; see `Wavelet.from_spec`."""
+    assert spec.domain is not None  # checked
+    return Wavelet.from_spec(spec, spec.domain, records.n)
+
+
+def stated(spec: WaveletMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula.
 
     Parameters
