@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.laws.posterior import PosteriorLaw
 from dpmix.simulate import true_labels
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
@@ -143,7 +144,7 @@ def _summarize_release(
         if key != "summary.level":
             raise UsageError(f"--set {key}: the summary of a released posterior takes summary.level alone")
     release = read_release(path)
-    if release.kind != "posterior":
+    if not isinstance(release.mechanism, PosteriorLaw):
         raise DataError(
             f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
             "is; give what `dpmix fit` wrote"

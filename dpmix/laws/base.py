@@ -143,6 +143,8 @@ class Law(BaseModel):
         ``"local"``: each record is released by itself; ``"global"``: the whole sample together.
     row : str
         What a row of the released values is, as their dimension is named.
+    rows_name : str
+        What the rows of a release of the whole sample are called.
     additive : bool
         Whether each released number is the record's own plus noise.
     on_data_scale : bool
@@ -169,6 +171,7 @@ class Law(BaseModel):
 
     trust: ClassVar[str] = "local"
     row: ClassVar[str] = "record"
+    rows_name: ClassVar[str] = "numbers"
     additive: ClassVar[bool] = False
     on_data_scale: ClassVar[bool] = False
     finite_outputs: ClassVar[bool] = False

@@ -29,6 +29,7 @@ class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
 
     row = "bin"
+    rows_name = "noisy counts"
 
     noise: Annotated[
         Literal["laplace", "gaussian", "geometric"],

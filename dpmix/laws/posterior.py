@@ -22,6 +22,7 @@ class PosteriorLaw(Law):
 
     trust = "global"
     row = "category"
+    rows_name = "parameters of a posterior"
     of_known_number = True
 
     prior: Annotated[

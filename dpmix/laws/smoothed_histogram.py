@@ -30,6 +30,7 @@ class SmoothedHistogramLaw(HistogramLaw):
     """Draws, uniform on the domain with probability w, else from the histogram of the records."""
 
     row = "draw"
+    rows_name = "draws"
     on_data_scale = True
     of_known_number = True
 

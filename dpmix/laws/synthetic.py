@@ -64,6 +64,7 @@ class SyntheticLaw(Law):
     """Synthetic records, with codes for labels, drawn by a generator with settings of its own."""
 
     trust = "global"
+    rows_name = "synthetic records"
 
     generator: Annotated[
         Literal[
