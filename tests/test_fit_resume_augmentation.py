@@ -27,6 +27,7 @@ MOMENTS: dict[str, Any] = {
     "mechanism": {"kind": "clamped_moments", "bounds": [[-10, 10]] * 3, "epsilon": 3.0},
     "model": {"kind": "linear_regression", "predict": [[1.0, -1.0]]},
 }
+TRUNCATED = MOMENTS | {"model": MOMENTS["model"] | {"response": "truncated"}}
 GROUPED: dict[str, Any] = {
     "data": {
         "simulate": "dirichlet",
@@ -59,6 +60,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "regression": (MOMENTS, {}),
     "regression, plain": (MOMENTS, {"joint": False}),
     "regression, soma": (MOMENTS, {"kind": "soma"}),
+    "regression, truncated": (TRUNCATED, {}),
     "groups": (GROUPED, {}),
     "groups, soma": (GROUPED, {"kind": "soma"}),
     "groups, mixture": (MIXTURES, {"iterations": 900, "burn_in": 300}),

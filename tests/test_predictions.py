@@ -217,6 +217,31 @@ def test_responses_are_those_of_the_summary(line: Path, tmp_path: Path) -> None:
             assert new[name][row] == pytest.approx(end, abs=0.1 * sd.mean())
 
 
+def test_truncated_responses_are_those_of_the_summary(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.uniform(0.0, 1.0, 200)
+    y = stats.truncnorm.rvs(-0.5 - x, 3.0 - x, x, 1.0, random_state=rng)
+    rows = "\n".join(f"{a!r},{min(max(b, 0.0), 3.0)!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    spec = {
+        "data": {"path": str(table(tmp_path, f"x,y\n{rows}\n", "t.csv")), "columns": ["x", "y"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 3]], "epsilon": 20.0},
+        "model": {"kind": "linear_regression", "response": "truncated", "predict": [[0.0], [0.9]]},
+        "sampler": SHORT,
+    }
+    dpmix.fit(spec, dpmix.privatize(spec, quiet=True), tmp_path / "c.h5", quiet=True, jobs=1)
+    at = table(tmp_path, "x\n0\n0.9\n")
+    found = dpmix.predict(tmp_path / "c.h5", at, quiet=True)
+    summary = dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]
+    new = dpmix.predict(tmp_path / "c.h5", at, interval="record", quiet=True)
+    for row in range(2):
+        own = summary[f"prediction[{row}]"]
+        wanted = [own["mean"], own["quantiles"]["0.025"], own["quantiles"]["0.975"]]
+        np.testing.assert_allclose(found.values[row], wanted, rtol=1e-9)
+        own = summary[f"predictive[{row}]"]["quantiles"]
+        np.testing.assert_allclose(new.values[row, 1:], [own["0.025"], own["0.975"]], atol=0.15)
+    assert (new.values >= 0.0).all() and (new.values <= 3.0).all()
+
+
 def test_known_error_variance_is_that_of_the_spec(line: Path, tmp_path: Path) -> None:
     beta, x = np.array([[1.0], [2.0]]), np.array([[3.0]])
     assert responses(beta, np.array([4.0]), x) == pytest.approx(7.0)

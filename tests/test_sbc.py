@@ -72,6 +72,29 @@ def test_calibration_tells_a_wrong_prior() -> None:
     assert min(p_values(calibrate(wrong, 80, 1)["ranks"]).values()) < 1e-6
 
 
+DEFAULTS = {case.name: case for case in all_cases() if "default prior" in case.name}
+CHEAP = "mixture: normal, default prior / laplace / neal8"
+
+
+def test_default_priors_are_those_of_the_law() -> None:
+    """A spec that states no prior, under the law that methods, section 15, states; then the old defaults."""
+    case = DEFAULTS[CHEAP]
+    assert set(case.spec["model"]) == {"kind"}
+    found = p_values(calibrate(case, 40, 1)["ranks"])
+    assert {"concentration", "clusters", "parameter 2 of the first", "measure at 0.0"} <= set(found)
+    assert min(found.values()) > 1e-4
+    old = {"kind": "mixture", "base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}}
+    planted = dataclasses.replace(case, spec={**case.spec, "model": old})
+    assert min(p_values(calibrate(planted, 40, 1)["ranks"]).values()) < 1e-6
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", [name for name in DEFAULTS if name != CHEAP])
+def test_other_default_priors_are_those_of_the_law(name: str) -> None:
+    found = p_values(calibrate(DEFAULTS[name], 60, 1)["ranks"])
+    assert min(found.values()) > 1e-2 / 60
+
+
 def test_the_page_says_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (case,) = (case for case in all_cases() if case.name == RIGHT)
     rng = np.random.default_rng(4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmix.laws.wavelet import WaveletLaw
 from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots, predictions
+from dpmix.report import check, compositions, maps, plots, predictions, uncertainty
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -33,6 +33,7 @@ def render(summary: Summary) -> str:
         compositions.section(summary),
         predictions.section(summary),
         check.section(summary),
+        uncertainty.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),
@@ -223,6 +224,7 @@ def _diagnostics(summary: Summary) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         + (f'<ul class="note">{notes}</ul>\n' if notes else "")
+        + _places(summary)
         + f'<p class="note">{_meaning(summary)}{_learnt(summary)}'
         "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
         "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
@@ -267,6 +269,12 @@ def _meaning(summary: Summary) -> str:
 
 def _little(value: Scalar) -> bool:
     return value.contraction is not None and value.contraction < LEARNT and value.beside_prior != "moved"
+
+
+def _places(summary: Summary) -> str:
+    """Say what predictions are of."""
+    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction[")]
+    return f"<p>{escape('; '.join(named))}.</p>" if named else ""
 
 
 def _learnt(summary: Summary) -> str:

@@ -27,8 +27,11 @@ from dpmix.spec.model import (
 )
 from dpmix.spec.priors import (
     BETA,
+    CONCENTRATION,
     NIG,
     NIW,
+    RECORDS_SD,
+    TRUNCATED_MEANS,
     coefficients_in_words,
     nig_from_bounds,
     niw_from_bounds,
@@ -64,7 +67,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
     elif spec.model is not None:
         lines["model"] = _parametric(spec.model)
         if isinstance(spec.model, LinearRegressionModel):
-            lines["model"] += _coefficients(spec.model, spec)
+            lines["model"] += _coefficients(spec.model, spec) + _response(spec.model)
     if spec.privacy is not None:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
@@ -128,7 +131,13 @@ def _coefficients(model: LinearRegressionModel, spec: RunSpec) -> str:
         return ""
     columns = None if spec.data is None else spec.data.columns
     names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
-    return f": {coefficients_in_words(bounds, mean, sd, [str(name) for name in names])}"
+    titles, cut = [str(name) for name in names], model.response == "truncated"
+    return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
+
+
+def _response(model: LinearRegressionModel) -> str:
+    """Say what coefficients are where errors are truncated."""
+    return f". {TRUNCATED_MEANS[:-1]}" if model.response == "truncated" else ""
 
 
 def _parametric(model: Any) -> str:
@@ -234,7 +243,17 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         if model.base.kind == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     words = f"base NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    return f"{words}: {prior_in_words(base)}"
+    return f"{words}: {prior_in_words(base)}{_spread(model, (domain or ())[0]) if model.base is None else ''}"
+
+
+def _spread(model: NormalMixture, bounds: tuple[float, float]) -> str:
+    """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
+    if model.discount != 0 or model.concentration != GammaPrior(
+        shape=CONCENTRATION[0], rate=CONCENTRATION[1]
+    ):
+        return ""
+    least, most = (share * (bounds[1] - bounds[0]) for share in RECORDS_SD)
+    return f", and that of all records together {least:.3g} to {most:.3g} with probability 0.95"
 
 
 def _niw(base: NIWBase) -> NIW:

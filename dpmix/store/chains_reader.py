@@ -17,7 +17,7 @@ from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
-from dpmix.store.predictive import read_log_likelihood
+from dpmix.store.predictive import read_log_likelihood, read_totals
 from dpmix.store.recorded import Recorded, read_recorded
 from dpmix.store.stored import Stored, same_parameters
 
@@ -108,6 +108,19 @@ class ChainSet:
     def mechanism(self) -> Law:
         """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""
         return law_of(json.loads(str(self.attrs["mechanism"])))
+
+    @property
+    def kept_log_likelihoods(self) -> tuple[Ints, Floats] | None:
+        """States at which log likelihoods of records are kept, and their sums, each (chains, states).
+
+        None where they are not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_totals(self._rows, self.draws)
 
     @property
     def n(self) -> int:

@@ -214,7 +214,13 @@ def _group_input(chains: ChainSet) -> list[Input]:
     return [Input(name, Categories(labels)) for name, labels in groups.items()]
 
 
-def responses(beta: Floats, sigma2: Floats, x: Floats, normals: Floats | None = None) -> Floats:
+def responses(
+    beta: Floats,
+    sigma2: Floats,
+    x: Floats,
+    normals: Floats | None = None,
+    truncated: tuple[float, float] | None = None,
+) -> Floats:
     """Return the response at predictors under each draw of a regression's parameters.
 
     Parameters
@@ -228,6 +234,8 @@ def responses(beta: Floats, sigma2: Floats, x: Floats, normals: Floats | None = 
     normals : float64 array (draws,), optional
         A standard normal for each draw: the response of a new record, its error included. Without, the mean
         response.
+    truncated : (float, float), optional
+        Bounds of the response, within which errors are truncated. The mean is then not on the line.
 
     Returns
     -------
@@ -236,9 +244,15 @@ def responses(beta: Floats, sigma2: Floats, x: Floats, normals: Floats | None = 
     found = np.repeat(beta[:1], len(x), axis=0)
     for j in range(x.shape[1]):  # one by one: the same for any number of rows at once
         found += beta[1 + j] * x[:, j, None]
-    if normals is not None:
-        found += np.sqrt(sigma2) * normals
-    return found
+    sd = np.sqrt(sigma2)
+    if truncated is None:
+        return found if normals is None else found + sd * normals
+    from dpmix.models import bounded_normal  # late: compiled code
+
+    sds = np.broadcast_to(sd, found.shape)
+    if normals is None:
+        return np.asarray(bounded_normal.truncated_means(found, sds, *truncated))
+    return np.asarray(bounded_normal.truncated(found, sds, *truncated, np.broadcast_to(normals, found.shape)))
 
 
 class _Regression(Predictor):
@@ -248,9 +262,6 @@ class _Regression(Predictor):
     _quantities = 1
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
-        response = (chains.spec.get("model") or {}).get("response", "clamped")
-        if response != "clamped":
-            raise DataError(f"model.response: of {response} responses nothing is predicted here")
         stored = _stored(chains, "beta", 1)
         beta = _flat(chains, stored)
         super().__init__(float(options.level), beta.shape[1])
@@ -269,6 +280,8 @@ class _Regression(Predictor):
         self._normals = ndtri((order + 0.5) / self.draws)
         law = expect(chains.mechanism, ClampedMomentsLaw)
         bounds = law.bounds
+        response = (chains.spec.get("model") or {}).get("response", "clamped")
+        self._truncated = bounds[-1] if response == "truncated" else None
         names = _names(law, q)
         if len(bounds) != q:
             raise ValueError("bounds")
@@ -285,11 +298,13 @@ class _Regression(Predictor):
     def _draws_of(self, rows: Floats, *, new: bool) -> Floats:
         normals = self._normals if new else None
         if not self._group:
-            return responses(self._beta[0], self._sigma2[0], rows, normals)[:, None]
+            return responses(self._beta[0], self._sigma2[0], rows, normals, self._truncated)[:, None]
         found = np.empty((len(rows), self.draws))
         for group in range(len(self._beta)):
             own = rows[:, -1] == group
-            found[own] = responses(self._beta[group], self._sigma2[group], rows[own, :-1], normals)
+            found[own] = responses(
+                self._beta[group], self._sigma2[group], rows[own, :-1], normals, self._truncated
+            )
         return found[:, None]
 
 

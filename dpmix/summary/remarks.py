@@ -89,8 +89,11 @@ def convergence_remarks(
     return [Remark(text, convergence=True) for text in texts]
 
 
+_BASE = "give a model.base on the scale of the data, or leave it out for one that follows the bounds"
+
+
 def prior_remarks(
-    within: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None]
+    within: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None], cure: str = _BASE
 ) -> list[Remark]:
     """Say where the prior makes no sense: it expects the mean of a record beyond the public bounds.
 
@@ -100,13 +103,14 @@ def prior_remarks(
         Prior probability that the mean of a record lies within the bounds, by column, where they are known.
     bounds : mapping of str to pair or None
         The bounds.
+    cure : str
+        What to do.
     """
     return [
         Remark(
             f"A priori the mean of a record{_of(name)} lies within the public bounds {_pair(bounds[name])} "
             f"with probability {'below 0.001' if share < 0.001 else f'{share:.1g}'}: the prior is of data on "
-            "another scale, and the release has to speak against it; give a model.base on the scale of the "
-            "data, or leave it out for one that follows the bounds.",
+            f"another scale, and the release has to speak against it; {cure}.",
             convergence=False,
         )
         for name, share in within.items()

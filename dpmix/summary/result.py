@@ -18,8 +18,10 @@ from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
 from dpmix.summary.predictions import Predictions
+from dpmix.summary.sensitivity_result import Sensitivity
 from dpmix.summary.shares import Composition
 from dpmix.summary.text import headline
+from dpmix.summary.variance_result import VarianceShares
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,10 @@ class Summary:
         Leave-one-out cross-validation, where it was asked for.
     predictions : Predictions or None
         Of the records of `summary.at`, where that was given.
+    sensitivity : Sensitivity
+        How much what is reported depends on the prior.
+    variance_shares : VarianceShares
+        Where the uncertainty of mean, median and density comes from.
     """
 
     parameters: Mapping[str, Scalar]
@@ -202,6 +208,8 @@ class Summary:
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
     predictions: Predictions | None = None
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    variance_shares: VarianceShares = field(default_factory=VarianceShares)
 
     @property
     def composition(self) -> Composition | None:
@@ -269,6 +277,8 @@ class Summary:
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
             **({} if self.predictions is None else {"at": self.predictions.to_json()}),
+            "prior_sensitivity": self.sensitivity.contents(),
+            "variance_shares": self.variance_shares.contents(),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,

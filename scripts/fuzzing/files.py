@@ -34,7 +34,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "moments": {
         "data": {"path": "data.csv", "columns": ["x", "y"]},
         "mechanism": {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 6], [0, 6]]},
-        "model": {"kind": "linear_regression", "predict": [[1.0]]},
+        "model": {"kind": "linear_regression", "response": "clamped", "predict": [[1.0]]},
         "sampler": SHORT,
     },
     "counts": {

@@ -9,6 +9,7 @@ uniform; their ECDF is held against a simultaneous band (`tests.oracles.ecdf`).
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,12 @@ def release_of(case: Case, spec: RunSpec, records: Floats, rng: Generator) -> Re
     if spec.mechanism.kind == "none":
         inf = float("inf")
         return Release(records, case.columns, {"kind": "none"}, inf, None, None, len(records), private=False)
-    return mechanism_of(spec, len(case.columns), len(records)).simulate(records, case.columns, rng)[0]
+    mechanism = mechanism_of(spec, len(case.columns), len(records))
+    if case.clamped:
+        return mechanism.simulate(records, case.columns, rng)[0]
+    centre = np.zeros_like(records)  # of the bounds: what is released there is the noise
+    noise = mechanism.simulate(centre, case.columns, rng)[0]
+    return replace(noise, values=noise.values + records)
 
 
 def calibrate(case: Case, replicates: int, seed: int) -> dict[str, Any]:

@@ -72,6 +72,9 @@ class Case:
         Sweeps between draws, and a hundredth of those before the first, about.
     n : int
         Confidential records.
+    clamped : bool
+        Whether records are cut to the bounds before additive noise, as they are by the mechanisms; the models
+        know no such thing, so that records that are often beyond the bounds are released as they are.
     """
 
     model: str
@@ -82,6 +85,7 @@ class Case:
     columns: tuple[str, ...] = ("x",)
     thin: int = 1
     n: int = 20
+    clamped: bool = True
 
     @property
     def name(self) -> str:
@@ -166,6 +170,53 @@ def mixture_cases() -> list[Case]:
     return found
 
 
+def default_mixtures() -> list[Case]:
+    """Return mixtures whose spec states no prior, but has the defaults of methods, section 15.
+
+    The law states them anew, from the bounds [-4, 4] and [0, 1]. One in twenty records lies beyond the first,
+    which the cells of releases account for.
+    """
+    width, gamma = 2.0 * NARROW, (2.0, 1.0)
+    nig = (0.0, 0.16, 3.0, width**2 / 50.0)
+    psi = ((width**2 / 25.0, 0.0), (0.0, width**2 / 25.0))
+    niw, beta = ((0.0, 0.0), 0.16, 7.0, psi), (2.0, 0.2, 2.0, 0.2, 0.0, 1.0)
+    channel, points = ("none", 0.0), (-2.0, 0.0, 2.0)
+    normal = laws.Mixture(Model(channel, nig, 0.0, gamma), points)
+    several = laws.Mixture(
+        Model(channel, niw, 0.0, gamma, "multivariate"), ((0.0, 0.0), (2.0, 0.0), (-1.0, 1.0))
+    )
+    betas = laws.Mixture(Model(channel, beta, 0.0, gamma, "beta"), (0.2, 0.5, 0.8))
+    sections = {"normal": (normal, {}), "beta": (betas, {"kernel": "beta"})}
+    sections["multivariate normal"] = (several, {"kernel": "multivariate_normal"})
+    found = []
+    for model, release, sampler in (
+        ("normal", "laplace", "neal8"),
+        ("normal", "laplace", "private_slice"),
+        ("normal", "gaussian", "neal8"),
+        ("normal", "wavelet", "neal8"),
+        ("normal", "perturbed_histogram", "private_slice"),
+        ("beta", "wavelet", "neal8"),
+        ("beta", "perturbed_histogram", "private_slice"),
+        ("multivariate normal", "gaussian", "neal8"),
+    ):
+        law, section = sections[model]
+        columns = ("x", "y") if model == "multivariate normal" else ("x",)
+        mechanism = _mechanism(release, model)
+        additive = release in ("laplace", "gaussian")
+        if additive:  # noise of scale 1
+            guarantee = {"epsilon": width} if release == "laplace" else {"rho": len(columns) * width**2 / 2}
+            mechanism = {"kind": release, **guarantee, "domain": [[-NARROW, NARROW]] * len(columns)}
+        spec = {
+            "mechanism": mechanism,
+            "model": {"kind": "mixture", **section},
+            "sampler": {"kind": sampler, **CHAIN},
+        }
+        thin = SAMPLERS[sampler][2] * SLOW.get(release, 1)
+        title = f"mixture: {model}, default prior"
+        found.append(Case(title, release, sampler, spec, law, columns, thin, clamped=not additive))
+    return found
+
+
 def _parametric(
     model: str, release: str, sampler: str, mechanism: Mapping[str, Any], section: Mapping[str, Any],
     law: Law, columns: Sequence[str], thin: int, n: int = 20, *, synthesis: bool = False, **keys: Any,
@@ -201,19 +252,27 @@ def _naive_bayes() -> list[Case]:
 
 def _regressions() -> list[Case]:
     found = []
-    laws_and_models = {
+    unknown = {
+        "sigma2_prior": {"a": 3.0, "b": 2.0},
+        "x_prior": {"mu0": [0.0, 0.0], "lambda": 1.0, "nu": 6.0, "Psi": [[1.0, 0.0], [0.0, 1.0]]},
+    }
+    laws_and_models: dict[str, tuple[laws.Regression, dict[str, Any]]] = {
         "all else known": (
             laws.Regression(1, 0.5, 1.0, 0.5, (2.0, 1.0), True, 3.0),
             {"sigma2": 0.5, "x_mean": [0.0], "x_cov": [[1.0]]},
         ),
         "all unknown": (
             laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0),
-            {
-                "sigma2_prior": {"a": 3.0, "b": 2.0},
-                "x_prior": {"mu0": [0.0, 0.0], "lambda": 1.0, "nu": 6.0, "Psi": [[1.0, 0.0], [0.0, 1.0]]},
-            },
+            unknown,
+        ),
+        "all unknown, truncated": (
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True),
+            unknown | {"response": "truncated"},
         ),
     }
+    # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor
+    default = laws.Regression(1, 0.0, 1.0, None, (3.0, 9.0 / 4.0), False, 6.0, 4.0 * 4.0 / 25.0, 0.16)
+    laws_and_models["default prior"] = (default, {})
     for (title, (law, section)), (sampler, keys, thin) in itertools.product(
         laws_and_models.items(),
         (
@@ -224,7 +283,11 @@ def _regressions() -> list[Case]:
     ):
         bounds = [[-2.0, 2.0]] * law.p + [[-3.0, 3.0]]
         mechanism = {"kind": "clamped_moments", "bounds": bounds, "epsilon": 8.0}
-        model = {"kind": "linear_regression", "prior_mean": 0.5, "prior_sd": 1.0, **section}
+        model = {"kind": "linear_regression", **section}
+        if section:
+            model |= {"prior_mean": 0.5, "prior_sd": 1.0}
+        elif sampler != "data_augmentation":
+            continue
         columns = ("x", "y") if law.p == 1 else ("x1", "x2", "y")
         name = f"linear_regression, {title}"
         found.append(
@@ -313,6 +376,7 @@ def all_cases() -> list[Case]:
     """Return all cases."""
     return [
         *mixture_cases(),
+        *default_mixtures(),
         *_discretes(),
         *_naive_bayes(),
         *_regressions(),

@@ -141,7 +141,10 @@ class NaiveBayes(Entries):
 
 @dataclass(frozen=True)
 class Regression(Entries):
-    """Linear regression on p predictors; known parameters are given, others have their prior."""
+    """Linear regression on p predictors; known parameters are given, others have their prior.
+
+    With x_cov ~ IW(nu, scale I) and x_mean ~ N(0, x_cov / lam), where these are not known.
+    """
 
     p: int
     prior_mean: float
@@ -150,9 +153,12 @@ class Regression(Entries):
     sigma2_prior: tuple[float, float]
     x_known: bool
     nu: float
+    truncated: bool = False
+    scale: float = 1.0
+    lam: float = 1.0
 
     def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
-        """Draw parameters and records, the response last; x_cov ~ IW(nu, I) where it is not known."""
+        """Draw parameters and records, the response last."""
         p = self.p
         rescaled = rng.normal(self.prior_mean, self.prior_sd, p + 1)
         # bounds [-2, 2] of the predictors and [-3, 3] of the response (cases)
@@ -161,10 +167,13 @@ class Regression(Entries):
         sigma2 = b / rng.standard_gamma(a) if self.sigma2 is None else self.sigma2
         cov, mean = np.eye(p), np.zeros(p)
         if not self.x_known:
-            cov = np.reshape(stats.invwishart.rvs(self.nu, np.eye(p), random_state=rng), (p, p))
-            mean = rng.multivariate_normal(np.zeros(p), cov)
+            cov = np.reshape(stats.invwishart.rvs(self.nu, self.scale * np.eye(p), random_state=rng), (p, p))
+            mean = rng.multivariate_normal(np.zeros(p), cov / self.lam)
         x = rng.multivariate_normal(mean, cov, n)
         y = beta[0] + x @ beta[1:] + math.sqrt(sigma2) * rng.standard_normal(n)
+        if self.truncated:
+            at, sd = beta[0] + x @ beta[1:], math.sqrt(sigma2)
+            y = stats.truncnorm.rvs((-3.0 - at) / sd, (3.0 - at) / sd, loc=at, scale=sd, random_state=rng)
         truth = entries(beta=beta)
         if self.sigma2 is None:
             truth["sigma2"] = float(sigma2)
