@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.channels import NoNoise
 from dpmix.errors import DataError, SpecError
-from dpmix.laws import Observation
-from dpmix.laws.gaussian import GaussianLaw
-from dpmix.release import Release
+from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.mechanisms.gaussian.law import GaussianLaw
+from dpmix.mechanisms.laws.every import Observation
+from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
 __all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns"]

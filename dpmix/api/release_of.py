@@ -8,24 +8,24 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmix.data import load_stated_release, load_values, unprotected
+from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.laws import expect
-from dpmix.laws.log_moments import LogMomentsLaw
-from dpmix.laws.posterior import PosteriorLaw
-from dpmix.laws.synthetic import SyntheticLaw
-from dpmix.mechanisms import stated
-from dpmix.mechanisms.groups import groups_of
-from dpmix.release import Release
+from dpmix.mechanisms.curators.by_kind import stated
+from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.release.release_file import read_release
+from dpmix.release.sanitized import Release
+from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
-from dpmix.spec.mechanism import LogMomentsMechanism
-from dpmix.spec.model import CustomModel
-from dpmix.store.release import read_release
-from dpmix.store.synthetic import beside
-from dpmix.synthetic_table import load_synthetic, stated_synthetic
+from dpmix.spec.mechanism_section import LogMomentsMechanism
+from dpmix.spec.model_section import CustomModel
+from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.log_moments_settings import Meant
+    from dpmix.mechanisms.log_moments.curator import Meant
 
 __all__ = ["find_release"]
 
@@ -155,7 +155,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
         )
     weight: float | None = None
     if isinstance(mechanism, LogMomentsMechanism):
-        from dpmix.mechanisms import log_moments
+        from dpmix.mechanisms.log_moments import curator as log_moments
 
         own = expect(law, LogMomentsLaw)
         means = log_moments.meant(mechanism, own)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import digamma
 
-from dpmix.figures import figure
-from dpmix.laws import expect
-from dpmix.laws.log_moments import LogMomentsLaw
-from dpmix.store.chains_reader import ChainSet
-from dpmix.summary.families.base import Floats
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.numerics.rounding import figure
+from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.composition_results import Censoring, Composition
+from dpmix.summary.families.family import Floats
 from dpmix.summary.result import Remark
-from dpmix.summary.shares import Censoring, Composition
 
 __all__ = ["composition_remarks"]
 

@@ -1,0 +1,193 @@
+"""Mechanisms by kind: their mathematics, their guarantee, and the release of confidential values.
+
+A kind is a module here that has two functions of a spec's section and of what is public of the records:
+`make`, which calibrates the mechanism, and `stated`, which says by formula what a release made elsewhere
+states and guarantees. What is asked of the section before, its law says (`dpmix.mechanisms.laws.every`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs
+from dpmix.mechanisms.curators.private_groups import Groups
+from dpmix.mechanisms.curators.public_records import PublicRecords
+from dpmix.mechanisms.laws.every import Law, law_of, law_type
+from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups
+from dpmix.privacy.accounting import Guarantee
+
+__all__ = ["KINDS", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
+
+KINDS = (
+    "laplace",
+    "gaussian",
+    "wavelet",
+    "binomial",
+    "smoothed_histogram",
+    "perturbed_histogram",
+    "noisy_counts",
+    "clamped_moments",
+    "log_moments",
+    "posterior",
+)
+"""Kinds that add noise; a command imports the modules of those that it meets."""
+_KEYS = ("epsilon", "delta", "rho", "scale", "weight")
+
+
+def _module(kind: str) -> Any:
+    return import_module(f"dpmix.mechanisms.{kind}.curator")
+
+
+def _listed(capability: str = "protects") -> str:
+    """Return the kinds whose laws have a capability, for messages."""
+    return " or ".join(kind for kind in KINDS if getattr(law_type(kind), capability))
+
+
+def needs_n(spec: Any) -> bool:
+    """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
+    return law_type(spec.kind).of_known_number and spec.n is None
+
+
+def from_spec(
+    spec: Any,
+    columns: int,
+    n: int | None = None,
+    names: Sequence[str] = (),
+    categories: Sequence[tuple[str, ...] | None] = (),
+    groups: Groups | None = None,
+) -> Mechanism:
+    """Return the calibrated mechanism of a spec's section ``mechanism``.
+
+    Parameters
+    ----------
+    spec : MechanismSpec
+        A checked section, with its public domain.
+    columns : int
+        Number of columns to be released.
+    n : int, optional
+        Number of confidential records, for the global mechanisms.
+    names : sequence of str
+        Names of the columns; column 1, .. where left out.
+    categories : sequence of tuple of str or None
+        Public categories of each column, where it has any.
+    groups : Groups, optional
+        Groups whose sizes are private, for the kinds whose law is grouped.
+
+    Raises
+    ------
+    PrivacyError
+        For the kind ``none``, and for guarantees that cannot be met.
+    SpecError
+        For kinds that are not here, bounds that are missing or not one pair per column, several columns where
+        the kind releases one, and a number of records that is missing or another than ``mechanism.n``.
+    """
+    if spec.kind == "none":
+        raise PrivacyError(
+            f"mechanism.kind: none adds no noise, so that there is nothing to release; choose {_listed()}"
+        )
+    if spec.kind not in KINDS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {_listed()}")
+    law = law_type(spec.kind)
+    _check_groups(spec.kind, groups)
+    given = getattr(spec, "n", None)
+    if n is not None and given is not None and given != n:
+        raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
+    records = PublicRecords(columns, n, tuple(names), tuple(categories), groups)
+    if law.on_domain:
+        if columns > 1 and not law.columns_each:
+            raise SpecError(
+                f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a "
+                f"spec of its own, or use mechanism.kind {_listed('columns_each')}"
+            )
+        _check_domain(spec, columns)
+    else:
+        number = given if n is None else n
+        if number is None:
+            raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
+        known = records.names or tuple(f"column {i + 1}" for i in range(columns))
+        records = records._replace(n=number, names=known)
+    sums = groups is not None and issubclass(law, SumsOfGroups)  # of groups another mechanism
+    made: Any = _module(f"{spec.kind}_groups" if sums else spec.kind).make(spec, records)
+    order = getattr(spec, "order", None)  # of rows, which local releases alone have
+    ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
+    return ordered
+
+
+def _check_groups(kind: str, groups: Groups | None) -> None:
+    if groups is not None and not law_type(kind).grouped:
+        raise SpecError(
+            f"data.group: {kind} is not for groups whose sizes are private; use {_listed('grouped')}"
+        )
+
+
+def stated(
+    spec: Any, columns: int, n: int | None = None, groups: Groups | None = None
+) -> tuple[Law, Guarantee]:
+    """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
+
+    Parameters
+    ----------
+    spec : MechanismSpec
+        A checked section: a scale, or a guarantee with its domain; or the kind ``none``.
+    columns : int
+        Number of columns of the release.
+    n : int, optional
+        Number of confidential records, where it is known; else that of the spec.
+    groups : Groups, optional
+        Groups whose sizes are private.
+
+    Raises
+    ------
+    SpecError
+        For kinds that are not here, for bounds that are not one pair per column, and where the bounds or the
+        number of records are missing and needed.
+    """
+    if spec.kind == "none":
+        return law_of({"kind": "none"}), Guarantee(None, None, None)
+    _check_groups(spec.kind, groups)
+    if spec.kind not in KINDS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {_listed()}")
+    law = law_type(spec.kind)
+    if law.columns_each:
+        if spec.domain is not None:
+            _check_pairs(spec.domain, columns)
+    elif law.on_domain:  # bounds of the others, where there are any, are their own
+        _check_domain(spec, 1)
+    own, guarantee = _module(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
+    described = {
+        "kind": spec.kind,
+        "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
+        "calibration": _calibration(spec),
+        "requested": {k: getattr(spec, k) for k in _KEYS if getattr(spec, k, None) is not None},
+        "stated": True,
+    } | own
+    return law_of(described), guarantee
+
+
+def _calibration(spec: Any) -> str:
+    for key in ("scale", "weight"):
+        if getattr(spec, key, None) is not None:
+            return key
+    return (
+        "exact" if spec.kind == "gaussian" and spec.rho is not None else getattr(spec, "calibration", "exact")
+    )
+
+
+def _check_domain(spec: Any, columns: int) -> None:
+    if spec.domain is None:
+        raise SpecError(
+            "mechanism.domain: missing; give the public bounds here or in data.domain "
+            "(they are never read off the data)"
+        )
+    _check_pairs(spec.domain, columns)
+
+
+def _check_pairs(domain: Pairs, columns: int) -> None:
+    if len(domain) != columns:
+        raise SpecError(
+            f"mechanism.domain: {len(domain)} pairs of bounds for {columns} columns; give one pair per column"
+        )

@@ -1,0 +1,43 @@
+"""The law of no mechanism: values as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.random import Generator
+
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.law_base import Floats
+
+__all__ = ["LAW", "NoLaw"]
+
+
+class NoLaw(Additive):
+    """z = y."""
+
+    noise = "none"
+    protects = False
+    guarantees = False
+
+    def channel(self, scale: float) -> Any:
+        """Return the channel that records go through as they are."""
+        from dpmix.mechanisms.channels.every import NoNoise
+
+        return NoNoise()
+
+    def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
+        """Return the channel of rows that are the records."""
+        from dpmix.mechanisms.channels.every import Rows
+
+        return Rows(values)
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Return the records."""
+        return latent
+
+    def done(self, n: int) -> str:
+        """Say that nothing was done."""
+        return f"No noise was added: this is a fit to the {n} values themselves, and it is not private."
+
+
+LAW = NoLaw

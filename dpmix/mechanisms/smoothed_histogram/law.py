@@ -1,0 +1,109 @@
+"""The law of draws from a smoothed histogram (methods, section 3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.random import Generator
+from pydantic import Field
+
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.law_base import (
+    EstimatedMoments,
+    Floats,
+    Labels,
+    Number,
+    Says,
+    Scales,
+    Whole,
+    counted,
+    first,
+    moments_of_records,
+)
+
+__all__ = ["LAW", "SmoothedHistogramLaw"]
+
+
+class SmoothedHistogramLaw(HistogramLaw):
+    """Draws, uniform on the domain with probability w, else from the histogram of the records."""
+
+    row = "draw"
+    rows_name = "draws"
+    on_data_scale = True
+    of_known_number = True
+
+    draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
+    weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]
+    scale: Scales
+
+    @property
+    def drawn(self) -> int | None:
+        """Number of draws."""
+        return self.draws
+
+    @property
+    def noise_scale(self) -> float:
+        """NaN: nothing is added."""
+        return math.nan
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value is no draw."""
+        rows, columns = values.shape
+        groups = self.group_names
+        if groups:
+            if columns != 2:
+                return (
+                    f"has {counted(columns, 'column')}, but draws of groups have two, place and code of group"
+                )
+            codes = values[:, 1]
+            bad = (codes != np.floor(codes)) | (codes < 0) | (codes >= len(groups))
+            problem = first(bad, f"is no code of {len(groups)} groups", "draw")
+            if problem is not None:
+                return problem
+        elif columns != 1:
+            return f"has {columns} columns, but a {self.kind} release has one"
+        if rows != self.draws:
+            return f"has {counted(rows, 'draw')}, but mechanism.draws is {self.draws}"
+        low, high = self.domain[0]
+        column = values[:, 0]
+        return first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
+
+    def channel(self, values: Floats, n: int) -> Any:
+        """Return the channel of draws."""
+        from dpmix.mechanisms.channels.every import smoothed_histogram
+
+        return smoothed_histogram(values, n, self.weight, self.edges())
+
+    def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
+        """Draw numbers of draws in the bins."""
+        shares = (1.0 - self.weight) * counts / counts.sum() + self.weight / counts.size
+        return rng.multinomial(self.draws, shares / shares.sum()).astype(np.float64)
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records."""
+        drawn = f"{self.draws} draws from the histogram of {n} records"
+        mixed = f"mixed with the uniform density (weight {self.weight:.4g}), were released for all of them"
+        if self.groups is None:
+            return f"{drawn} over {self.bins} bins, {mixed} together."
+        column, names = next(iter(self.groups.items()))
+        return (
+            f"{drawn} by {column} ({', '.join(names)}) over {self.bins} bins in each group, {mixed} "
+            "together; how many records a group has is private."
+        )
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return the moments, the uniform draws taken off."""
+        low, high = self.domain[0] if pair is None else pair
+        draws = (values[:, 0] - low) / (high - low)
+        if self.weight >= 1.0:
+            return EstimatedMoments(0.5, 0.0, float("inf")).moved(low, high - low)
+        rest = 1.0 - self.weight
+        found = moments_of_records((draws - 0.5 * self.weight) / rest, (draws**2 - self.weight / 3.0) / rest)
+        return found.moved(low, high - low)
+
+
+LAW = SmoothedHistogramLaw
