@@ -9,18 +9,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpmix._version import __version__
+
 if TYPE_CHECKING:
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
     from dpmix.api.contrast import contrast
     from dpmix.api.fit import fit
+    from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
     from dpmix.api.warmup import warmup
-
-__version__ = "0.1.0"
 
 __all__ = [
     "__version__",
@@ -28,6 +29,7 @@ __all__ = [
     "calibrate",
     "contrast",
     "fit",
+    "predict",
     "privatize",
     "summarize",
     "sweep",

@@ -20,10 +20,13 @@ with absent("coverage"):
 
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.errors import TypingError
+from numba.core.event import Listener, install_listener
 from numba.core.runtime.nrt import rtsys
 from numba.extending import overload
 
-__all__ = ["dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
+from dpmix import _linking
+
+__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
@@ -36,6 +39,7 @@ _NEVER_COMPILED = frozenset(
     [
         "__init__.py",
         "__main__.py",
+        "_version.py",
         "absent.py",
         "api",
         "auditing",
@@ -46,17 +50,17 @@ _NEVER_COMPILED = frozenset(
         "cli_ledger.py",
         "cli_sweep.py",
         "data.py",
+        "equal_cells.py",
         "errors.py",
         "exits.py",
         "figures.py",
+        "laws",
         "limits.py",
         "missing.py",
         "pages.py",
         "privacy",
         "progress.py",
         "release.py",
-        "release_mechanism.py",
-        "release_values.py",
         "report",
         "simulate.py",
         "spec",
@@ -133,6 +137,28 @@ def _cache_location(directory: str | None) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
+class _Once(Listener):
+    """Calls `say` when the first compilation begins."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self._say: Callable[[], None] | None = say
+
+    def on_start(self, event: Any) -> None:
+        say, self._say = self._say, None
+        if say is not None:
+            say()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def compiling(say: Callable[[], None]) -> Iterator[None]:
+    """Call `say` once when code is compiled in the block, and not where all of it was kept on disk."""
+    with install_listener("numba:compile", _Once(say)):
+        yield
+
+
 class _Kept(FunctionCache):
     """The functions kept on disk, without what numba would read before it looks for one.
 
@@ -159,8 +185,10 @@ class _Compiled:
 
     @functools.cached_property
     def dispatcher(self) -> Any:
+        """The function as Python calls it."""
         function = self.__dict__["__wrapped__"]
-        made: Any = numba.njit(**self._options)(function)
+        whole = {"pipeline_class": _linking.Whole} if _linking.available() else {}
+        made: Any = numba.njit(**{**self._options, **whole})(function)
         directory = _cache_directory(_package(function.__module__))
         if directory is not None:
             try:
@@ -170,10 +198,18 @@ class _Compiled:
                 made._cache = NullCache()
         return made
 
+    @functools.cached_property
+    def linked(self) -> Any:
+        """The function as compiled callers have it."""
+        if not _linking.available():
+            return self.dispatcher
+        options = {**self._options, **_linking.OPTIONS, "pipeline_class": _linking.Linked}
+        return numba.njit(**options)(self.__dict__["__wrapped__"])
+
     @property
     def _numba_type_(self) -> Any:
         """The type by which compiled callers know the function."""
-        return self.dispatcher._numba_type_
+        return self.linked._numba_type_
 
     def __call__(self, *args: Any) -> Any:
         return self.dispatcher(*args)
@@ -244,9 +280,16 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             impl = find(tuple(getattr(arg, "instance_class", None) for arg in args[:on]))
             if impl is None:
                 raise TypingError(f"{stub.__name__}() is not defined for {args[:on]}")
+            return impl
+
+        def calling(*args: Any) -> Any:
+            impl = resolve(*args)
             return lambda *args: impl(*args)
 
-        overload(call, strict=False)(resolve)
+        if _linking.available():
+            _linking.make_callable(call, resolve)
+        else:
+            overload(call, strict=False)(calling)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
             """Register `impl` for `classes`, by default those its annotations name."""

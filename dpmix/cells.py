@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.equal_cells import cell_of, equal_edges
 from dpmix.errors import SpecError
-from dpmix.release import cell_of, equal_edges
+from dpmix.laws import Law
 
 __all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid"]
 
@@ -211,7 +212,7 @@ class Cells:
         return made
 
     @classmethod
-    def described(cls, mechanism: Mapping[str, Any]) -> Cells:
+    def described(cls, mechanism: Law) -> Cells:
         """Return the cells that the ``columns``, ``bins`` and ``snap`` of a synthetic release describe."""
         columns = tuple(Column.described(account) for account in mechanism["columns"])
         snaps = mechanism.get("snap") or [None] * len(columns)

@@ -7,7 +7,6 @@ memory grow large, and at the end. Nothing of this changes the draws.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator
@@ -17,13 +16,14 @@ from dataclasses import dataclass
 
 from numpy.random import PCG64, Generator, SeedSequence
 
+from dpmix._jit import compiling
 from dpmix.errors import DpmixError, SamplerError
 from dpmix.models.base import ModelChain, Samples
-from dpmix.progress import Watch
+from dpmix.progress import ChainProgress, Watch
 from dpmix.stops import Stop
 from dpmix.store.workspace import Workspace
 
-__all__ = ["Progress", "Run", "available_cores", "chain_generator", "run"]
+__all__ = ["Run", "available_cores", "chain_generator", "run"]
 
 CHECKPOINT_SECONDS = 30.0
 CHECKPOINT_BYTES = 32 * 2**20
@@ -59,24 +59,6 @@ class Run:
         return (self.iterations - self.burn_in) // self.thin
 
 
-@dataclass
-class Progress:
-    """How far one chain is; written by its thread, read by whoever shows it.
-
-    `note` says something of its state; `started_at` and `seconds_before` are what an interrupted run had
-    done.
-    """
-
-    chain: int
-    total: int
-    done: int = 0
-    note: str = ""
-    acceptance_rate: float = math.nan
-    seconds: float = 0.0
-    started_at: int = 0
-    seconds_before: float = 0.0
-
-
 def available_cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
@@ -92,7 +74,7 @@ def _compile(task: Run) -> None:
     task.model.compile(chain_generator(task.entropy, task.chains[0]))
 
 
-def _save(workspace: Workspace, chain: ModelChain, progress: Progress) -> None:
+def _save(workspace: Workspace, chain: ModelChain, progress: ChainProgress) -> None:
     draws = chain.take()
     fault = chain.fault(draws)
     if fault is not None:
@@ -102,7 +84,7 @@ def _save(workspace: Workspace, chain: ModelChain, progress: Progress) -> None:
 
 
 def _run_chain(
-    task: Run, workspace: Workspace, progress: Progress, stop: Stop, pool: ThreadPoolExecutor | None
+    task: Run, workspace: Workspace, progress: ChainProgress, stop: Stop, pool: ThreadPoolExecutor | None
 ) -> float:
     """Run one chain to its end or until `stop`; return its seconds."""
     if stop.asked:
@@ -170,9 +152,9 @@ def run(task: Run, workspace: Workspace, jobs: int, stop: Stop, watch: Watch) ->
     DataError
         When a state cannot be saved or read.
     """
-    with watch.phase("compiling the sampler, on first use only"), stop.at_once():
+    with watch.phase("compiling the sampler, on first use only"), compiling(watch.compiling), stop.at_once():
         _compile(task)
-    boards = [Progress(chain, task.iterations) for chain in task.chains]
+    boards = [ChainProgress(chain, task.iterations) for chain in task.chains]
     side_by_side = min(jobs, len(boards))
     spare = jobs // side_by_side > 1
     failure: BaseException | None = None

@@ -38,6 +38,7 @@ from dpmix.cli_common import (
     say,
 )
 from dpmix.cli_ledger import app as ledger_app
+from dpmix.cli_predict import predict
 from dpmix.cli_sweep import sweep
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.exits import run
@@ -262,6 +263,9 @@ def summarize(
         say(f"wrote {path}", quiet)
     if doubt is not None:
         raise doubt
+
+
+app.command()(predict)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from dpmix.errors import DataError, UsageError
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from dpmix import __version__
+        from dpmix._version import __version__
 
         emit(f"dpmix {__version__}")
         raise typer.Exit

@@ -50,7 +50,7 @@ def budget(
     """Set or change what all releases of a data set may cost together; the change is entered, too."""
     from pydantic import ValidationError
 
-    from dpmix.spec.load import check_spec
+    from dpmix.spec.run import check_spec
 
     given = {k: v for k, v in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if v is not None}
     try:

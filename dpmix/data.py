@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.categories import Categories
 from dpmix.errors import DataError, SpecError
+from dpmix.laws import law_of, law_type
 from dpmix.mechanisms import stated
 from dpmix.mechanisms.groups import Groups, groups_of
 from dpmix.missing import Missing
 from dpmix.release import Release
-from dpmix.release_mechanism import trust_of
-from dpmix.release_values import value_problem, value_warning
 from dpmix.simulate import generators, simulate_groups, simulate_records
 from dpmix.spec import RunSpec
 from dpmix.spec.data import DataSpec
@@ -216,15 +216,10 @@ def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArr
     DataError
         Naming the record, not its value, when a text is none of them.
     """
-    places: dict[str | float, int] = {label: code for code, label in enumerate(categories)}
-    for code, label in enumerate(categories):
-        number = _number(label)
-        if number is not None:
-            places.setdefault(number, code)
+    known = Categories(categories)
     found = np.empty(len(texts))
     for i, text in enumerate(texts):
-        number = _number(text)
-        code = places.get(text, -1 if number is None else places.get(number, -1))
+        code = known.code(text)
         if code < 0:
             raise DataError(
                 f"column {name!r} has a value in record {i + 1} that is none of data.categories; list every "
@@ -232,13 +227,6 @@ def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArr
             )
         found[i] = code
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def unprotected(spec: RunSpec) -> Release:
@@ -257,7 +245,7 @@ def unprotected(spec: RunSpec) -> Release:
     return Release(
         values=data.values,
         columns=data.columns,
-        mechanism={"kind": "none"},
+        mechanism=law_of({"kind": "none"}),
         epsilon=float("inf"),
         delta=None,
         rho=None,
@@ -291,7 +279,7 @@ def load_values(spec: RunSpec) -> Release:
     return Release(
         values=values,
         columns=names,
-        mechanism={"kind": ELSEWHERE, "scale": []},
+        mechanism=law_of({"kind": ELSEWHERE, "scale": []}),
         epsilon=None,
         delta=None,
         rho=None,
@@ -319,7 +307,7 @@ def load_stated_release(spec: RunSpec) -> Release:
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
     path = spec.release.path
-    trust = trust_of(spec.mechanism.kind)
+    trust = law_type(spec.mechanism.kind).trust
     n = getattr(spec.mechanism, "n", None)
     if trust == "global" and n is None:
         raise SpecError(
@@ -333,13 +321,13 @@ def load_stated_release(spec: RunSpec) -> Release:
     else:
         values, names = load_table(path, spec.release.columns, public=True)
     mechanism, guarantee = stated(spec.mechanism, len(names), n, groups)
-    problem = value_problem(mechanism, values)
+    problem = mechanism.problem(values)
     if problem is not None:
         raise DataError(f"{path} {problem}")
-    warning = None if n is None else value_warning(mechanism, values, n)
+    warning = None if n is None else mechanism.warning(values, n)
     if warning is not None:
         print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
-    none = mechanism["kind"] == "none"
+    none = mechanism.kind == "none"
     return Release(
         values=values,
         columns=names,

@@ -3,7 +3,8 @@
 Where it is needed for the same shapes again and again, a table per shape makes it several times faster: with
 eta^2 / 2 = x/a - 1 - log(x/a), eta of the sign of x - a, Temme (1979) writes P(a, x) as ``erfc(-eta
 sqrt(a/2)) / 2 - exp(-a eta^2 / 2) S_a(eta) / sqrt(2 pi a)``, where S_a is analytic within |eta| < 2 sqrt(pi):
-16 Chebyshev coefficients give it to rounding on [-1, 1].
+16 Chebyshev coefficients give it to rounding on [-1, 1]. S_a has an expansion in powers of 1/a: for shapes
+from 64 on, polynomials of degree 5 in 1/a give each coefficient to rounding, one small table for all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix._jit import njit
 from dpmix.special import erfcx, exp
@@ -20,11 +22,15 @@ __all__ = [
     "log_gamma_p",
     "log_gamma_p_tabulated",
     "log_power",
+    "log_ratio_large",
     "series",
     "tabulate",
+    "tabulate_large",
 ]
 
 COEFFICIENTS = 16
+LARGE = 64.0  # shapes from which one table serves all
+_TERMS = 6  # powers of 1/a in it
 
 _LARGE = 10.0  # shapes from which Stirling's series is exact to rounding
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -163,6 +169,41 @@ def log_gamma_p_tabulated(table, row, a, x):
     if eta <= 0.0:
         return math.log(tail - rest) - z * z
     return math.log1p(-exp(-z * z) * (tail + rest))
+
+
+def tabulate_large() -> NDArray[np.float64]:
+    """Return, for each of 16 coefficients of S_a, those of the powers of LARGE / a; shape (16, 6)."""
+    places = 0.5 + 0.5 * np.cos(np.pi * (np.arange(_TERMS) + 0.5) / _TERMS)
+    values = np.concatenate([tabulate(LARGE / place, 1) for place in places])
+    return np.ascontiguousarray(np.linalg.solve(np.vander(places, increasing=True), values).T)
+
+
+@njit
+def log_ratio_large(table, first, a, x):
+    """Return log of P(a, x) Gamma(a + 1) / x^a for a >= LARGE, at a cost that does not depend on `a`.
+
+    Rows from `first` on of `table` are those of `tabulate_large`.
+    """
+    gap = (x - a) / a
+    if gap < -0.68:
+        return math.log(series(a, x)) - x
+    scale = 0.5 * (_LOG_2PI + math.log(a)) + _stirling(a)
+    if x > a + 40.0 + 12.0 * math.sqrt(a):
+        return scale - a * math.log1p(gap) - a
+    r = LARGE / a
+    eta = _eta(gap)
+    one, two = 0.0, 0.0
+    for j in range(COEFFICIENTS - 1, -1, -1):
+        row = first + j
+        low = table[row, 0] + r * (table[row, 1] + r * table[row, 2])
+        value = low + r * r * r * (table[row, 3] + r * (table[row, 4] + r * table[row, 5]))
+        one, two = (2.0 if j > 0 else 1.0) * eta * one - two + value, one
+    rest = one / math.sqrt(2.0 * math.pi * a)
+    z = eta * math.sqrt(0.5 * a)
+    tail = 0.5 * erfcx(abs(z))
+    if eta <= 0.0:
+        return math.log(tail - rest) + scale - x
+    return math.log1p(-exp(-z * z) * (tail + rest)) + scale - a * math.log1p(gap) - a
 
 
 @njit

@@ -30,7 +30,9 @@ def paper_width(threshold: float, parts: int) -> float:
 
 
 def centre_of(threshold: float, parts: int) -> float:
-    """Return the centre c from which sum_j |log max(x_j, a) - c| is the least far at most (section 16).
+    """Return the centre c from which sum_j |log max(x_j, a) - c| is the least far at most.
+
+    See methods, section 16.
 
     With u = c - log a in [0, |log a|/2] the largest over compositions x is
     D(u) = max over 1 <= s <= d of g(s) + (d - 2 s) u, g(s) = -s log(s a): with y_j = log max(x_j, a) - log a,

@@ -133,50 +133,56 @@ def losses(partition: Ints, count: int, labels: Ints, counts: Ints) -> Floats:
 
 
 @njit
-def _best_vi(i, at, delta, sizes, table, used, room):
-    """Block that a record adds least to S n E[VI] in; `used` stands for a new one."""
+def _best_vi(i, partition, at, delta, sizes, table, used, room):
+    """Block that a record adds least to S n E[VI] in; `used` stands for a new one.
+
+    The record itself may be in its block still.
+    """
     draws = at.shape[1]
     best, least = -1, np.inf
     if room:
         best, least = used, 0.0
     for h in range(used):
+        own = 1 if h == partition[i] else 0
         overlap = 0.0
         for s in range(draws):
-            overlap += delta[table[h, at[i, s]]]
-        change = draws * delta[sizes[h]] - 2.0 * overlap
+            overlap += delta[table[h, at[i, s]] - own]
+        change = draws * delta[sizes[h] - own] - 2.0 * overlap
         if change < least:
             best, least = h, change
     return best
 
 
 @njit
-def _best_binder(i, partition, apart, used, room, scratch):
-    """Block that a record adds least to the expected wrong pairs in; `used` stands for a new one."""
-    for h in range(used):
-        scratch[h] = 0.0
-    for j in range(partition.size):
-        if partition[j] >= 0:
-            scratch[partition[j]] += apart[i, j]
+def _best_binder(i, partition, wrong, apart, used, room):
+    """Block that a record adds least to the expected wrong pairs in; `used` stands for a new one.
+
+    The record itself may be in its block still.
+    """
     best, least = -1, np.inf
     if room:
         best, least = used, 0.0
     for h in range(used):
-        if scratch[h] < least:
-            best, least = h, scratch[h]
+        change = wrong[h, i] - (apart[i, i] if h == partition[i] else 0.0)
+        if change < least:
+            best, least = h, change
     return best
 
 
 @njit
-def _put(i, h, partition, sizes, table, at, by_table):
+def _put(i, h, partition, sizes, table, at, wrong, apart, by_table):
     partition[i] = h
     sizes[h] += 1
     if by_table:
         for s in range(at.shape[1]):
             table[h, at[i, s]] += 1
+    else:
+        for j in range(partition.size):
+            wrong[h, j] += apart[i, j]
 
 
 @njit
-def _take(i, partition, sizes, table, at, by_table, used):
+def _take(i, partition, sizes, table, at, wrong, apart, by_table, used):
     """Take a record out; a block left empty is replaced by the last one. Returns the blocks in use."""
     h = partition[i]
     partition[i] = -1
@@ -184,6 +190,9 @@ def _take(i, partition, sizes, table, at, by_table, used):
     if by_table:
         for s in range(at.shape[1]):
             table[h, at[i, s]] -= 1
+    else:
+        for j in range(partition.size):
+            wrong[h, j] -= apart[i, j]
     if sizes[h] > 0:
         return used
     last = used - 1
@@ -193,31 +202,38 @@ def _take(i, partition, sizes, table, at, by_table, used):
                 partition[j] = h
         sizes[h] = sizes[last]
         sizes[last] = 0
-        if by_table:
-            table[h] = table[last]
-            table[last] = 0
+        for cell in range(table.shape[1]):
+            table[h, cell] = table[last, cell]
+            table[last, cell] = 0
+        for j in range(wrong.shape[1]):
+            wrong[h, j] = wrong[last, j]
+            wrong[last, j] = 0.0
     return last
 
 
 @njit
-def _place(order, partition, sizes, table, at, apart, delta, by_table, used, again, scratch):
+def _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, again):
     """Put each record of `order` where it fits best, first taken out if `again`; return blocks, moves."""
     moved = 0
     for i in order:
         before, alone = partition[i], False
-        if again:
-            alone = sizes[before] == 1
-            used = _take(i, partition, sizes, table, at, by_table, used)
+        if again and sizes[before] == 1:
+            alone = True
+            used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
         room = used < sizes.size
         if by_table:
-            h = _best_vi(i, at, delta, sizes, table, used, room)
+            h = _best_vi(i, partition, at, delta, sizes, table, used, room)
         else:
-            h = _best_binder(i, partition, apart, used, room, scratch)
-        if again and not (h == used if alone else h == before):
+            h = _best_binder(i, partition, wrong, apart, used, room)
+        if again and not alone:
+            if h == before:
+                continue
+            _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
+        if again and not (alone and h == used):
             moved += 1
         if h == used:
             used += 1
-        _put(i, h, partition, sizes, table, at, by_table)
+        _put(i, h, partition, sizes, table, at, wrong, apart, by_table)
     return used, moved
 
 
@@ -283,27 +299,28 @@ def search(
     partition = np.full(n, -1, dtype=np.int32)
     sizes = np.zeros(room, dtype=np.int64)
     table = np.zeros((room if by_table else 0, cells), dtype=np.int32)
-    scratch = np.zeros(room)
+    # sums over each block of `apart`, whose numbers are multiples of 2^-25: exact in whatever order
+    wrong = np.zeros((room, 0 if by_table else n))
     used = 0
     for i in range(n):
         if start[i] >= 0:
             used = max(used, start[i] + 1)
-            _put(i, start[i], partition, sizes, table, at, by_table)
+            _put(i, start[i], partition, sizes, table, at, wrong, apart, by_table)
     order = rng.permutation(n)
     order = order[start[order] < 0]
-    used, _ = _place(order, partition, sizes, table, at, apart, delta, by_table, used, False, scratch)
+    used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
     best, least = partition.copy(), np.inf
     for trial in range(dissolve + 1):
         if trial > 0:
             order = rng.permutation(n)
             order = order[partition[order] == rng.integers(0, used)]
             for i in order:
-                used = _take(i, partition, sizes, table, at, by_table, used)
-            used, _ = _place(order, partition, sizes, table, at, apart, delta, by_table, used, False, scratch)
+                used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
+            used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
         for _ in range(sweeps):
             order = rng.permutation(n)
             used, moved = _place(
-                order, partition, sizes, table, at, apart, delta, by_table, used, True, scratch
+                order, partition, sizes, table, at, wrong, apart, delta, by_table, used, True
             )
             if moved == 0:
                 break
@@ -313,8 +330,9 @@ def search(
         elif found > least:  # go back
             sizes[:] = 0
             table[:] = 0
+            wrong[:] = 0.0
             used = 0
             for i in range(n):
                 used = max(used, best[i] + 1)
-                _put(i, best[i], partition, sizes, table, at, by_table)
+                _put(i, best[i], partition, sizes, table, at, wrong, apart, by_table)
     return best

@@ -1,17 +1,37 @@
-"""Live progress of a fit on a terminal."""
+"""Progress of a fit on standard error: live on a terminal, and elsewhere what takes long and is done once."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from dpmix.chains import Progress
+__all__ = ["ChainProgress", "Watch", "show_fit"]
 
-__all__ = ["Watch", "show_fit"]
+
+@dataclass
+class ChainProgress:
+    """How far one chain is; written by its thread, read by whoever shows it.
+
+    `note` says something of its state; `started_at` and `seconds_before` are what an interrupted run had
+    done.
+    """
+
+    chain: int
+    total: int
+    done: int = 0
+    note: str = ""
+    acceptance_rate: float = math.nan
+    seconds: float = 0.0
+    started_at: int = 0
+    seconds_before: float = 0.0
+
+
+_COMPILING = "dpmix: compiling, once for this kind of fit; about 10 s"
 
 
 class Watch:
@@ -21,8 +41,18 @@ class Watch:
         """Show `text` while the block runs."""
         return nullcontext()
 
-    def chains(self, boards: Sequence[Progress]) -> None:
+    def compiling(self) -> None:
+        """Say that code is compiled that is not kept on disk."""
+
+    def chains(self, boards: Sequence[ChainProgress]) -> None:
         """Show how far the chains are."""
+
+
+class _Lines(Watch):
+    """Says in a line what takes long without a word."""
+
+    def compiling(self) -> None:
+        print(_COMPILING, file=sys.stderr, flush=True)
 
 
 class _Terminal(Watch):
@@ -49,7 +79,10 @@ class _Terminal(Watch):
         self.close()
         return self._console.status(text)
 
-    def chains(self, boards: Sequence[Progress]) -> None:
+    def compiling(self) -> None:
+        self._console.print(_COMPILING, highlight=False)
+
+    def chains(self, boards: Sequence[ChainProgress]) -> None:
         if not self._bars.live.is_started:
             self._bars.start()
             self._begin = time.monotonic()
@@ -65,7 +98,7 @@ class _Terminal(Watch):
         self._bars.stop()
 
 
-def _note(board: Progress) -> str:
+def _note(board: ChainProgress) -> str:
     spent = board.seconds - board.seconds_before
     if not spent > 0.0:
         return "waiting" if board.done < board.total else ""
@@ -79,9 +112,9 @@ def _note(board: Progress) -> str:
 
 @contextmanager
 def show_fit(quiet: bool) -> Iterator[Watch]:
-    """Give what shows a fit on standard error, where that is a terminal."""
+    """Give what shows a fit on standard error: live where that is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield Watch()
+        yield Watch() if quiet else _Lines()
         return
     watch = _Terminal()
     try:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import dpmix
-from dpmix.figures import figure as figure  # also for those who take it from here
+from dpmix._version import __version__
+from dpmix.figures import figure
+from dpmix.laws import Law, law_of
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
@@ -38,13 +38,8 @@ class Release:
         noisy counts of its bins (m, 1), or its synthetic records (m, d), with codes 0, 1, .. for labels.
     columns : tuple of str
         Names of the d columns.
-    mechanism : dict
-        What JSON can hold of the mechanism: ``kind``, ``scale`` (a list, one per column, as actually used;
-        one number for all coefficients or counts; empty where there is none), ``domain`` (list of [lo, hi],
-        or null), ``calibration``, ``requested``, ``granularity``, and the mechanism's own: ``levels``;
-        ``trials`` and ``weight``; ``bins``, ``draws`` and ``weight``; ``bins`` and ``noise``. ``kind`` is
-        ``"none"`` for unprotected values, and ``"synthetic"`` for synthetic records, of a ``generator`` with
-        its own settings and the public ``columns``.
+    mechanism : Law
+        The public half of the mechanism (`dpmix.laws`); what JSON holds of one is parsed.
     epsilon, delta, rho : float or None
         Total guarantee over a record's columns; None where it does not apply or is not known.
     n : int
@@ -77,7 +72,7 @@ class Release:
 
     values: NDArray[np.float64]
     columns: tuple[str, ...]
-    mechanism: dict[str, Any]
+    mechanism: Law
     epsilon: float | None
     delta: float | None
     rho: float | None
@@ -87,7 +82,7 @@ class Release:
     private: bool = True
     simulated: bool = False
     created_at: str = field(default_factory=_now)
-    dpmix_version: str = dpmix.__version__
+    dpmix_version: str = __version__
     labels: tuple[tuple[str, ...] | None, ...] = ()
     order: str | None = None
     proved: bool | None = None
@@ -95,6 +90,8 @@ class Release:
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
+        stated: Any = self.mechanism  # a law, or what JSON holds of one
+        object.__setattr__(self, "mechanism", law_of(stated))
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
         rows = self.n if self.trust == "local" else len(self.values)
@@ -111,72 +108,22 @@ class Release:
     @property
     def kind(self) -> str:
         """Kind of the mechanism."""
-        return str(self.mechanism["kind"])
+        return self.mechanism.kind
 
     @property
     def scales(self) -> tuple[float, ...]:
         """Noise scale of each column, or the one of all coefficients or counts; empty where there is none."""
-        return tuple(float(s) for s in self.mechanism.get("scale") or ())
+        return self.mechanism.scale
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Name of the group's column and its public categories; empty where the release is of no groups."""
-        return {str(k): tuple(map(str, v)) for k, v in (self.mechanism.get("groups") or {}).items()}
-
-    def edges(self) -> NDArray[np.float64]:
-        """Return the edges of a wavelet's cells or of a histogram's bins, in the units of the data.
-
-        Returns
-        -------
-        ndarray of float64, shape (cells + 1,)
-            Increasing, from lo to hi; see `equal_edges`.
-
-        Raises
-        ------
-        ValueError
-            For a release that has neither.
-        """
-        if self.kind == "wavelet":
-            cells = 2 ** (int(self.mechanism["levels"]) + 1)
-        elif self.kind in ("smoothed_histogram", "perturbed_histogram"):
-            cells = int(self.mechanism["bins"])
-        else:
-            raise ValueError(f"a {self.kind} release has no cells")
-        low, high = self.mechanism["domain"][0]
-        return equal_edges((float(low), float(high)), cells)
+        return dict(self.mechanism.groups or {})
 
     def guarantee_in_words(self) -> str:
         """Say what is guaranteed, in one clause."""
         words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
-        return words if self.proved is not False else f"{words}; {unproved_in_words(self.mechanism)}"
-
-
-def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
-    """Return the edges of equal cells of [lo, hi]; mechanisms and their readers take the same ones.
-
-    Cell i holds the y with edges[i] <= y < edges[i + 1], and the last one hi too: see `cell_of`.
-
-    Parameters
-    ----------
-    pair : (lo, hi)
-        Bounds, lo < hi.
-    cells : int
-        Their number, at least 1.
-
-    Returns
-    -------
-    ndarray of float64, shape (cells + 1,)
-        Increasing, unless the cells are narrower than doubles can tell apart.
-    """
-    low, high = pair
-    found = low + (high - low) * (np.arange(cells + 1) / cells)
-    found[0], found[-1] = low, high
-    return np.asarray(found, dtype=np.float64)
-
-
-def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the cell of each value, of those with these edges; values outside belong to the end cells."""
-    return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)
+        return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
 
 
 _NEIGHBOURS = {
@@ -201,12 +148,6 @@ def replacing_in_words(adjacency: str) -> str:
 def neighbours_in_words(adjacency: str) -> str:
     """Say a neighbouring relation, such as "the replacement of one record"."""
     return _NEIGHBOURS[adjacency]
-
-
-def unproved_in_words(mechanism: Mapping[str, Any]) -> str:
-    """Say that nobody has proved a guarantee: that of a posterior's ``calibration: theorem``."""
-    more = " for three or more categories" if len(mechanism.get("prior", ())) > 2 else ""
-    return f"the published calibration is not proved{more}"
 
 
 def guarantee_in_words(

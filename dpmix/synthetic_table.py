@@ -11,9 +11,8 @@ import numpy as np
 
 from dpmix.cells import Column
 from dpmix.errors import DataError, SpecError
+from dpmix.laws import Law, LawError, law_of
 from dpmix.release import Release
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem
 from dpmix.spec import RunSpec
 from dpmix.store.synthetic import beside, read_account
 from dpmix.synthesis.records import columns_of
@@ -39,9 +38,10 @@ def load_synthetic(path: Path) -> Release | None:
     mechanism = account.get("mechanism")
     if not isinstance(mechanism, dict) or mechanism.get("kind") != "synthetic":
         raise DataError(f"{aside} is not the account of synthetic records: it describes no generator of them")
-    problem = mechanism_problem(mechanism)
-    if problem is not None:
-        raise DataError(f"{aside} is not the account of synthetic records: its mechanism {problem}")
+    try:
+        law = law_of(mechanism)
+    except LawError as error:
+        raise DataError(f"{aside} is not the account of synthetic records: its mechanism {error}") from None
     numbers = {name: _number(aside, account, name) for name in ("epsilon", "delta", "rho")}
     n = account.get("n")
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -53,7 +53,7 @@ def load_synthetic(path: Path) -> Release | None:
     return _release(
         path,
         columns,
-        mechanism,
+        law,
         n=n,
         private=account["private"],
         simulated=account["simulated"],
@@ -98,7 +98,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     return _release(
         spec.release.path,
         columns,
-        generator.describe() | {"stated": True},
+        law_of(generator.describe() | {"stated": True}),
         n=spec.synthesis.n,
         epsilon=total.epsilon,
         delta=total.delta,
@@ -106,15 +106,15 @@ def stated_synthetic(spec: RunSpec) -> Release:
     )
 
 
-def _release(path: Path, columns: tuple[Column, ...], mechanism: Mapping[str, Any], **facts: Any) -> Release:
+def _release(path: Path, columns: tuple[Column, ...], mechanism: Law, **facts: Any) -> Release:
     values, labels = _table(path, columns)
-    problem = value_problem(mechanism, values, labels)
+    problem = mechanism.problem(values, labels)
     if problem is not None:
         raise DataError(f"{path} {problem}")
     return Release(
         values=values,
         columns=tuple(column.name for column in columns),
-        mechanism=dict(mechanism),
+        mechanism=mechanism,
         trust="global",
         labels=tuple(labels) if any(names is not None for names in labels) else (),
         **facts,

@@ -187,6 +187,31 @@ def load_mixed(
     return numbers, texts
 
 
+def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
+    """Hand over the named cells of each record of a csv or csv.gz table, as text, one record after the other.
+
+    Parameters
+    ----------
+    path : Path
+        The table, whose header an error may show.
+    columns : sequence of str
+        Names of the columns.
+    take : callable
+        Takes the number of a record, its line, and its cells by name.
+
+    Raises
+    ------
+    DataError
+        For a missing, empty or damaged file, a missing column, and ragged records.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} {'is a directory, not a table' if path.is_dir() else 'does not exist'}")
+    try:
+        _read_csv(path, columns, take, True)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or 'the file is damaged'}") from None
+
+
 def _text_columns(
     path: TableSource, columns: Sequence[str], public: bool, missing: Missing
 ) -> tuple[tuple[str, ...], ...]:
@@ -245,7 +270,7 @@ def _from_csv(
     stand = () if missing is None else missing.stand
 
     def number(name: str, cell: str, record: int, line: int) -> float:
-        value, text = _cell(cell), cell.strip()
+        value, text = number_in(cell), cell.strip()
         if value is not None and (public or not math.isnan(value)):
             return value
         if text in MARKS and (not public or not text):
@@ -330,7 +355,7 @@ def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:
         yield record, reader.line_num, cells
 
 
-def _cell(text: str) -> float | None:
+def number_in(text: str) -> float | None:
     """Return the number a cell holds, NaN for one that is not finite, None for no number."""
     try:
         value = float(text)
@@ -342,7 +367,7 @@ def _cell(text: str) -> float | None:
 
 
 def _is_number(text: str) -> bool:
-    value = _cell(text)
+    value = number_in(text)
     return value is not None and not math.isnan(value)
 
 

@@ -1,7 +1,7 @@
 """The two checks that every sampler passes under every channel and kernel: enumeration, and the joint law.
 
-`posterior_gaps` are in Monte Carlo standard errors, of 200 batch means: a right sampler passes 4 with
-probability 9e-5 and 5 with 1.3e-6 in one comparison. `worst_p_value` is the smallest of about a dozen exact
+`posterior_gaps` are in Monte Carlo standard errors, of 200 batch means: a right sampler passes 4.6 with
+probability 7.6e-6 and 5 with 1.3e-6 in one comparison. `worst_p_value` is the smallest of about a dozen exact
 p-values.
 """
 
@@ -18,7 +18,7 @@ from tests.oracles.joint import Model, exact_restarts, joint_p_values
 from tests.oracles.mc import batch_means, compare
 from tests.oracles.partitions import Exact
 
-PRIMARY, SECONDARY = 4.0, 5.0
+PRIMARY, SECONDARY = 4.6, 5.0
 LEVEL = 2e-6
 
 

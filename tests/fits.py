@@ -107,7 +107,7 @@ def release_by(mechanism: str, n: int = 12, columns: int = 1) -> Release:
         one = dpmix.privatize({"data": data, "mechanism": section}, quiet=True)
     if columns == 1 or mechanism not in ("laplace", "gaussian", "none"):
         return one
-    made = dict(one.mechanism)
+    made = one.mechanism.stated()
     if mechanism != "none":
         # the same guarantee for two columns takes more noise: Laplace twice the scale, Gaussian sqrt 2 times
         scale = made["scale"][0] * (2.0 if mechanism == "laplace" else 2.0**0.5)

@@ -15,7 +15,7 @@ from scipy import integrate, stats
 from dpmix.checking.base import Unavailable, places
 from dpmix.checking.compare import compare, two_sided
 from dpmix.checking.compute import check_release
-from dpmix.checking.discrete import _Marginals, _masses
+from dpmix.checking.discrete import _Marginals, cell_probabilities
 from dpmix.checking.measures import cell_masses
 from dpmix.checking.mixtures import haar_rows, mixture_replicator
 from dpmix.checking.noise import draw_noise, mean_of_laplace
@@ -343,8 +343,8 @@ def test_log_moments_are_replicated_with_the_scores_of_their_thresholds() -> Non
 
 def test_masses_between_points_follow_a_distribution_function() -> None:
     grid, cdf = np.linspace(0, 1, 5), np.array([0.1, 0.2, 0.6, 0.9, 1.0])
-    np.testing.assert_allclose(_masses(grid, cdf, np.array([0.0, 0.5, 1.0])), [0.6, 0.4])
-    np.testing.assert_allclose(_masses(grid, cdf, np.array([0.0, 0.125, 1.0])), [0.15, 0.85])
+    np.testing.assert_allclose(cell_probabilities(grid, cdf, np.array([0.0, 0.5, 1.0])), [0.6, 0.4])
+    np.testing.assert_allclose(cell_probabilities(grid, cdf, np.array([0.0, 0.125, 1.0])), [0.15, 0.85])
 
 
 def test_cell_masses_keep_their_digits_in_both_tails() -> None:
@@ -500,7 +500,9 @@ def test_synthetic_records_are_replicated_through_their_generator() -> None:
     total = exact * (1 - exact) / 30 * (1 + 29 / 63) + (1 - 1 / 30) * 62 / 63 * 50 * p * (1 - p) / 62**2
     assert (np.abs(table.var(axis=0) / total - 1) < 0.15).all()
     step = np.array([0.0, 0.5, 1.0])
-    np.testing.assert_allclose(_masses(step, np.array([0.3, 0.4, 1.0]), step + 0.25, steps=True), [0.4, 0.6])
+    np.testing.assert_allclose(
+        cell_probabilities(step, np.array([0.3, 0.4, 1.0]), step + 0.25, steps=True), [0.4, 0.6]
+    )
 
 
 def test_released_posteriors_are_replicated_with_their_noise() -> None:

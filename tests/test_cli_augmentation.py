@@ -92,6 +92,13 @@ def test_numbers_out_of_reach_are_a_warning(
         (2, MOMENTS, None, "mechanism.bounds=[[5,-5],[-5,5]]", "mechanism.bounds: [5.0, -5.0] must have its"),
         (2, MOMENTS, None, "mechanism.bounds=[[-5,5]]", "mechanism.bounds: one pair; give one per predictor"),
         (2, MOMENTS, None, "mechanism.bounds=[[-5,.inf],[-5,5]]", "mechanism.bounds[0][1]: must be a finite"),
+        (
+            2,
+            MOMENTS,
+            None,
+            "model.response=tobit",
+            'model.response: "tobit" is unknown; one of clamped, trunc',
+        ),
         (2, MOMENTS, None, "model.sigma2=0", "model.sigma2: 0 must be greater than 0"),
         (
             2,

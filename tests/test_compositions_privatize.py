@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +203,8 @@ def test_releases_made_elsewhere(tmp_path: Path) -> None:
 
 def test_a_file_whose_parts_are_of_other_records_is_refused(tmp_path: Path) -> None:
     made = dpmix.privatize(spec(tmp_path, split=0.25), quiet=True)
-    made.mechanism["parts"] = [10, 31]
-    write_release(tmp_path / "r.h5", made)
+    odd = made.mechanism.updated(parts=[10, 31])
+    write_release(tmp_path / "r.h5", dataclasses.replace(made, mechanism=odd))
     with pytest.raises(DataError, match=r"states parts \[10, 31\], but n is 40"):
         read_release(tmp_path / "r.h5")
 

@@ -26,7 +26,7 @@ from dpmix.spec import load_spec
 from dpmix.store.chains_reader import read_chains
 from dpmix.store.stored import Stored
 from dpmix.summary import compositions
-from dpmix.summary.diagnostics import contraction, describe
+from dpmix.summary.diagnostics import beside_prior, contraction, describe
 from dpmix.summary.families.choose import family_of
 from dpmix.summary.families.normal import NormalInverseGamma
 from dpmix.summary.prior_draws import PriorDraws, mixture_prior
@@ -248,8 +248,33 @@ def test_one_line_says_of_what_the_prior_speaks() -> None:
     assert not remark.convergence
     assert learning_remarks(scalars(mean=(0.5, 1.0))) == []
     assert learning_remarks({"mean": describe(np.random.default_rng(1).normal(size=(2, 50)), 0.9)}) == []
+    # sd (0.02) above is as likely wider as not: Monte Carlo error is no conflict
+    assert "wider" not in learning_remarks(scalars(mean=(1.02, 1.0)))[0].text
     many = {f"quantile[0.{i}]": scalars(x=(1.0, 1.0))["x"] for i in range(1, 10)}
     assert "and 3 more: in brackets" in learning_remarks(many)[0].text
+
+
+def test_a_posterior_away_from_where_the_prior_piles_up_is_no_conflict() -> None:
+    """A prior Beta(0.9, 0.1), as of Pr(Y > 0) under a Dirichlet process: its quartiles are 0.93 and 1."""
+    rng = np.random.default_rng(4)
+    prior = rng.beta(0.9, 0.1, 4000)
+    away = describe(rng.normal(0.645, 0.06, (2, 1000)), 0.95, prior)
+    assert away.contraction is not None and away.contraction < 0.1 and away.beside_prior == "moved"
+    assert learning_remarks({"tail[0]": away}) == []
+    there = describe(rng.permutation(prior).reshape(4, 1000), 0.95, prior)  # nothing was learnt
+    assert (
+        there.beside_prior == "" and "The prior, not the release" in learning_remarks({"p[a]": there})[0].text
+    )
+    # a prior that is narrow and elsewhere: the posterior is wider all over
+    far = describe(rng.normal(5.0, 2.0, (2, 1000)), 0.95, rng.normal(0.0, 1.0, 4000))
+    assert far.beside_prior == "wider" and "in conflict" in learning_remarks({"mean": far})[0].text
+
+
+def test_monte_carlo_error_is_seldom_called_a_conflict() -> None:
+    """Posterior and prior alike, the former of 100 effective draws: never in 400, where half are wider."""
+    rng = np.random.default_rng(5)
+    found = [beside_prior(rng.standard_normal(100), rng.standard_normal(500), 100.0) for _ in range(400)]
+    assert "wider" not in found
 
 
 def chain_of(iterations: int) -> Any:

@@ -23,6 +23,7 @@ from tests.checks import LEVEL, SECONDARY, params
 from tests.oracles import cell_counts as oracle
 from tests.oracles.mc import discrepancies
 from tests.parametric import interpreted
+from tests.seeds import rng_of
 
 Array = NDArray[np.float64]
 SAMPLERS = ("records", "counts", "slices")  # slices: none of the pairs drawn exactly
@@ -101,7 +102,7 @@ class Sampler:
 def worst_gap(name: str, kind: oracle.Kind, released: Any, n: int, shapes: Array, draws: int) -> float:
     """Return the largest gap between a chain and the exact posterior, in standard errors."""
     counts, probability, share = oracle.posterior(kind, np.array(released, float), n, shapes)
-    rng = np.random.default_rng([17, n, draws, SAMPLERS.index(name)])
+    rng = rng_of("posterior", n, draws, name)
     chain = Sampler(name, likelihood_of(kind, released, n), shapes, n, rng)
     chain.put(counts[np.argmax(probability)])
     chain.run(100, 1)
@@ -221,7 +222,7 @@ def joint_draw(rng: Any, kind: oracle.Kind, shapes: Array, n: int, draws: int) -
 
 def joint_p_values(name: str, kind: oracle.Kind, shapes: Array, n: int, draws: int) -> dict[str, float]:
     """Independent restarts of the joint law, moved by sweeps and new releases, against fresh draws."""
-    rng = np.random.default_rng([23, SAMPLERS.index(name), n])
+    rng = rng_of("joint law", name, n)
     none = np.zeros(0)
     moved, fresh = [], []
     chain = Sampler(name, likelihood_of(kind, np.zeros(len(shapes)), n), shapes, n, rng)
@@ -302,7 +303,7 @@ INTERPRETED = [("records", "laplace"), ("slices", "laplace"), ("counts", "smooth
 def short_run(name: str, kind: str) -> list[list[float]]:
     """Return the counts of a few sweeps, and what else is latent after them."""
     released, n, shapes = RELEASES[kind]
-    rng = np.random.default_rng([3, SAMPLERS.index(name)])
+    rng = rng_of("interpreted", name)
     chain = Sampler(name, likelihood_of(KINDS[kind], released, n), np.array(shapes), n, rng)
     chain.put([n] + [0] * (len(shapes) - 1))
     found, shares = chain.run(12, 2)

@@ -27,6 +27,13 @@ def test_links_lead_to_files_that_are_there(page):
             assert (page.parent / target).exists(), target
 
 
+def test_files_that_the_recipes_name_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([\w/]+\.(?:py|md|toml))`", text)) - {"CHANGELOG.md"}
+    missing = {name for name in named if not any((ROOT / top / name).exists() for top in ("", "dpmix"))}
+    assert len(named) > 40 and {name for name in missing if "NAME" not in name} == set()
+
+
 def cited(text: str) -> list[tuple[str, str]]:
     """Return the tests that a page names, as `tests/test_docs.py::test_tests_that_are_cited_are_there`."""
     return re.findall(r"(tests/\w+\.py)::(\w+)", text)

@@ -148,7 +148,7 @@ def test_what_an_interrupted_run_may_go_on_with(tmp_path: Path, monkeypatch: pyt
     refused(SpecError, r"^release: .* has other released values", release=small_release(n=41), resume=True)
     refused(UsageError, "give one of them", resume=True, force=True)
     with monkeypatch.context() as patch:
-        patch.setattr("dpmix.__version__", "9.9")
+        patch.setattr("dpmix.api.record.__version__", "9.9")
         refused(SpecError, "^dpmix_version: .* has 0.1.0, not 9.9;", resume=True)
     output.write_bytes(b"written since")
     refused(UsageError, "exists already", resume=True)

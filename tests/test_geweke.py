@@ -8,11 +8,11 @@ Bonferroni).
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests import samplers
 from tests.oracles.joint import Model, exact_restarts, joint_p_values
+from tests.seeds import rng_of
 
 LEVEL = 2e-6
 RESTARTS, ROUNDS, SWEEPS = 700, 6, 2
@@ -46,7 +46,7 @@ def test_joint_law_is_invariant(
     sampler: str, channel: str, discount: float, alpha: float | tuple[float, float], n: int
 ) -> None:
     model = Model(CHANNELS[channel], BASE, discount, alpha)
-    rng = np.random.default_rng([4, CASES.index((sampler, channel, discount, alpha, n))])
+    rng = rng_of("joint law", sampler, channel, discount, alpha, n)
     found = exact_restarts(
         lambda z: samplers.chain(sampler, model, z, rng),
         model,

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import dpmix
 from dpmix.cli import app
@@ -92,6 +93,15 @@ def test_summary_has_each_group(compositions: Path, tmp_path: Path) -> None:
         assert file["composition/male/censoring/share"].shape == (3,)
         assert "female,care" in file["density"]
     assert "Censored below 0.01 in un/known, under the fit" in summary.to_text()
+    assert summary.check.overall is not None and not summary.check.suspect
+    assert [entry.name for entry in summary.check.entries][:3] == [
+        "size of female",
+        "size of male",
+        "female: log care",
+    ]
+    assert len(summary.check.entries) == 2 + 3 * 3
+    with h5py.File(compositions) as file:
+        assert file["posterior_predictive/z"].shape == (2, 100, 11, 1)
 
 
 def test_contrast_is_of_the_same_draws(
@@ -162,7 +172,12 @@ def test_what_groups_do_not_go_with_is_refused(compositions: Path, tmp_path: Pat
 def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) -> None:
     _, draws = named(regression)
     assert draws["beta"].shape == (2, 1000, 2, 2)
-    rows = dpmix.summarize([regression]).to_json()["parameters"]
+    content = dpmix.summarize([regression]).to_json()
+    rows = content["parameters"]
+    assert list(content["beyond_bounds"]) == ["ja,x", "ja,y", "no,x", "no,y"]
+    # x / 2 and y less its mean over its sd are standard normal
+    for key, sds in (("ja,x", 3.0), ("no,y", 14.0 / 5.0**0.5)):
+        assert content["beyond_bounds"][key] == pytest.approx(2.0 * ndtr(-sds), abs=0.01)
     for group, line in {"ja": (1.0, 2.0), "no": (-2.0, -1.0)}.items():
         for name, wanted in zip(("intercept", "x"), line, strict=True):
             row = rows[f"beta[{group},{name}]"]

@@ -21,12 +21,10 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms import from_spec
 from dpmix.mechanisms.groups import Groups
 from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem, value_warning
 from dpmix.spec import load_spec
 from dpmix.spec.mechanism import LogMomentsMechanism
 from dpmix.store.release import read_release
-from dpmix.summary.guarantee import _done
+from tests.laws import mechanism_problem, value_problem, value_warning
 from tests.specs import message
 
 SEXES = {"group": "sex", "categories": {"sex": ["female", "male"]}}
@@ -329,7 +327,7 @@ def test_a_damaged_description_is_refused_in_a_sentence(
 ) -> None:
     made = dpmix.privatize(spec(tmp_path, kind), tmp_path / "r.h5", quiet=True)
     with h5py.File(tmp_path / "r.h5", "r+") as file:
-        file["release"].attrs["mechanism"] = json.dumps(made.mechanism | {key: value})
+        file["release"].attrs["mechanism"] = json.dumps(made.mechanism.stated() | {key: value})
     with pytest.raises(DataError, match=words):
         read_release(tmp_path / "r.h5")
 
@@ -389,7 +387,7 @@ def test_words_and_figures_know_groups(kind: str, tmp_path: Path) -> None:
         assert sums == pytest.approx(figures["kappa"] * sizes)
         assert figures["sensitivity"] == pytest.approx(sums, rel=1e-6)
     made = dpmix.privatize(given, quiet=True)
-    said = _done(kind, made.mechanism, 411)
+    said = made.mechanism.done(411)
     assert "411 records by sex (female, male)" in said
     assert "how many records a group has is private" in said
 

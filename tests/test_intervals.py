@@ -17,6 +17,7 @@ from dpmix.kernels import NormalNIG
 from dpmix.kernels.base import draw_within, fill_masses
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.intervals import draw_logit_within, draw_normal_within, fill_log_masses
+from tests.seeds import rng_of
 
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
 UNIT = Beta(2.0, 2.0, 2.0, 2.0, 0.0, 1.0)
@@ -227,8 +228,8 @@ LOGITS = [
     "a, b", [(0.01, 0.01), (0.02, 30.0), (1.0, 1.0), (3.0, 0.5), (50.0, 50.0), (4e4, 1e3)]
 )
 def test_logit_within(a, b):
-    for number, (low, high) in enumerate(LOGITS):
-        rng = np.random.default_rng([5, number])
+    for low, high in LOGITS:
+        rng = rng_of("logit", a, b, low, high)
         logits = np.array([draw_logit_within(rng, a, b, low, high) for _ in range(1500)])
         assert np.all((logits >= low) & (logits <= high))
         constant = log_constant(a, b)

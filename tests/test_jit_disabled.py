@@ -12,6 +12,7 @@ import pytest
 
 from tests import samplers
 from tests.oracles.joint import Model
+from tests.seeds import rng_of
 
 BASE = (0.0, 0.2, 3.0, 2.0)
 CHANNELS = {"laplace": ("laplace", 0.9), "gaussian": ("gaussian", 0.9), "none": ("none", 0.0)}
@@ -52,7 +53,7 @@ def draw(sampler: str, channel: str, run: str) -> dict[str, np.ndarray]:
     n, draws, discount, alpha = RUNS[run]
     z = 3.0 * np.random.default_rng(5).standard_normal(n)
     model = Model(CHANNELS[channel], BASE, discount, alpha)
-    rng = np.random.default_rng([9, CASES.index((sampler, channel, run))])
+    rng = rng_of("interpreted", sampler, channel, run)
     chain = samplers.chain(sampler, model, z, rng, truncation=40)
     return chain.run(draws, thin=2, allocations=True)
 
@@ -60,7 +61,7 @@ def draw(sampler: str, channel: str, run: str) -> dict[str, np.ndarray]:
 def draw_other(name: str) -> dict[str, np.ndarray]:
     """Run a short chain of one of `OTHERS`."""
     sampler, model, z = OTHERS[name]
-    rng = np.random.default_rng([10, list(OTHERS).index(name)])
+    rng = rng_of("interpreted", name)
     return samplers.chain(sampler, model, z, rng, truncation=20, n=14).run(8, thin=2, allocations=True)
 
 

@@ -48,11 +48,24 @@ def test_pieces_meet() -> None:
             assert abs(above - below) < 3e-12 + 1e-14 * abs(above), (row, piece)
 
 
-def test_shapes_beyond_the_table_are_computed_alone() -> None:
+def test_small_shapes_beyond_the_table_are_computed_alone() -> None:
     table = integrals(FIRST, 3)
-    for a, row in ((FIRST + 1.5, 3), (900.0, 3000)):
-        assert log_integral(table, row, a, 0.8 * a) == log_integral_alone(a, 0.8 * a)
-    assert log_integral(NO_INTEGRALS, 0, FIRST, 1.0) == log_integral_alone(FIRST, 1.0)
+    assert log_integral(table, 3, FIRST + 1.5, 2.0) == log_integral_alone(FIRST + 1.5, 2.0)
+    for a in (FIRST, 900.0):
+        assert log_integral(NO_INTEGRALS, 3000, a, 0.8 * a) == log_integral_alone(a, 0.8 * a)
+
+
+@pytest.mark.parametrize("a", [64.0, 100.7, 2051.2, 3e4, 4e5])
+def test_large_shapes_beyond_the_table_are_exact(a: float) -> None:
+    """Within rounding of E, and within 1e-10 of the integral itself where E can be that exact."""
+    table = integrals(FIRST, 3)
+    root = math.sqrt(a)
+    places = [share * a for share in (*SHARES, 0.3199, 0.3201)]
+    places += [a + step * root for step in (-9.0, -3.0, -0.5, 0.5, 3.0, 6.0, 12.0, 12.5)]
+    for x in (place for place in places if place > 0.0):
+        right = exact(a, x)
+        error = abs(log_integral(table, 10**9, a, x) - right)
+        assert error < 2e-12 + 4e-15 * abs(right), x / a
 
 
 @pytest.mark.parametrize("a", [0.6, 3.0, 9.9, 10.1, 250.0, 4000.0])

@@ -22,7 +22,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dpmix.spec.available import available
+from dpmix.spec.kinds import KINDS
 from dpmix.store.release import read_release
 from tests.confidential import (
     CASES,
@@ -42,8 +42,8 @@ from tests.test_cli import outcome
 
 
 def test_every_kind_is_searched() -> None:
-    assert {kind for kind, _, _ in MECHANISMS} == {k for k in available("mechanism.kind") if k != "none"}
-    assert {kind for kind, _, _ in SYNTHESES} == set(available("synthesis.kind"))
+    assert {kind for kind, _, _ in MECHANISMS} == {k for k in KINDS["mechanism.kind"] if k != "none"}
+    assert {kind for kind, _, _ in SYNTHESES} == set(KINDS["synthesis.kind"])
 
 
 @pytest.fixture

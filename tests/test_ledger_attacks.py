@@ -250,7 +250,11 @@ def test_a_bypassed_ledger_is_said_aloud_and_recorded(tmp_path: Path, capsys: An
     assert (tmp_path / "ledger.json").read_bytes() == before
     code, out, _ = outcome(capsys, "privatize", spec, "-o", tmp_path / "c.h5", "--no-ledger", "--dry-run")
     assert code == 0 and "would enter nothing in" in out
-    plain = ("privatize", spec, "--set", "privacy=null", "-o")
+    code, _, err = outcome(capsys, "privatize", spec, "-o", tmp_path / "c.h5", "--set", "privacy=null")
+    assert code == 2 and "privacy: null takes out the ledger" in err and "--no-ledger goes by it" in err
+    own = {key: value for key, value in json.loads(spec.read_text()).items() if key != "privacy"}
+    (tmp_path / "plain.yaml").write_text(json.dumps(own))
+    plain = ("privatize", tmp_path / "plain.yaml", "-o")
     assert outcome(capsys, *plain, tmp_path / "c.h5", "--no-ledger")[0] == 0  # where none is configured
     assert read_release(tmp_path / "c.h5").ledger is None
     for more, said in (

@@ -24,11 +24,11 @@ from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy import nearest_counts
 from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.exact import below
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import PosteriorMechanism
 from dpmix.store.release import read_release
+from tests.laws import mechanism_problem, value_problem
 from tests.oracles import posteriors as oracle
+from tests.seeds import rng_of
 
 LEVEL = 1e-6  # of every test of draws; some twenty of them
 
@@ -84,7 +84,7 @@ def test_draws_have_the_probabilities_of_the_weights(
     prior: Any, counts: Any, gamma: float, exponent: float, how: Any
 ) -> None:
     made = law(prior, sum(counts), gamma, exponent)
-    source = np.random.default_rng([7, SMALL.index((prior, counts, gamma, exponent))]).bytes
+    source = rng_of("weights", prior, counts, gamma, exponent).bytes
     drawing = how(made, counts)
     drawn = [drawing.draw(source) for _ in range(3000)]
     assert fits(drawn, probabilities(made, counts)) > LEVEL
@@ -325,7 +325,7 @@ def test_a_release_is_the_prior_plus_drawn_counts() -> None:
     assert counts.sum() == 12 and (counts == np.floor(counts)).all() and (counts >= 0).all()
     assert (release.epsilon, release.delta, release.rho, release.trust) == (0.8, 1e-8, None, "global")
     told = release.mechanism
-    assert json.loads(json.dumps(told)) == told
+    assert json.loads(json.dumps(told.stated())) == told
     assert told["certificate"]["epsilon"] <= 0.8 and told["certificate"]["delta"] <= 1e-8
     assert mechanism_problem(told) is None and value_problem(told, release.values) is None
     again = [made.simulate_counts([4, 8], np.random.default_rng(5)) for _ in range(2)]

@@ -119,9 +119,10 @@ def test_smoothed_draws_have_their_law_and_say_nothing_within_a_bin() -> None:
         assert stats.kstest(release.values[bins == j, 0] - j, stats.uniform.cdf).pvalue > 2e-10
     assert not np.isin(values, release.values).any()
     assert (release.n, release.trust, release.values.shape) == (7, "global", (40_000, 1))
-    assert release.mechanism | {"bins": 4, "draws": 40_000, "weight": 0.3, "scale": []} == release.mechanism
-    np.testing.assert_array_equal(release.edges(), [0, 1, 2, 3, 4])
-    assert json.loads(json.dumps(release.mechanism)) == release.mechanism
+    law = release.mechanism
+    assert law.stated() | {"bins": 4, "draws": 40_000, "weight": 0.3, "scale": []} == law
+    np.testing.assert_array_equal(release.mechanism.edges(), [0, 1, 2, 3, 4])
+    assert json.loads(json.dumps(release.mechanism.stated())) == release.mechanism
 
 
 def test_smoothed_draws_stay_in_their_bin_where_doubles_are_sparse() -> None:
@@ -226,8 +227,8 @@ def test_noisy_counts_are_the_counts_with_their_noise(noise: Any) -> None:
         law = stats.laplace if noise == "laplace" else stats.norm
         assert stats.kstest(extra, law(0, made.s).cdf).pvalue > 1e-10
     assert (release.n, release.trust, release.scales) == (54, "global", made.scale)
-    assert release.mechanism | {"bins": 4000, "noise": noise, "scale": [made.s]} == release.mechanism
-    assert json.loads(json.dumps(release.mechanism)) == release.mechanism
+    assert release.mechanism.stated() | {"bins": 4000, "noise": noise, "scale": [made.s]} == release.mechanism
+    assert json.loads(json.dumps(release.mechanism.stated())) == release.mechanism
     for name in ("epsilon", "delta", "rho"):
         assert getattr(release, name) == getattr(made.guarantee, name)
 
@@ -258,7 +259,7 @@ def test_releases_made_elsewhere_are_taken_at_their_word() -> None:
         found, guarantee = stated(spec, 1)
         made = perturbed(bins=4, noise=noise, **keys)
         assert found["scale"] == pytest.approx([made.s], rel=1e-9)
-        assert {"bins": 4, "noise": noise, "requested": keys}.items() <= found.items()
+        assert {"bins": 4, "noise": noise, "requested": keys}.items() <= found.stated().items()
         for name in ("epsilon", "rho"):
             wanted = getattr(made.guarantee, name)
             assert getattr(guarantee, name) == (wanted and pytest.approx(wanted, rel=1e-9))

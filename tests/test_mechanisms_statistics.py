@@ -15,11 +15,10 @@ from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms import from_spec, stated
 from dpmix.mechanisms.clamped_moments import ClampedMoments, exact_sensitivity, factors, paper_sensitivity
 from dpmix.mechanisms.noisy_counts import NoisyCounts
-from dpmix.release_mechanism import mechanism_problem
-from dpmix.release_values import value_problem
 from dpmix.spec.mechanism import ClampedMomentsMechanism, NoisyCountsMechanism
 from dpmix.spec.run import RunSpec
 from dpmix.store.release import read_release, write_release
+from tests.laws import mechanism_problem, value_problem
 
 
 def moments(table: np.ndarray) -> np.ndarray:

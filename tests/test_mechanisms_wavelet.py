@@ -108,9 +108,9 @@ def test_released_numbers_are_the_coefficients_of_the_clamped_values() -> None:
     assert (release.n, release.trust, release.private, len(release.columns)) == (6, "local", True, 15)
     assert (release.mechanism["levels"], release.mechanism["column"]) == (3, "x")
     assert release.scales == (1e-5,)
-    np.testing.assert_allclose(release.edges(), np.linspace(-1.0, 3.0, 17))
-    assert json.loads(json.dumps(release.mechanism)) == release.mechanism
-    assert "clamp" not in json.dumps(release.mechanism)
+    np.testing.assert_allclose(release.mechanism.edges(), np.linspace(-1.0, 3.0, 17))
+    assert json.loads(json.dumps(release.mechanism.stated())) == release.mechanism
+    assert "clamp" not in json.dumps(release.mechanism.stated())
     assert (release.epsilon, release.rho) == (made.guarantee.epsilon, made.guarantee.rho)
 
 
@@ -146,7 +146,7 @@ def test_a_release_made_elsewhere_is_taken_at_its_word(keys: dict[str, float]) -
     found, guarantee = stated(spec, 15)
     made = from_spec(spec, 1)
     assert found["scale"] == pytest.approx([made.s], rel=1e-9)  # type: ignore[attr-defined]
-    assert {"levels": 3, "stated": True, "requested": keys}.items() <= found.items()
+    assert {"levels": 3, "stated": True, "requested": keys}.items() <= found.stated().items()
     for name in ("epsilon", "rho"):
         assert getattr(guarantee, name) == pytest.approx(getattr(made.guarantee, name), rel=1e-9)
 

@@ -6,16 +6,18 @@ sampler passes one with probability 7e-6, some 600 of them here.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix import fit, summarize
-from dpmix.api.predict import predict
+from dpmix.api.predictive import predictive_records
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mixing import PitmanYor
@@ -32,6 +34,7 @@ from tests.checks import params
 from tests.oracles import databases, group_counts
 from tests.oracles.mc import discrepancies
 from tests.parametric import same_in_chunks
+from tests.seeds import rng_of
 
 LIMIT, LEVEL = 4.5, 1e-5
 NAMES = ("female", "male")
@@ -180,7 +183,15 @@ def likelihood_of(kind: dict[str, Any], released: Any, n: int) -> Any:
 
 
 def mixture(
-    kernel: str, kind: dict[str, Any], released: Any, n: int, bins: int, d: float, alpha: Any, groups: int = 2
+    kernel: str,
+    kind: dict[str, Any],
+    released: Any,
+    n: int,
+    bins: int,
+    d: float,
+    alpha: Any,
+    groups: int = 2,
+    wanted: Quantities = WANTED,
 ) -> HistogramMixture:
     """Return the mixture of groups over [-1, 3], or over [-1, 2] of a beta kernel."""
     law = NormalNIG(*BASES["normal"]) if kernel == "normal" else Beta(*BASES["beta"])
@@ -190,7 +201,7 @@ def mixture(
     assert sticks is not None
     names = [f"group {g}" for g in range(groups)]
     likelihood = likelihood_of(kind, released, n)
-    return HistogramMixture(likelihood, n, edges, names, law, mixing, sticks, GRID, WANTED, {}, {})
+    return HistogramMixture(likelihood, n, edges, names, law, mixing, sticks, GRID, wanted, {}, {})
 
 
 PLACES = {"normal": (-1.0, 4.0), "beta": (-1.0, 3.0)}
@@ -210,7 +221,7 @@ def test_mixture_is_that_of_all_tables_and_partitions(kernel: str, name: str, d:
         kind, released, n, 2, d, alpha, kernel, BASES[kernel], (3, *PLACES[kernel]), GRID
     )
     chain = mixture(kernel, kind, released, n, 3, d, alpha).make_chain(
-        np.random.default_rng([7, CASES.index((kernel, name, d, alpha))])
+        rng_of("mixture", kernel, name, d, alpha)
     )
     counts, draws = counts_of(chain, 20_000, 1)
     assert table_gaps(exact.tables, counts) < LIMIT
@@ -335,6 +346,37 @@ def test_functionals_are_those_of_the_mixture(kernel: str) -> None:
     )
 
 
+def test_draws_from_the_prior_of_a_mixture_are_of_its_process() -> None:
+    """Var P(A) = E 1/(1 + alpha) (E F^2 - (E F)^2), F the kernel's mass of A, integrated over G0."""
+    model = mixture("normal", NOISY, np.zeros(6), 200, 3, 0.0, (2.0, 2.0), wanted=Quantities((0.5,), (2.0,)))
+    found = model.prior_draws(np.random.default_rng(8), 3000)
+    assert set(found) == {
+        "record_mean",
+        "record_sd",
+        "record_quantile",
+        "record_tail",
+        "concentration",
+        "group_share",
+    }
+    assert all(values.shape[:2] == (3000, 2) for values in found.values())
+    assert stats.kstest(found["concentration"][:, 0], stats.gamma(2.0, scale=0.5).cdf).pvalue > LEVEL
+    assert stats.kstest(found["group_share"][:, 0], "uniform").pvalue > LEVEL
+    mu0, lam, a, b = BASES["normal"]
+    level = (np.arange(200) + 0.5) / 200
+    sd = (b / stats.gamma(a).ppf(level))[:, None] ** 0.5
+    mean = mu0 + sd / np.sqrt(lam) * stats.norm.ppf(level)
+    above = stats.norm.sf(2.0, mean, sd)
+    shared = float((1.0 / (1.0 + stats.gamma(2.0, scale=0.5).ppf(level))).mean())
+    variance = shared * above.var()
+    tail = found["record_tail"][:, 0, 0]
+    assert abs(tail.mean() - above.mean()) < LIMIT * np.sqrt(variance / 3000)
+    assert tail.var() == pytest.approx(variance, rel=0.1)
+    np.testing.assert_array_equal(found["record_quantile"][:, 0, 0] <= 2.0, tail <= 0.5)
+    middle = found["record_mean"][:, 0]
+    assert abs(middle.mean() - mu0) < LIMIT * middle.std() / np.sqrt(3000)
+    assert middle.var() == pytest.approx(shared * b / (lam * (a - 1.0)), rel=0.25)
+
+
 SPEC: dict[str, Any] = {
     "model": {"kind": "mixture", "base": {"mu0": 0.3, "lambda": 0.25, "a": 2.5, "b": 1.5}},
     "sampler": {"iterations": 60, "burn_in": 20, "chains": 2, "seed": 4},
@@ -357,6 +399,17 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
     assert list(summary.parameters) == [*rows, "log_likelihood"]
     found = summary.to_json()
     assert list(found["density"]) == list(found["distribution"]) == list(NAMES)
+    for name in (f"{row}[{group}]" for row in ("mean", "sd", "quantile") for group in NAMES):
+        own = [row for row in found["parameters"] if row.startswith(name.rstrip("]"))]
+        assert all(found["parameters"][row]["contraction"] is not None for row in own)
+    check = found["check"]
+    assert 0.0 < check["overall"] <= 1.0 and len(check["p"]) == 6
+    assert check["entries"][3]["name"] == "male: [-1, 0.3333)"
+    with h5py.File(out) as file:
+        replicates, masses = file["posterior_predictive/z"][()], file["posterior/bin_probability"][()]
+        assert replicates.shape == (2, 40, 6, 1)
+        np.testing.assert_allclose(masses.sum(axis=-1), 1.0)
+        assert abs(replicates.sum(axis=(2, 3)).mean() - 150.0) < 30.0
     assert "joint" not in found
     density = found["density"]["female"]
     assert np.trapezoid(density["mean"], density["grid"]) > 0.5
@@ -367,7 +420,7 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
     assert "Density of a record in female" in page
     assert "over their sum" in page
     with pytest.raises(DataError, match="of groups by sex, of which no records"):
-        predict(out, records=5)
+        predictive_records(out, records=5)
 
 
 def test_a_mixture_of_groups_has_a_prior_from_the_bounds_and_the_quantities_asked_for(tmp_path: Path) -> None:
@@ -423,7 +476,9 @@ def test_what_is_not_for_mixtures_of_groups(override: str, sentence: str, tmp_pa
 
 def test_the_sampler_on_counts_is_for_groups_alone(tmp_path: Path) -> None:
     release = histogram(RELEASED["noisy"][:3], NOISY, 40)
-    del release.mechanism["groups"]
+    alone = release.mechanism.stated()
+    del alone["groups"]
+    release = dataclasses.replace(release, mechanism=alone)
     with pytest.raises(SpecError, match="data_augmentation is not for mixtures but those of groups"):
         fit(SPEC, release, tmp_path / "c.h5", overrides=["sampler.kind=data_augmentation"], quiet=True)
     with pytest.raises(SpecError, match="sampler.kind: data_augmentation is not for mixtures"):

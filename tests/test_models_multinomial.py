@@ -20,7 +20,7 @@ from scipy import integrate, stats
 
 import dpmix
 from dpmix import cli, exits
-from dpmix.api.predict import predict
+from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.posterior import from_spec
@@ -326,7 +326,7 @@ def test_a_released_posterior_from_privatize_to_summary(tmp_path: Path) -> None:
     ]
     assert summary.distributions[""].at == ("a", "b", "c")
     assert "was released by an exponential mechanism on the Hellinger" in summary.provenance.guarantee
-    drawn = predict(tmp_path / "c.h5", tmp_path / "p.csv", quiet=True)
+    drawn = predictive_records(tmp_path / "c.h5", tmp_path / "p.csv", quiet=True)
     assert drawn.labels == (("a", "b", "c"),) and len(drawn.values) == 20
     assert set((tmp_path / "p.csv").read_text("utf-8").split()) <= {"category", "a", "b", "c"}
 
@@ -464,8 +464,9 @@ def test_a_file_that_describes_no_law_is_refused(tmp_path: Path) -> None:
         ({"n": 13}, "values is not the prior plus counts of 13 records"),
     ):
         release = hellinger((1.0, 1.0), (3, 9))
-        release.mechanism.update(change)
         write_release(tmp_path / "r.h5", release, force=True)
+        with h5py.File(tmp_path / "r.h5", "a") as file:
+            file["release"].attrs["mechanism"] = json.dumps(release.mechanism.stated() | change)
         with pytest.raises(DataError) as caught:
             dpmix.fit(SPEC, tmp_path / "r.h5", tmp_path / "c.h5", quiet=True)
         assert text in str(caught.value)

@@ -16,8 +16,9 @@ from scipy import stats
 
 from dpmix.errors import SpecError
 from dpmix.models.augmentation import recount
-from dpmix.models.linear_regression import LinearRegression, RegressionChain, build
+from dpmix.models.linear_regression import LinearRegression, RegressionChain
 from dpmix.models.moments import fill
+from dpmix.models.regression import build
 from dpmix.models.regression_coordinates import ACCEPTED, LEARNING, MADE
 from dpmix.release import Release
 from dpmix.spec import load_spec
@@ -44,6 +45,8 @@ PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": 
 def settings(line: Line) -> dict[str, Any]:
     """Return the model section of an oracle's prior."""
     found: dict[str, Any] = {"kind": "linear_regression", "prior_sd": line.sd}
+    if line.truncated:
+        found["response"] = "truncated"
     if line.sigma2 is not None:
         found["sigma2"] = line.sigma2
     else:
@@ -133,7 +136,11 @@ def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) 
             recount(chain.law, chain.records, chain.tally)
             chain.sweep(2)
         now = theta({name: column[0] for name, column in chain.run(1).items()})
-        noise = (chain.records[:, p] - values[0] - chain.records[:, :p] @ values[1 : p + 1]) / values[p + 1]
+        mean = values[0] + chain.records[:, :p] @ values[1 : p + 1]
+        noise = (chain.records[:, p] - mean) / values[p + 1]
+        if line.truncated:  # then normal as well
+            ends = (-1.0 - mean) / values[p + 1], (1.0 - mean) / values[p + 1]
+            noise = stats.norm.ppf(stats.truncnorm.cdf(noise, *ends))
         rows.append(now | {"noise": noise})
     found = databases.functions(
         {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "noise"}

@@ -11,10 +11,10 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.bases import kernel_of
-from dpmix.api.empirical import Moments, moments_of
 from dpmix.api.observation import observe
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
+from dpmix.laws import EstimatedMoments
 from dpmix.mechanisms import from_spec
 from dpmix.release import Release
 from dpmix.spec import load_spec
@@ -32,6 +32,10 @@ MECHANISMS: list[dict[str, Any]] = [
     {"kind": "perturbed_histogram", "bins": 40, "rho": 0.3, "noise": "gaussian"},
     {"kind": "smoothed_histogram", "bins": 40, "draws": 400, "epsilon": 60.0},
 ]
+
+
+def moments_of(release: Release, column: int, pair: tuple[float, float] | None) -> EstimatedMoments | None:
+    return release.mechanism.moments(release.values, column, release.n, pair)
 
 
 def _simulated(mechanism: dict[str, Any], y: np.ndarray[Any, Any], pair: Any, seed: int) -> Release:
@@ -79,7 +83,7 @@ def test_the_error_of_the_variance_covers_sampling_and_noise() -> None:
 def test_one_trial_tells_no_spread() -> None:
     release = _simulated({"kind": "binomial", "trials": 1, "epsilon": 1.0}, _dollars(50), EARNINGS, 1)
     assert moments_of(release, 0, EARNINGS) is None
-    assert not Moments(0.0, 1.0, math.inf).shows_spread
+    assert not EstimatedMoments(0.0, 1.0, math.inf).shows_spread
 
 
 def test_the_default_means_the_same_in_all_units() -> None:

@@ -124,7 +124,8 @@ def test_everything_is_there(summary, parsed):
         assert name in parsed.text
     assert "iterations: 1450" in parsed.text
     pictures = [attrs for tag, attrs in parsed.tags if tag == "img"]
-    assert len(pictures) == 4 + 2 * len(summary.series)  # two of the density and clusters, two of the check
+    # of density and clusters, two of the check, one of where the uncertainty comes from
+    assert len(pictures) == 5 + 2 * len(summary.series)
     assert all(attrs["alt"] for attrs in pictures)
     for picture in pictures_of(parsed):
         assert ElementTree.fromstring(picture).tag.endswith("svg")
@@ -250,8 +251,8 @@ def test_records_are_ordered_by_cluster_and_value(tmp_path):
     parsed = Page()
     parsed.feed(render(summary))
     assert "95% credible ball around it has radius 0;" in parsed.text
-    assert len(pictures_of(parsed)) == 5 + 2 * len(summary.series)
-    assert "record, by cluster of the estimate" in pictures_of(parsed)[4]
+    assert len(pictures_of(parsed)) == 6 + 2 * len(summary.series)
+    assert "record, by cluster of the estimate" in pictures_of(parsed)[5]
 
 
 def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):

@@ -13,6 +13,7 @@ from tests.oracles.blocks import Table, block_table
 from tests.oracles.joint import Model
 from tests.oracles.mc import batch_means, random_density
 from tests.oracles.reference import ReferenceChain
+from tests.seeds import rng_of
 
 DRAWS, BURN_IN = 4000, 1000
 # 28 or 36 pairs, 14 strongly dependent statistics, 3 cases: below 0.01 that any pair of right samplers
@@ -56,10 +57,10 @@ def test_samplers_agree(name: str) -> None:
     z = release(model)
     table = block_table(z, model.channel, model.base, GRID, blocks=[[]])
     found = {}
-    for index, sampler in enumerate(samplers.SAMPLERS):
+    for sampler in samplers.SAMPLERS:
         if name == "none" and sampler in samplers.NOISY:
             continue
-        chain = samplers.chain(sampler, model, z.copy(), np.random.default_rng([6, index]))
+        chain = samplers.chain(sampler, model, z.copy(), rng_of("agree", name, sampler))
         chain.advance(BURN_IN)
         # the samplers with Metropolis steps need more sweeps for as much information
         thin = 12 if samplers.latent_count(sampler) else 3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmix.spec.available import KINDS
+from dpmix.spec.kinds import KINDS
 from scripts.verification.__main__ import main
 from scripts.verification.calibrate import calibrate, p_values
 from scripts.verification.cases import all_cases, covering, kinds_of

@@ -21,6 +21,8 @@ KEYS = [
     "prior",
     "beyond_bounds",
     "check",
+    "prior_sensitivity",
+    "variance_shares",
     "seconds",
     "ess_per_second",
     "warnings",

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dpmix.laws import law_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.guarantee import epsilon_in_words, guarantee_in_words
 from dpmix.summary.remarks import convergence_remarks, release_remarks
@@ -211,18 +212,18 @@ def test_epsilon_in_words(attrs, words):
 
 
 def test_guarantee_in_words():
-    laplace = {"kind": "laplace", "scale": [2.0]}
+    laplace = law_of({"kind": "laplace", "scale": [2.0]})
     text = guarantee_in_words(LAPLACE, laplace, 272)
     assert text.startswith("Laplace noise of scale 2 was added to each of 272 records on its own.")
     assert "satisfies 5-differential privacy with respect to replacing any one record" in text
     gaussian = {**LAPLACE, "epsilon": 1.5, "delta": 1e-6, "rho": 0.04}
-    text = guarantee_in_words(gaussian, {"kind": "gaussian", "scale": 3.0}, 10)
+    text = guarantee_in_words(gaussian, law_of({"kind": "gaussian", "scale": [3.0]}), 10)
     assert "(1.5, 1e-06)-differential privacy and 0.04-zero-concentrated differential privacy" in text
     for attrs in ({"private": 0, "simulated": 1}, {"private": 0}):
         text = guarantee_in_words({**LAPLACE, **attrs}, laplace, 10)
         assert "protects nobody" in text
         assert "satisfies" not in text
-    assert "not private" in guarantee_in_words(LAPLACE, {"kind": "none"}, 10)
+    assert "not private" in guarantee_in_words(LAPLACE, law_of({"kind": "none"}), 10)
     nothing = {**LAPLACE, "epsilon": float("nan"), "delta": float("nan")}
     assert guarantee_in_words(nothing, laplace, 10).endswith("states no privacy guarantee.")
 
@@ -258,5 +259,5 @@ def test_guarantee_in_words():
     ],
 )
 def test_what_each_mechanism_did(mechanism, words):
-    text = guarantee_in_words(LAPLACE, mechanism, 272)
+    text = guarantee_in_words(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
     assert text.startswith(words + " The release satisfies 5-differential privacy")

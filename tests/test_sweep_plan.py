@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+import dpmix
 from dpmix import cli, exits
 from dpmix.api import sweep as verbs
 from dpmix.errors import DpmixError, PrivacyError
@@ -245,6 +246,47 @@ def test_confidential_data_are_released_once_for_all_runs(tmp_path: Path) -> Non
     assert len(list((tmp_path / "out" / "releases").glob("*.h5"))) == 2
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or b"d.csv" not in path.read_bytes()
+
+
+def test_a_release_that_would_be_refused_stops_those_before_it(tmp_path: Path, capsys: Any) -> None:
+    """Two tables under one name, the same under another, damaged data and a budget that ends, in turn."""
+    spec, out, ledger = tmp_path / "sweep.yaml", tmp_path / "out", tmp_path / "l.json"
+    contents = confidential(tmp_path, 9.0) | {"grid": {}}
+    (tmp_path / "e.csv").write_text((tmp_path / "d.csv").read_text() + "0.5\n")
+    (tmp_path / "bad.csv").write_text("x\n0.25\nmany\n")
+    three = [{"name": f"of {epsilon}", "mechanism.epsilon": epsilon} for epsilon in (1, 2, 3)]
+
+    def sweep(*more: str, of: tuple[Path, ...] = (), dataset: str = "one") -> tuple[int, str, int]:
+        others = [{"name": path.stem, "data.path": str(path), "mechanism.epsilon": 1} for path in of]
+        spec.write_text(json.dumps(contents | {"list": [*three, *others]}))
+        command = ["sweep", str(spec), "-o", str(out), "--dataset", dataset]
+        code = exits.run(cli.app, [*command, *(more or ("--emit", "sbatch"))])
+        entered = Book.parse(ledger.read_text()).entries if ledger.exists() else []
+        return code, capsys.readouterr().err, sum(entry["type"] == "spend" for entry in entered)
+
+    another = "privacy.dataset: is one, but that table is not the one released under this name"
+    budget = "of which epsilon = 1.5 remains; a release under (epsilon = 2, delta = 0)-DP"
+    for of, code, words, more in (
+        ((tmp_path / "e.csv",), 4, another, ()),
+        ((tmp_path / "bad.csv",), 3, "column 'x' in record 2 (line 3) is not a number", ()),
+        ((), 4, budget, ("--set", "privacy.budget.epsilon=2.5")),
+    ):
+        for how in (("--emit", "sbatch"), ("--dry-run",)):
+            found, said, entered = sweep(*how, "--new-ledger", *more, of=of)
+            assert (found, said.count("\n"), entered) == (code, 1, 0), said
+            assert words in said and not list(out.rglob("*.h5"))
+    before = {"data": contents["base"]["data"] | {"path": str(tmp_path / "e.csv")}}
+    before |= {"mechanism": {"kind": "laplace", "epsilon": 0.5}}
+    dpmix.privatize(before, tmp_path / "r.h5", ledger=ledger, dataset="one", new_ledger=True, quiet=True)
+    found, said, entered = sweep()
+    assert (found, entered) == (4, 1) and another in said
+    found, said, entered = sweep(of=(tmp_path / "e.csv",), dataset="two")  # its last one is known as one
+    assert (found, entered) == (4, 1) and "the ledger knows the same data as one" in said
+    assert sweep(dataset="two")[::2] == (0, 4)
+    (tmp_path / "f.csv").write_text("x\n0.25\n0.75\n")
+    anew = ("--emit", "sbatch", "--force")
+    assert sweep(*anew, of=(tmp_path / "f.csv",), dataset="two")[::2] == (4, 4)
+    assert sweep(*anew, "--yes", of=(tmp_path / "f.csv",), dataset="two")[::2] == (0, 5)  # an edition
 
 
 def secret_sweep(tmp_path: Path, *entries: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.empirical import Moments, moments_of
 from dpmix.api.observation import Observation, pairs_of
 from dpmix.api.task import Constants
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.laws import EstimatedMoments
 from dpmix.release import Release
 from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.priors import BETA, NIG, nig_from_bounds, niw_from_bounds
@@ -145,8 +145,8 @@ def _hidden(pair: tuple[float, float] | None) -> tuple[float, float]:
     return pair
 
 
-def _moments(release: Release, column: int, pair: tuple[float, float] | None) -> Moments:
-    found = moments_of(release, column, pair)
+def _moments(release: Release, column: int, pair: tuple[float, float] | None) -> EstimatedMoments:
+    found = release.mechanism.moments(release.values, column, release.n, pair)
     if found is None:
         raise DataError(
             f"model.base.empirical: what this {release.kind} releases does not tell the spread of the "
@@ -155,7 +155,7 @@ def _moments(release: Release, column: int, pair: tuple[float, float] | None) ->
     return found
 
 
-def _from_moments(moments: Moments, pair: tuple[float, float] | None, noise: float = 0.0) -> NIG:
+def _from_moments(moments: EstimatedMoments, pair: tuple[float, float] | None, noise: float = 0.0) -> NIG:
     """Return the base whose clusters have half the spread of the values: E sigma2 = V/4, plus the noise's."""
     mean, variance = moments.mean, moments.variance
     if pair is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmix.api.cautions import of_mechanism
+from dpmix.api.confidential import check_countable
 from dpmix.data import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms import Mechanism, from_spec, needs_n
@@ -19,7 +20,6 @@ from dpmix.spec.mechanism import (
     MechanismSection,
     NoisyCountsMechanism,
 )
-from dpmix.standard_input import is_stream
 
 
 def calibrate(
@@ -116,20 +116,6 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
         section = section.model_copy(update={"order": "public"})  # simulated records are independent
     known = names if len(names) == columns else ()
     return from_spec(section, columns, n, known, categories, groups_of(spec.groups))
-
-
-def check_countable(spec: RunSpec, key: str) -> None:
-    """Refuse to count the records of standard input, which the release itself reads, once.
-
-    Raises
-    ------
-    SpecError
-        Naming `key`, by which their number can be said.
-    """
-    if spec.data is not None and is_stream(spec.data.path):
-        raise SpecError(
-            f"{key}: missing; standard input is read by the release alone, so say how many records"
-        )
 
 
 def columns_of(section: MechanismSection) -> int:

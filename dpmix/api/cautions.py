@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
+from dpmix.figures import figure
 from dpmix.mechanisms import Mechanism
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.release import figure, guarantee_in_words
+from dpmix.release import guarantee_in_words
 from dpmix.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
     """Compare what the noise of all cells adds up to with the number of records."""
     if subject.noisy_cells is None:
         return []
-    cells, sd, asks = subject.noisy_cells
+    cells, sd = subject.noisy_cells
     total = cells * sd
     if n is None:
         text = (
@@ -170,7 +171,7 @@ def _of_cells(subject: Mechanism | Generator, n: int | None) -> list[Caution]:
         f"warning: {cells:,} cells with noise of standard deviation {sd:.4g} each add up to {total:,.0f}, "
         f"more than the {n:,} records: the release is mostly noise; take fewer cells or a larger epsilon"
     )
-    return [Caution(text, asks=asks)]
+    return [Caution(text, asks=True)]
 
 
 def delta_warning(delta: float | None, n: int | None) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmix.data import Data
-from dpmix.errors import DataError
+from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
 from dpmix.release import Release
@@ -69,3 +69,17 @@ def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
         said = reason(error) if isinstance(error, OSError) else "the file is damaged"
         raise DataError(f"cannot read {path}: {said}") from None
     return Marks(tuple(sorted(table)), rows_digest(table), file)
+
+
+def check_countable(spec: RunSpec, key: str) -> None:
+    """Refuse to count the records of standard input, which the release itself reads, once.
+
+    Raises
+    ------
+    SpecError
+        Naming `key`, by which their number can be said.
+    """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError(
+            f"{key}: missing; standard input is read by the release alone, so say how many records"
+        )

@@ -59,7 +59,7 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
         HistogramMixture(
             histogram_likelihood(release),
             release.n,
-            release.edges(),
+            release.mechanism.edges(),
             group_names(release),
             kernel,
             mixing,

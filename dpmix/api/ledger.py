@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import dpmix
+from dpmix._version import __version__
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget
@@ -178,23 +178,67 @@ class Spending:
             data under this one. Nothing is entered then.
         """
         with changing(self.path, self.entering.new) as book:
-            name = book.name(self._stated)  # before anything is entered under it
-            agreed = self._agreed(book)
-            if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
-                book.set_budget(agreed.dataset, self.budget, _now())
-            about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
-            about["proved"] = guarantee.proved
-            self._number = book.spend(
-                name,
-                about,
-                guarantee,
-                _now(),
-                dpmix.__version__,
-                whole=self.whole,
-                marks=marks,
-                anew=self.entering.yes,
-                accountant=self.accountant,
-            )
+            self._number = self._enter(book, mechanism, columns, guarantee, marks)
+
+    def rehearse(
+        self,
+        book: Book,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks,
+    ) -> None:
+        """Enter a release in a copy of the ledger alone, to see whether it and later ones could be entered.
+
+        Parameters
+        ----------
+        book : Book
+            As `draft` gives it, with what was rehearsed before.
+        mechanism, columns, guarantee, marks
+            As in `reserve`.
+
+        Raises
+        ------
+        PrivacyError, UsageError
+            As `reserve`.
+        """
+        self._enter(book, mechanism, columns, guarantee, marks)
+
+    def draft(self) -> Book:
+        """Return a copy of the ledger, in which releases can be entered and are never written.
+
+        Raises
+        ------
+        DataError
+            As `foresee`.
+        """
+        return read_ledger(self.path)
+
+    def _enter(
+        self,
+        book: Book,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks | None,
+    ) -> int:
+        name = book.name(self._stated)  # before anything is entered under it
+        agreed = self._agreed(book)
+        if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
+            book.set_budget(agreed.dataset, self.budget, _now())
+        about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
+        about["proved"] = guarantee.proved
+        return book.spend(
+            name,
+            about,
+            guarantee,
+            _now(),
+            __version__,
+            whole=self.whole,
+            marks=marks,
+            anew=self.entering.yes,
+            accountant=self.accountant,
+        )
 
     def finish(self, output: Path | None) -> str:
         """Enter that the release is written, and say what is spent and what remains.

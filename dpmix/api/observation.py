@@ -137,7 +137,7 @@ def _truncated(spec: RunSpec) -> bool:
 
 
 def _histogram(release: Release, values: Floats) -> Observation:
-    edges = release.edges()
+    edges = release.mechanism.edges()
     rows = np.arange(release.n, dtype=np.float64)
     channel: Any
     if release.kind == "smoothed_histogram":

@@ -1,229 +1,273 @@
-"""From chains to records of the posterior predictive, with the guarantee that they inherit."""
+"""`dpmix.predict`: from chains files and a table of records to what the fit says of their last column."""
 
 from __future__ import annotations
 
-import math
+import contextlib
+import csv
+import gzip
+import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.at_file import Piece, read_pieces, table_source
+from dpmix.api.summary_overrides import TAKEN, check_overrides
 from dpmix.errors import DataError, UsageError
-from dpmix.release import Release
-from dpmix.spec import RunSpec, load_spec
-from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
-from dpmix.store.synthetic import check_synthetic_output, write_synthetic
-from dpmix.summary.guarantee import is_private, is_simulated, is_unproved
-from dpmix.summary.predictive import mixture_records, parametric_records
+from dpmix.spec.load import load_spec
+from dpmix.spec.summary import PREDICTED_FROM, SummarySpec
+from dpmix.store.atomic import check_output, fsync, reason, replacing
+from dpmix.store.chains_reader import ChainSet, NamedChains, read_chains
+from dpmix.summary.account import acceptance_of, spec_of
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.predicting import Predictor, predictor_of
+from dpmix.summary.predictions import SHOWN, Predictions, labels_of
+from dpmix.summary.remarks import convergence_remarks
 
-__all__ = ["predict"]
+__all__ = [
+    "MOST_IN_SUMMARY",
+    "TakePiece",
+    "check_table_output",
+    "csv_writer",
+    "predict",
+    "predict_pieces",
+    "predictions_at",
+    "writing",
+]
 
 PathLike = str | os.PathLike[str]
-Labels = tuple[tuple[str, ...] | None, ...]
+TakePiece = Callable[[Sequence[str], NDArray[np.float64]], None]
+
+MOST_IN_SUMMARY = 10_000
+"""Records that `summary.at` takes: summaries are read as a whole."""
 
 
 def predict(
     chains: PathLike | Sequence[PathLike],
+    at: PathLike,
     output: PathLike | None = None,
     *,
-    spec: Mapping[str, Any] | PathLike | RunSpec | None = None,
     overrides: Sequence[str] = (),
-    records: int | None = None,
+    interval: str | None = None,
     force: bool = False,
     quiet: bool = False,
-) -> Release:
-    """Draw synthetic records from the posterior predictive of a fit.
+) -> Predictions:
+    """Predict the class (naive_bayes) or response (linear_regression) of records from their other columns.
 
-    They are computed from a release and nothing else: whatever it guarantees holds for them too, and they
-    cost nothing beyond it. The generator is seeded by the chains' own seed, so that the same chains give the
-    same records.
+    They are computed from chains, and these from a release: predictions cost nothing beyond it.
 
     Parameters
     ----------
     chains : path or sequence of path
         Files of `dpmix fit`, of one spec.
+    at : path
+        CSV table (csv or csv.gz) with the columns that the fit predicts from, in any order, and maybe others;
+        - for standard input. A fit of groups needs the column of groups, too.
     output : path, optional
-        File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
-    spec : dict, path or RunSpec, optional
-        Only its ``synthesis.records`` is used, where that is a number.
+        CSV file to write (csv or csv.gz).
     overrides : sequence of str
-        ``key=value`` each, as ``--set``.
-    records : int, optional
-        Number of records, in place of the spec's; where neither says one, as many as there are confidential
-        records.
+        `summary.level=..` and `summary.interval=..` in place of what the spec inside the chains says.
+    interval : {"mean", "record"}, optional
+        For `summary.interval`: whether intervals of a regression are of the mean response, or of the response
+        of a new record, its error included.
     force : bool
-        Whether to overwrite.
+        Whether an existing output may be replaced.
     quiet : bool
         Say nothing but warnings on standard error.
 
     Returns
     -------
-    Release
-        Of kind ``synthetic`` and generator ``posterior_predictive``, with the guarantee of the release that
-        the chains were fitted to.
+    Predictions
+        One row a record, in the order of the table.
 
     Raises
     ------
     UsageError
-        When `output` exists and `force` is not given, or is one of the chains; for a bad `records`.
+        With overrides of other sections than `summary`, or when the output exists, has another suffix or
+        is an input.
     SpecError
-        When a parametric model's chains hold fewer records than are asked for, or the spec is not one.
+        When an override is malformed, or the model has no such intervals.
     DataError
-        When a file is no finished chains file, or files do not belong together.
+        When chains are of a model that predicts nothing or no finished chains, and for a table that lacks a
+        column or holds what the fit does not know, naming column, record and line.
     """
-    paths = [chains] if isinstance(chains, str | os.PathLike) else list(chains)
-    if spec is None and overrides:
-        raise UsageError("overrides: there is no spec to override; give records, or a spec")
-    wanted = _wanted(records, None if spec is None else load_spec(spec, overrides))
-    if output is not None:
-        final = check_synthetic_output(Path(output), force=force)
-        if any(final == Path(path).resolve() for path in paths):
-            raise UsageError(f"{output} is one of the chains files; give the records another name")
-    found = read_chains([os.fspath(path) for path in paths])
-    release = _release(found, found.n if wanted is None else wanted)
-    if output is not None:
-        write_synthetic(Path(output), release, force=force)
-    count = len(release.values)
-    drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
-    _tell(f"{drawn}; {release.guarantee_in_words()}; {release.mechanism['post_processing']}", quiet)
-    for name, outside, pair in _outside(release):
-        bounds = f"[{pair[0]:g}, {pair[1]:g}]"
-        _tell(f"{outside} of {count} values of {name} lie outside {bounds}, where the model goes on", quiet)
-    if not release.private:
-        _tell(f"warning: these records are not private: {_why(release)}")
-    return release
+    parts: list[NDArray[np.float64]] = []
+    with contextlib.ExitStack() as stack:
+        write: TakePiece | None = None
+        if output is not None:
+            check_table_output(output, [*_paths(chains), at], force=force)
+            write = csv_writer(stack.enter_context(writing(output, force=force)))
 
+        def take(columns: Sequence[str], values: NDArray[np.float64]) -> None:
+            parts.append(values)
+            if write is not None:
+                write(columns, values)
 
-def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
-    if records is not None:
-        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-            raise UsageError(f"records: {records!r} must be a whole number of at least 1")
-        return records
-    stated = None if spec is None or spec.synthesis is None else spec.synthesis.records
-    return stated if isinstance(stated, int) else None
-
-
-def _release(chains: Chains | NamedChains, records: int) -> Release:
-    """Draw the records, and say what they inherit."""
-    if chains.mechanism.get("groups"):
-        (group,) = chains.mechanism["groups"]
-        raise DataError(
-            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
-            "drawn; take each group's parameters from the chains file"
+        predictor, labels = predict_pieces(
+            chains, at, take, overrides=overrides, interval=interval, quiet=quiet
         )
-    if isinstance(chains, NamedChains):
-        values, names = parametric_records(chains, records)
-    else:
-        values, names = mixture_records(chains, records), chains.columns
-    described, labels = _columns(chains, names, values.shape[1])
-    _check_codes(values, described, labels)
-    source = chains.mechanism
-    epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
-    adjacency = str(chains.attrs.get("adjacency", "replacement"))
-    trust = str(chains.attrs.get("trust", "local"))
-    mechanism = {
-        "kind": "synthetic",
-        "generator": "posterior_predictive",
-        "columns": described,
-        "records": records,
-        "requested": {},
-        "scale": [],
-        "source": {key: value for key, value in source.items() if key != "granularity"} | {"trust": trust},
-        "post_processing": _in_words(source),
-    }
-    return Release(
-        values=values,
-        columns=tuple(str(part["name"]) for part in described),
-        mechanism=mechanism,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        n=chains.n,
-        trust="global",
-        adjacency=adjacency,
-        private=is_private(chains.attrs) and source.get("kind") != "none",
-        simulated=is_simulated(chains.attrs),
-        proved=False if is_unproved(source) else None,
-        labels=labels if any(names is not None for names in labels) else (),
+    return Predictions(
+        predictor.columns, np.concatenate(parts), predictor.level, predictor.what, tuple(labels)
     )
 
 
-def _in_words(source: Mapping[str, Any]) -> str:
-    """Say what was post-processed, and at what cost."""
-    kind = str(source.get("kind"))
-    if kind == "none":
-        return "post-processing of a fit to the records themselves, without noise: nothing is guaranteed"
-    made = f"{source['generator']} release" if kind == "synthetic" else f"{kind} release"
-    return f"post-processing of the {made} that the chains were fitted to: costs nothing beyond the release"
+def predict_pieces(
+    chains: PathLike | Sequence[PathLike],
+    at: PathLike,
+    take: TakePiece,
+    *,
+    overrides: Sequence[str] = (),
+    interval: str | None = None,
+    quiet: bool = False,
+) -> tuple[Predictor, list[str]]:
+    """Predict as `predict` does, and hand the rows over piece by piece, none of which is kept.
+
+    Returns
+    -------
+    Predictor
+    list of str
+        What the first records are.
+    """
+    overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
+    check_overrides(overrides, TAKEN)
+    source = table_source(at)
+    found = read_chains([os.fspath(path) for path in _paths(chains)])
+    options = load_spec(spec_of(found), overrides).summary
+    predictor = predictor_of(found, options, str(_paths(chains)[0]))
+    for text in _doubts(found, predictor):
+        _tell(f"warning: {text}")
+    run = _Run(predictor, take, str(source))
+    count = read_pieces(source, predictor.inputs, run.piece)
+    _tell(f"{count:,} record{'s' * (count > 1)} of {source}: {predictor.what}", quiet)
+    for text in run.beyond():
+        _tell(f"note: {text}")
+    return predictor, run.labels
 
 
-def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list[dict[str, Any]], Labels]:
-    """Return what is public of each column, and the labels that its codes stand for."""
-    source = chains.mechanism
-    stated = source.get("columns")
-    if source.get("kind") == "synthetic" and isinstance(stated, list) and len(stated) == width:
-        described = [dict(part) for part in stated]
-        return described, tuple(_labels(chains, part, width) for part in described)
-    if source.get("kind") == "posterior" and width == 1:
-        part: dict[str, Any] = {"name": names[0] or "category"}
-        labels = _labels(chains, part, width)
-        return [{**part, "categories": list(labels or ())}], (labels,)
-    names = names if all(names) else chains.columns
-    if len(names) != width:  # the coefficients of one column
-        names = (str(source.get("column", "value")),)
-    found: list[dict[str, Any]] = [{"name": name} for name in names]
-    domain = source.get("domain")
-    if width == 1 and isinstance(domain, list) and len(domain) == 1:
-        found[0]["domain"] = list(domain[0])
-    return found, (None,) * width
+def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predictions:
+    """Predict the records of `summary.at`.
+
+    Raises
+    ------
+    DataError
+        As `predict`; for more than `MOST_IN_SUMMARY` records.
+    """
+    assert options.at is not None  # the caller looks
+    if not options.at.exists():
+        raise DataError(
+            f"summary.at: {options.at} does not exist; give --set summary.at=FILE, or --set summary.at=null "
+            "to predict nothing"
+        )
+    predictor = predictor_of(chains, options, source)
+    parts: list[NDArray[np.float64]] = []
+    run = _Run(predictor, lambda columns, values: parts.append(values), str(options.at))
+    read_pieces(table_source(options.at), predictor.inputs, run.piece, most=MOST_IN_SUMMARY)
+    what = "; ".join([predictor.what, *run.beyond()])
+    return Predictions(predictor.columns, np.concatenate(parts), predictor.level, what, tuple(run.labels))
 
 
-def _labels(chains: ChainSet, part: Mapping[str, Any], width: int) -> tuple[str, ...] | None:
-    """Return the labels of one column of a synthetic release: public ones, or those that the fit names."""
-    if "domain" in part:
-        return None
-    if "categories" in part:
-        return tuple(map(str, part["categories"]))
-    assert isinstance(chains, NamedChains)  # mixtures are of numbers
-    name = part["name"] if width > 1 else ""
-    for parameter in chains.parameters:
-        if parameter.role == "shares" and parameter.column == name:
-            return tuple(map(str, parameter.coords[parameter.dims[0]]))
-    raise DataError(f"the chains do not name the labels of {part['name']}")
+class _Run:
+    """Pieces on their way from a table to what takes predictions."""
+
+    def __init__(self, predictor: Predictor, take: TakePiece, source: str) -> None:
+        self._predictor, self._take, self._source = predictor, take, source
+        self._outside = np.zeros(len(predictor.inputs), dtype=np.int64)
+        self._count = 0
+        self.labels: list[str] = []
+
+    def piece(self, rows: Piece, first: int) -> None:
+        """Predict a piece, whose first record has this number."""
+        found = self._predictor.predict(rows)
+        bad = ~np.isfinite(found).all(axis=1)
+        if bad.any():
+            raise DataError(
+                f"{self._source}: record {first + int(np.argmax(bad))} is so far out that its prediction is "
+                "no finite number"
+            )
+        self._count += len(rows)
+        self.labels += labels_of(self._predictor.inputs, rows[: SHOWN - len(self.labels)])
+        for j, part in enumerate(self._predictor.inputs):
+            if part.bounds is not None:
+                self._outside[j] += int(((rows[:, j] < part.bounds[0]) | (rows[:, j] > part.bounds[1])).sum())
+        self._take(self._predictor.columns, found)
+
+    def beyond(self) -> list[str]:
+        """Say which columns have values beyond the public bounds, and what became of them."""
+        return [
+            f"{count:,} of {self._count:,} values of {part.name} lie outside [{part.bounds[0]:g}, "
+            f"{part.bounds[1]:g}], to which the records behind the release were clamped: they are taken as "
+            "they are, and the line goes on"
+            for part, count in zip(self._predictor.inputs, self._outside.tolist(), strict=True)
+            if count and part.bounds is not None
+        ]
 
 
-def _check_codes(values: NDArray[np.float64], described: Sequence[Mapping[str, Any]], labels: Labels) -> None:
-    for part, names, column in zip(described, labels, values.T, strict=True):
-        if names is not None and not np.isin(column, np.arange(len(names))).all():
-            raise DataError(f"the chains hold a record whose {part['name']} is no code of its labels")
+def _doubts(chains: ChainSet, predictor: Predictor) -> list[str]:
+    """Say why not to trust the chains, by the parameters that predictions are made of."""
+    assert isinstance(chains, NamedChains)  # or there were no predictor
+    scalars = {}
+    for parameter in predictor.used:
+        values = chains.read(parameter)
+        flat = values.reshape(*values.shape[:2], -1)
+        for entry, name in enumerate(parameter.labels()):
+            scalars[name] = describe(flat[:, :, entry], predictor.level)
+    return [remark.text for remark in convergence_remarks(scalars, acceptance_of(chains), chains)]
 
 
-def _outside(release: Release) -> list[tuple[str, int, tuple[float, float]]]:
-    """Count the values of each column of numbers that lie outside its public bounds."""
-    found = []
-    for part, column in zip(release.mechanism["columns"], release.values.T, strict=True):
-        if "domain" in part:
-            low, high = part["domain"]
-            count = int(((column < low) | (column > high)).sum())
-            if count:
-                found.append((part["name"], count, (low, high)))
-    return found
+def _paths(chains: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    return [chains] if isinstance(chains, str | os.PathLike) else list(chains)
 
 
-def _why(release: Release) -> str:
-    if release.mechanism["source"].get("kind") == "none":
-        return "the chains were fitted to the confidential records themselves"
-    if release.simulated:
-        return "the data behind the chains are simulated, and their noise is seeded"
-    return "the release behind the chains says that it is not"
+def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: bool) -> None:
+    """Refuse before any work an output that is no CSV file, exists, or would replace an input.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `dpmix.store.atomic.check_output`.
+    """
+    if any(os.path.realpath(output) == os.path.realpath(path) for path in inputs):
+        raise UsageError(f"{output} is one of the inputs; give the output another name")
+    if str(output) != "-" and not str(output).lower().endswith(PREDICTED_FROM):
+        raise UsageError(f"{output}: predictions are written as {' or '.join(PREDICTED_FROM)}; choose one")
+    check_output(Path(output), force=force)
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None or math.isnan(float(value)) else float(value)
+@contextlib.contextmanager
+def writing(output: PathLike, *, force: bool) -> Iterator[IO[str]]:
+    """Give a text file that becomes `output` at the end of the block, and is gone where that raises."""
+    path = Path(output)
+    with replacing(path, force=force) as temporary:
+        try:
+            with temporary.open("wb") as raw:
+                packed: Any = raw
+                if path.name.lower().endswith(".gz"):
+                    packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
+                with io.TextIOWrapper(packed, encoding="utf-8", newline="") as stream:
+                    yield stream
+            fsync(temporary)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {reason(error)}") from error
+
+
+def csv_writer(stream: IO[str]) -> TakePiece:
+    """Return what writes pieces to a CSV file: ten digits, far more than draws tell."""
+    writer = csv.writer(stream, lineterminator="\n")
+    started = False
+
+    def write(columns: Sequence[str], values: NDArray[np.float64]) -> None:
+        nonlocal started
+        if not started:
+            writer.writerow(columns)
+            started = True
+        form = ",".join(["%.10g"] * len(columns)) + "\n"
+        stream.writelines([form % tuple(row) for row in values.tolist()])
+
+    return write
 
 
 def _tell(text: str, quiet: bool = False) -> None:

@@ -72,8 +72,8 @@ def privatize(
         Enter nothing, which the release records where a ledger is configured.
     yes : bool
         Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
-        and a histogram whose noise, added up over its bins, exceeds the number of records; and where the
-        table is not the one that the ledger knows under this name.
+        and counts whose noise, added up over their cells, exceeds the number of records; and where the table
+        is not the one that the ledger knows under this name.
 
     Returns
     -------

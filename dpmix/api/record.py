@@ -19,7 +19,7 @@ import yaml
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-import dpmix
+from dpmix._version import __version__
 from dpmix.api.task import Task
 from dpmix.chains import Run
 from dpmix.errors import DataError, SpecError, UsageError
@@ -35,9 +35,9 @@ __all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
 def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
     """Say what a run is; runs that say the same draw the same."""
     return {
-        "dpmix_version": dpmix.__version__,
+        "dpmix_version": __version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
-        "mechanism": json.loads(json.dumps(release.mechanism)),
+        "mechanism": release.mechanism.stated(),
         "released_values": _digest(task.observed),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
@@ -167,11 +167,11 @@ def attributes(
     return {
         "spec": spec.for_analyst().to_yaml(),
         "seed": str(entropy),
-        "dpmix_version": dpmix.__version__,
+        "dpmix_version": __version__,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": json.dumps(versions),
         "seconds": np.asarray(seconds, dtype=np.float64),
-        "mechanism": json.dumps(release.mechanism),
+        "mechanism": json.dumps(release.mechanism.stated()),
         **task.attrs,
         "columns": json.dumps(list(task.columns)),
         "n": release.n,

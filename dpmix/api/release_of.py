@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpmix.data import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.laws import Law
 from dpmix.mechanisms import STATISTICS, stated
 from dpmix.mechanisms.groups import groups_of
 from dpmix.release import Release
@@ -149,8 +151,9 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     if isinstance(mechanism, LogMomentsMechanism):
         from dpmix.mechanisms import log_moments
 
-        meant = log_moments.meant(mechanism, found.mechanism)
-        _check_log_moments(meant, found.mechanism)
+        means = log_moments.meant(mechanism, found.mechanism)
+        _check_log_moments(means, found.mechanism)
+        meant: Mapping[str, Any] | Law = means
     else:
         groups = groups_of(found.groups)
         meant, _ = stated(
@@ -175,7 +178,7 @@ def _check_settings(mechanism: Any, found: Release) -> None:
             )
 
 
-def _check_log_moments(meant: dict[str, Any], made: dict[str, Any]) -> None:
+def _check_log_moments(meant: Mapping[str, Any] | Law, made: Law) -> None:
     """Refuse settings of compositions that are not those of the release."""
     thresholds = made.get("thresholds") or [made["threshold"]]
     for key, name, actual in (
@@ -224,7 +227,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _noises(meant: dict[str, Any], made: dict[str, Any]) -> list[tuple[str, float, float]]:
+def _noises(meant: Mapping[str, Any] | Law, made: Law) -> list[tuple[str, float, float]]:
     """Return the noise that two descriptions of a mechanism state, side by side."""
     pairs = [
         ("noise of scale", float(a), float(b))

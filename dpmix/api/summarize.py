@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,11 +96,18 @@ def summarize(
         return _summarize_release(Path(paths[0]), overrides, output, report, force=force)
     chains = read_chains([os.fspath(path) for path in paths])
     options = load_spec(spec_of(chains), overrides).summary
+    predictions = None
+    if options.at is not None:
+        from dpmix.api.predict import predictions_at  # late: few ask for it
+
+        predictions = predictions_at(chains, options, os.fspath(paths[0]))
     summary = (
         summarize_parametric(chains, options)
         if isinstance(chains, NamedChains)
         else summarize_chains(chains, options, truth=_true_labels(chains))
     )
+    if predictions is not None:
+        summary = replace(summary, predictions=predictions)
     if output is not None:
         attrs = {
             "level": summary.level,
@@ -147,7 +155,7 @@ def _summarize_release(
     if output is not None:
         attrs: dict[str, Attribute] = {
             "guarantee": summary.guarantee,
-            "mechanism": json.dumps(release.mechanism, allow_nan=False),
+            "mechanism": json.dumps(release.mechanism.stated(), allow_nan=False),
         }
         numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
         attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}

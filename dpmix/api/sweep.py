@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import dpmix
+from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.chains import available_cores
 from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
@@ -424,7 +424,7 @@ def _gathered(ready: Prepared) -> SweepResult:
     written = [ready.folder.path / "table.csv", ready.folder.path / "table.h5"]
     write_csv(written[0], rows)
     attrs = {
-        "dpmix_version": dpmix.__version__,
+        "dpmix_version": __version__,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "varied": json.dumps(list(ready.plan.varied)),
     }

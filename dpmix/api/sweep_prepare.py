@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.confidential import of_part
+from dpmix.api.confidential import marks_of, of_part
 from dpmix.api.ledger import Entering, Spending, spending_of
 from dpmix.api.privatize import privatize, steps
+from dpmix.data import load_data
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.mechanisms import Mechanism
-from dpmix.spec import RunSpec
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.load import naming_ledger
 from dpmix.spec.model import CustomModel
 from dpmix.spec.sweep import SweepSpec, load_sweep
 from dpmix.standard_input import is_stream
@@ -90,19 +92,34 @@ class Prepared:
             print(f"dpmix: {_NOTHING}", file=sys.stderr)
 
     def heed(self, yes: bool, *, say: bool = False) -> None:
-        """Look before the first release at what any of them asks for, and say it, where wanted.
+        """Look before the first release at what would stop any of them; say what they ask for, where wanted.
+
+        Each is entered in a copy of the ledger, after those before it: a sweep whose second release is of
+        another table, or of damaged data, or exceeds the budget, makes no first one.
 
         Raises
         ------
-        PrivacyError
-            When a warning asks for `yes`, naming the file of the release.
+        PrivacyError, DataError, UsageError
+            When a warning asks for `yes`, and as `privatize` before it draws; naming the file of the release.
         """
+        book, name = None, None
         for path, spec, _ in self._releases():
             try:
                 with contextlib.redirect_stderr(sys.stderr if say else io.StringIO()):
                     steps(spec, Entering(self.new_ledger, False, yes))
-            except PrivacyError as error:
-                raise PrivacyError(f"{path}: {error}") from None
+                if book is None or name is None:
+                    spending = self._spending(spec)
+                    book, name = spending.draft(), spending.name()
+                named = load_spec(spec, naming_ledger(dataset=name))
+                data = load_data(named)
+                mechanism = mechanism_of(named, len(data.columns), len(data.values))
+                mechanism.check(data.values)
+                guarantee, marks = of_part(named, mechanism.guarantee), marks_of(named, data)
+                self._spending(named, yes).rehearse(
+                    book, mechanism.describe(), data.columns, guarantee, marks
+                )
+            except (PrivacyError, DataError, UsageError) as error:
+                raise type(error)(f"{path}: {error}") from None
 
     def check_overrides(self, overrides: Sequence[str]) -> None:
         """Check that what is set for all jobs, which others may read, does not name confidential data.
@@ -162,8 +179,8 @@ class Prepared:
                     )
             account = account.allow(of_part(spec, mechanism.guarantee), spending.part)
 
-    def _spending(self, spec: RunSpec) -> Spending:
-        spending = spending_of(spec, entering=Entering(new=self.new_ledger))
+    def _spending(self, spec: RunSpec, yes: bool = False) -> Spending:
+        spending = spending_of(spec, entering=Entering(new=self.new_ledger, yes=yes))
         assert spending is not None  # a plan of confidential data has a ledger
         return spending
 

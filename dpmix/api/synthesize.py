@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.api.calibrate import check_countable
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
-from dpmix.api.confidential import marks_of, of_part, stated_release
+from dpmix.api.confidential import check_countable, marks_of, of_part, stated_release
 from dpmix.api.ledger import Entering, spending_of
 from dpmix.cells import Column
 from dpmix.errors import SpecError, UsageError
@@ -51,7 +50,7 @@ def synthesize(
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
     With `chains` they are drawn from the posterior predictive of a fit instead: see
-    `dpmix.api.predict.predict`.
+    `dpmix.api.predictive.predictive_records`.
 
     What the guarantee rests on is drawn from the operating system's randomness and takes no seed. Simulated
     data are synthesized from ``data.seed``, and the release says that it is simulated and not private.
@@ -104,9 +103,9 @@ def synthesize(
             )
     checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
     if chains is not None:
-        from dpmix.api.predict import predict
+        from dpmix.api.predictive import predictive_records
 
-        return predict(chains, output, spec=checked, force=force, quiet=quiet)
+        return predictive_records(chains, output, spec=checked, force=force, quiet=quiet)
     section = section_of(checked)
     target = None if output is None else Path(output)
     if target is not None:

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpmix
 from dpmix import _jit
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
+from dpmix.laws import law_of
 from dpmix.mechanisms import Mechanism
 from dpmix.mechanisms.log_moments import LogMoments
 from dpmix.mechanisms.noisy_counts import NoisyCounts
@@ -114,7 +114,7 @@ def warmup(
     begin, before = time.perf_counter(), kept_code()
     for own in _kinds(spec, release, overrides):
         _try(own, release, allow_code)
-    _keep_bytecode(Path(dpmix.__file__).parent)
+    _keep_bytecode(Path(__file__).parents[1])
     place = _jit._cache_directory("")
     kept = None if place is None else Path(place).parent
     return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept)
@@ -223,7 +223,7 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
         bounds = spec.mechanism.domain or ((0.0, 1.0),)
         values = _uniform(bounds, n, rng)
         names = names or tuple(f"column {i + 1}" for i in range(len(bounds)))
-        kind = {"kind": "none"}
+        kind = law_of({"kind": "none"})
         return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
     mechanism = mechanism_of(spec, n=n)
     values = _records(mechanism, n, rng)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.equal_cells import cell_of, equal_edges
 from dpmix.mechanisms.base import LocalAdditive, Mechanism, clamp
 from dpmix.mechanisms.binomial import Binomial
 from dpmix.mechanisms.log_moments import LogMoments, mean_logs
@@ -24,7 +25,6 @@ from dpmix.mechanisms.posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpmix.mechanisms.statistic import NoisyStatistic
 from dpmix.mechanisms.wavelet import Wavelet, haar
-from dpmix.release import cell_of, equal_edges
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histograms import SmoothedSynthesis

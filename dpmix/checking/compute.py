@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dpmix.checking.base import Replicator, Unavailable
 from dpmix.checking.local import check_records
 from dpmix.checking.mixtures import HistogramReplicator, mixture_replicator
-from dpmix.checking.parametric import StatisticReplicator, check_statistic, parametric_replicator
+from dpmix.checking.parametric import StatisticReplicator, check_statistic
 from dpmix.checking.result import Check
 from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
 
-__all__ = ["REPLICATES", "check_release", "replicator_of"]
+__all__ = ["REPLICATES", "check_release", "parametric_replicator", "replicator_of"]
 
 REPLICATES = 200
 _FEWER, _NUMBERS = 100, 5e7
@@ -28,6 +30,36 @@ def replicator_of(chains: ChainSet) -> Replicator:
         return mixture_replicator(chains)
     assert isinstance(chains, NamedChains)  # the other kind
     return parametric_replicator(chains)
+
+
+def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
+    """Return what draws replicates of the release that a parametric model was fitted to.
+
+    Raises
+    ------
+    Unavailable
+        Where the release is not replicated.
+    """
+    from dpmix.checking import discrete, groups, statistics
+
+    if chains.mechanism.get("groups"):
+        return groups.grouped_replicator(chains)
+    model = str(chains.attrs.get("model", ""))
+    if model == "custom":
+        raise Unavailable("a custom model does not say how its release is made")
+    if model == "discrete":
+        return discrete.discrete_replicator(chains)
+    kind = str(chains.mechanism.get("kind"))
+    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
+        ("naive_bayes", "noisy_counts"): statistics.NoisyCounts,
+        ("linear_regression", "clamped_moments"): statistics.ClampedMoments,
+        ("dirichlet", "log_moments"): statistics.LogMoments,
+        ("multinomial", "posterior"): statistics.ReleasedPosterior,
+    }
+    made = makers.get((model, kind))
+    if made is None:
+        raise Unavailable(f"releases by {kind} are not replicated for the model {model}")
+    return made(chains)
 
 
 def check_release(chains: ChainSet) -> Check:

@@ -20,11 +20,11 @@ from dpmix.checking.base import Unavailable
 from dpmix.checking.mixtures import histogram_release
 from dpmix.checking.noise import draw_noise
 from dpmix.checking.parametric import StatisticReplicator
-from dpmix.release import equal_edges
+from dpmix.equal_cells import equal_edges
 from dpmix.store.chains_reader import NamedChains
 from dpmix.store.stored import Stored
 
-__all__ = ["discrete_replicator"]
+__all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
 
 Floats = NDArray[np.float64]
 _SAME = 1e-9  # of a range
@@ -118,7 +118,7 @@ class _Marginals(StatisticReplicator):
             drawn = self.values[parameter.name][chain, state]
             grid = parameter.coords[parameter.dims[0]]
             steps = self.cells is not None and self.cells.grids[i] is not None
-            shares = drawn if column.bounds is None else _masses(grid, drawn, edges, steps=steps)
+            shares = drawn if column.bounds is None else cell_probabilities(grid, drawn, edges, steps=steps)
             counts = self._draw(i, shares / shares.sum(), rng)
             parts.append(counts / self.released)
         return np.concatenate(parts)
@@ -169,7 +169,7 @@ class _Histogram(StatisticReplicator):
         super().__init__(chains)
         low, high = np.asarray(self.mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
         self.edges = equal_edges((float(low), float(high)), int(self.mechanism["bins"]))
-        self.parameter = _of_column(chains, None, 1)
+        self.parameter = cdf_of(chains)
         self.of_draws = self.mechanism["kind"] == "smoothed_histogram"
         self.per = float(chains.observed.size if self.of_draws else chains.n)
         if self.of_draws:
@@ -199,7 +199,7 @@ class _Histogram(StatisticReplicator):
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records, and what is released of them."""
         grid = self.parameter.coords[self.parameter.dims[0]]
-        shares = _masses(grid, self.values[self.parameter.name][chain, state], self.edges)
+        shares = cell_probabilities(grid, self.values[self.parameter.name][chain, state], self.edges)
         counts = rng.multinomial(self.chains.n, shares / shares.sum()).astype(np.float64)
         return histogram_release(self.mechanism, counts, rng)
 
@@ -226,6 +226,11 @@ def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
     return _Marginals(chains)
 
 
+def cdf_of(chains: NamedChains) -> Stored:
+    """Return the distribution function of the one column of a histogram."""
+    return _of_column(chains, None, 1)
+
+
 def _of_column(chains: NamedChains, column: Column | None, count: int) -> Stored:
     """Return the parameter that the distribution of a column's records is in."""
     if column is not None and column.free:
@@ -240,7 +245,7 @@ def _of_column(chains: NamedChains, column: Column | None, count: int) -> Stored
     raise Unavailable("the chains do not hold the distribution of a record")
 
 
-def _masses(
+def cell_probabilities(
     grid: NDArray[np.generic] | Sequence[float], cdf: Floats, edges: Floats, *, steps: bool = False
 ) -> Floats:
     """Return the mass of each cell (a, b] between edges; what lies beyond the ends counts to the end cells.

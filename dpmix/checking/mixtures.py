@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dpmix.checking.base import Replicator, Unavailable
 from dpmix.checking.measures import cell_masses, draw_records, states_at
 from dpmix.checking.noise import draw_noise, mean_of_laplace
-from dpmix.release import cell_of, equal_edges
+from dpmix.equal_cells import cell_of, equal_edges
+from dpmix.laws import Law
 from dpmix.store.chains_reader import Chains
 from dpmix.summary.families.base import Family, Floats
 from dpmix.summary.families.choose import family_of
@@ -156,7 +157,7 @@ class HistogramReplicator(_Counted):
         return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
 
 
-def histogram_release(mechanism: dict[str, object], counts: Floats, rng: Generator) -> Floats:
+def histogram_release(mechanism: Law, counts: Floats, rng: Generator) -> Floats:
     """Return what a histogram mechanism makes of counts (bins,): noisy counts, or numbers of its draws."""
     if mechanism["kind"] == "smoothed_histogram":
         weight, draws = float(str(mechanism["weight"])), int(str(mechanism["draws"]))
@@ -207,6 +208,6 @@ def mixture_replicator(chains: Chains) -> MixtureReplicator:
     raise Unavailable(f"releases by {kind} are not replicated")
 
 
-def _bounds(mechanism: dict[str, object]) -> tuple[float, float]:
+def _bounds(mechanism: Law) -> tuple[float, float]:
     low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
     return float(low), float(high)

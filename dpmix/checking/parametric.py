@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dpmix.checking.result import Check, Entry
 from dpmix.store.chains_reader import ChainSet, NamedChains
 from dpmix.store.stored import Stored
 
-__all__ = ["StatisticReplicator", "check_statistic", "parametric_replicator"]
+__all__ = ["StatisticReplicator", "check_statistic"]
 
 Floats = NDArray[np.float64]
 
@@ -116,33 +116,3 @@ def check_statistic(
     if isinstance(replicator, StatisticReplicator) and replicator.blind:
         words = f"{words} {replicator.blind}".strip()
     return Check(what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words)
-
-
-def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
-    """Return what draws replicates of the release that a parametric model was fitted to.
-
-    Raises
-    ------
-    Unavailable
-        Where the release is not replicated.
-    """
-    from dpmix.checking import discrete, statistics
-
-    if chains.mechanism.get("groups"):
-        raise Unavailable("releases of several groups are not replicated")
-    model = str(chains.attrs.get("model", ""))
-    if model == "custom":
-        raise Unavailable("a custom model does not say how its release is made")
-    if model == "discrete":
-        return discrete.discrete_replicator(chains)
-    kind = str(chains.mechanism.get("kind"))
-    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
-        ("naive_bayes", "noisy_counts"): statistics.NoisyCounts,
-        ("linear_regression", "clamped_moments"): statistics.ClampedMoments,
-        ("dirichlet", "log_moments"): statistics.LogMoments,
-        ("multinomial", "posterior"): statistics.ReleasedPosterior,
-    }
-    made = makers.get((model, kind))
-    if made is None:
-        raise Unavailable(f"releases by {kind} are not replicated for the model {model}")
-    return made(chains)

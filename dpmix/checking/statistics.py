@@ -17,7 +17,14 @@ from dpmix.errors import DataError
 from dpmix.release import Release
 from dpmix.store.chains_reader import NamedChains
 
-__all__ = ["ClampedMoments", "LogMoments", "NoisyCounts", "ReleasedPosterior"]
+__all__ = [
+    "ClampedMoments",
+    "LogMoments",
+    "NoisyCounts",
+    "ReleasedPosterior",
+    "draw_log_shares",
+    "sum_to_one",
+]
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +72,9 @@ class NoisyCounts(StatisticReplicator):
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the counts of classes, of levels within each, and the noise."""
-        sizes = rng.multinomial(self.chains.n, _sum_to_one(self.values["p"][chain, state]))
+        sizes = rng.multinomial(self.chains.n, sum_to_one(self.values["p"][chain, state]))
         parts = [
-            rng.multinomial(sizes, _sum_to_one(self.values[name][chain, state])).ravel()
+            rng.multinomial(sizes, sum_to_one(self.values[name][chain, state])).ravel()
             for name in self.needed[1:]
         ]
         counts = np.concatenate(parts).astype(np.float64)
@@ -112,8 +119,13 @@ class ClampedMoments(StatisticReplicator):
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw records, clamp them, and sum their products."""
-        n, p = self.chains.n, self.low.size - 1
-        beta = self.values["beta"][chain, state]
+        sums = self.sums(chain, state, self.chains.n, rng)
+        return sums + draw_noise("laplace", float(self.mechanism["scale"][0]), sums.size, rng)
+
+    def sums(self, chain: int, state: int | tuple[int, int], n: int, rng: Generator) -> Floats:
+        """Draw n records of a state, or of a state and a group, and sum their products once clamped."""
+        p = self.low.size - 1
+        beta = np.asarray(self._get("beta", chain, state))
         root = np.linalg.cholesky(np.asarray(self._get("x_cov", chain, state)).reshape(p, p))
         x = np.asarray(self._get("x_mean", chain, state)).ravel() + rng.standard_normal((n, p)) @ root.T
         mean, sd = (
@@ -124,21 +136,23 @@ class ClampedMoments(StatisticReplicator):
         unit = np.clip(2.0 * (np.column_stack([x, y]) - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0)
         table = np.column_stack([np.ones(n), unit])
         products = table.T @ table
-        sums = np.array([products[i, j] for i, j in _factors(p + 1)])
-        return sums + draw_noise("laplace", float(self.mechanism["scale"][0]), sums.size, rng)
+        return np.array([products[i, j] for i, j in _factors(p + 1)])
 
     def _response(self, mean: Floats, sd: float, rng: Generator) -> Floats:
         """Draw responses; errors are truncated to the bounds where the model says so."""
         if self.model.get("response") != "truncated":
             return np.asarray(mean + sd * rng.standard_normal(mean.size))
-        from scipy import stats  # late: it takes its time
+        from dpmix.models.bounded_normal import truncated  # late: it is compiled
 
-        ends = (self.low[-1] - mean) / sd, (self.high[-1] - mean) / sd
-        return np.asarray(stats.truncnorm.rvs(*ends, loc=mean, scale=sd, random_state=rng))
+        normals = rng.standard_normal(mean.size)
+        return truncated(mean, np.array(sd), self.low[-1], self.high[-1], normals)
 
-    def _get(self, name: str, chain: int, state: int) -> Any:
+    def _get(self, name: str, chain: int, state: int | tuple[int, int]) -> Any:
         """Return a parameter, drawn or known."""
-        return self.values[name][chain, state] if name in self.values else self.model[name]
+        if name not in self.values:
+            return self.model[name]
+        place = state if isinstance(state, tuple) else (state,)
+        return self.values[name][(chain, *place)]
 
 
 class LogMoments(StatisticReplicator):
@@ -261,7 +275,7 @@ class ReleasedPosterior(StatisticReplicator):
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts, and what is released of them."""
         known = self.known
-        counts = rng.multinomial(known.n, _sum_to_one(self.values["p"][chain, state]))
+        counts = rng.multinomial(known.n, sum_to_one(self.values["p"][chain, state]))
         if known.law is None:
             assert known.noisy is not None  # of the methods with noise
             return counts[: known.noisy.size] + draw_noise(known.noise, known.scale, known.noisy.size, rng)
@@ -310,5 +324,6 @@ def _places(known: Any, name: str, count: int) -> Sequence[str]:
     return [str(number + 1) for number in range(count)]
 
 
-def _sum_to_one(shares: Floats) -> Floats:
+def sum_to_one(shares: Floats) -> Floats:
+    """Return shares whose sums over the last axis are 1, once more."""
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

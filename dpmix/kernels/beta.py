@@ -28,9 +28,9 @@ _SMALLEST, _LARGEST = 1e-100, 1e100  # the base measure is cut here, far from wh
 
 
 class Beta(NamedTuple):
-    """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), (y - lo) / width ~ Beta(a, b) (methods, 4).
+    """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), (y - lo) / width ~ Beta(a, b).
 
-    The base measure is restricted to 1e-100 < a, b < 1e100.
+    See methods, section 4. The base measure is restricted to 1e-100 < a, b < 1e100.
     """
 
     a_shape: float

@@ -4,7 +4,7 @@
 above a floor, for x = b / floor. It is ``log Gamma(a+1) - a log x + log P(a, x)``, but smooth and without
 cancellation where P is small. Its singularities nearest to the real line are some 2.8 sqrt(a) away from it:
 polynomials of degree 9 on pieces of length sqrt(a) / 2 give it to 1e-12. From where 1 - P < 1e-17 on no table
-is needed.
+is needed. Shapes that the table does not reach share a small one (`log_ratio_large`), which is slower.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from dpmix._jit import inlined, njit
-from dpmix.gammainc import log_gamma_p, log_gamma_p_tabulated, log_power, series, tabulate
+from dpmix.gammainc import (
+    COEFFICIENTS,
+    LARGE,
+    log_gamma_p,
+    log_gamma_p_tabulated,
+    log_power,
+    log_ratio_large,
+    series,
+    tabulate,
+    tabulate_large,
+)
 
 __all__ = ["NO_INTEGRALS", "integrals", "log_integral", "log_integral_alone"]
 
@@ -97,26 +107,36 @@ def integrals(first: float, count: int) -> NDArray[np.float64]:
 
     Its first row holds `count`. The next ones tell of each shape the first row of its pieces, their number,
     the inverse of their length, and log Gamma(a + 1). Then come the pieces: coefficients of the powers of t,
-    which goes from -1 to 1 over a piece.
+    which goes from -1 to 1 over a piece. The last 16 rows are for all larger shapes.
     """
     a = first + 0.5 * np.arange(count)
     widths = 1.0 / (_PIECE * np.sqrt(a))
     pieces = np.ceil(np.array([_beyond(float(shape)) for shape in a]) * widths)
-    table = np.zeros((1 + count + int(pieces.sum()), DEGREE + 1))
+    table = np.zeros((1 + count + int(pieces.sum()) + COEFFICIENTS, DEGREE + 1))
     heads = table[1 : 1 + count]
     heads[:, _START] = count + np.cumsum(pieces) - pieces
     heads[:, _PIECES], heads[:, _WIDTH] = pieces, widths
     heads[:, _HEAD] = [math.lgamma(shape + 1.0) for shape in a]
     table[0, 0] = count
     _fill(first, count, tabulate(first, count), _interpolation(), table[1:])
+    large = tabulate_large()
+    table[-COEFFICIENTS:, : large.shape[1]] = large
     return table
+
+
+@njit
+def _beyond_table(table, a, x):
+    """Return E_a(x) for a shape that the table does not reach."""
+    if a >= LARGE and len(table) > COEFFICIENTS:
+        return log_ratio_large(table, len(table) - COEFFICIENTS, a, x)
+    return log_integral_alone(a, x)
 
 
 @inlined
 def log_integral(table, row, a, x):
     """Return E_a(x), from row `row` of a table made for shape `a`, if it reaches so far."""
     if row >= table[0, 0]:
-        return log_integral_alone(a, x)
+        return _beyond_table(table, a, x)
     row += 1
     place = x * table[row, _WIDTH]
     if place >= table[row, _PIECES]:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
+from dpmix.laws import Law, law_of
 from dpmix.mechanisms.base import Mechanism, Pairs
 from dpmix.mechanisms.groups import Groups
 from dpmix.privacy.accounting import Guarantee
@@ -157,7 +158,9 @@ def _check_groups(kind: str, groups: Groups | None) -> None:
         )
 
 
-def stated(spec: Any, columns: int, n: int | None = None, groups: Groups | None = None) -> Stated:
+def stated(
+    spec: Any, columns: int, n: int | None = None, groups: Groups | None = None
+) -> tuple[Law, Guarantee]:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
     Parameters
@@ -178,7 +181,7 @@ def stated(spec: Any, columns: int, n: int | None = None, groups: Groups | None 
         number of records are missing and needed.
     """
     if spec.kind == "none":
-        return {"kind": "none"}, Guarantee(None, None, None)
+        return law_of({"kind": "none"}), Guarantee(None, None, None)
     _check_groups(spec.kind, groups)
     if spec.kind not in _STATED:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
@@ -189,13 +192,14 @@ def stated(spec: Any, columns: int, n: int | None = None, groups: Groups | None 
     elif spec.domain is not None:
         _check_pairs(spec.domain, columns)
     own, guarantee = _STATED[spec.kind](_module(spec.kind), spec, columns, n, groups)
-    return {
+    described = {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
         "calibration": _calibration(spec),
         "requested": {k: getattr(spec, k) for k in _KEYS if getattr(spec, k, None) is not None},
         "stated": True,
-    } | own, guarantee
+    } | own
+    return law_of(described), guarantee
 
 
 def _stated_posterior(of: Any, spec: Any, n: int | None) -> Stated:

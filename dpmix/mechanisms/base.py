@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws import law_of
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind
 from dpmix.privacy.order import random_order
@@ -20,8 +21,8 @@ from dpmix.release import Release
 
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]
-NoisyCells = tuple[int, float, bool]
-"""Their number, their noise's standard deviation, and whether both together beyond n need a yes."""
+NoisyCells = tuple[int, float]
+"""Number of the cells that the records are counted in, and their noise's standard deviation."""
 
 
 class Mechanism(abc.ABC):
@@ -86,6 +87,56 @@ class Mechanism(abc.ABC):
         PrivacyError
             When the values are not finite float64 numbers of shape (n, d), or too many.
         """
+
+    def made(
+        self,
+        values: NDArray[np.float64],
+        columns: Sequence[str],
+        n: int,
+        *,
+        private: bool,
+        chosen: Mapping[str, Any] | None = None,
+        labels: tuple[tuple[str, ...] | None, ...] = (),
+        order: str | None = None,
+    ) -> Release:
+        """Return released values with the mechanism's guarantee.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (rows, columns)
+            Sanitized.
+        columns : sequence of str
+            Their names.
+        n : int
+            Number of confidential records.
+        private : bool
+            False for seeded noise, of simulated records.
+        chosen : mapping, optional
+            What is public of this release beside `describe`.
+        labels, order
+            As in `Release`.
+        """
+        total = self.guarantee
+        stated = self.describe() | dict(chosen or {})
+        if not private and "granularity" in stated:
+            stated["granularity"] = None
+        law = law_of(stated)
+        return Release(
+            values=values,
+            columns=tuple(columns),
+            mechanism=law,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=n,
+            adjacency=total.adjacency,
+            proved=total.proved,
+            trust=law.trust,
+            private=private,
+            simulated=not private,
+            labels=labels,
+            order=order,
+        )
 
     @abc.abstractmethod
     def simulate(
@@ -181,7 +232,7 @@ class LocalAdditive(Mechanism):
         for column, noise in enumerate(self.noises):
             report = None if progress is None else _shifted(progress, column * n)
             released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
-        return self._release(released, columns), clamped
+        return self.made(released, columns, n, private=True, order=self.order), clamped
 
     def simulate(
         self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
@@ -191,32 +242,7 @@ class LocalAdditive(Mechanism):
         released = np.column_stack(
             [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
         )
-        return self._release(released, columns, private=False, simulated=True), clamped
-
-    def _release(
-        self,
-        values: NDArray[np.float64],
-        columns: Sequence[str],
-        *,
-        private: bool = True,
-        simulated: bool = False,
-    ) -> Release:
-        total = self.guarantee
-        return Release(
-            values=values,
-            columns=tuple(columns),
-            mechanism=self.describe() | ({} if private else {"granularity": None}),
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=len(values),
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust=total.trust,
-            private=private,
-            simulated=simulated,
-            order="public" if simulated else self.order,
-        )
+        return self.made(released, columns, len(released), private=False, order="public"), clamped
 
 
 def clamp(

@@ -238,24 +238,11 @@ class LogMoments(Mechanism):
             noise = self.noise(part, threshold)
             parts.append(noise.add(means) if rng is None else noise.simulate(means, rng))
             scales.append(noise.scale)
-        total = self.guarantee
         chosen: dict[str, Any] = {"threshold": threshold, "scale": scales}
         if scores is not None:
             chosen["scores"] = scores
-        return Release(
-            values=np.concatenate(parts)[:, None],
-            columns=("statistic",),
-            mechanism=self.describe() | chosen,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=self.n,
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust="global",
-            private=rng is None,
-            simulated=rng is not None,
-        )
+        values = np.concatenate(parts)[:, None]
+        return self.made(values, ("statistic",), self.n, private=rng is None, chosen=chosen)
 
     def _choose(self, shares: Floats, rng: np.random.Generator | None) -> tuple[float, list[float] | None]:
         """Return the threshold, and the noisy scores it was chosen by."""

@@ -1,4 +1,4 @@
-"""Noisy sums of the logarithms of censored compositions of groups whose sizes are private (section 16)."""
+"""Noisy sums of logarithms of censored compositions in groups of private sizes (methods, section 16)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,6 @@ class GroupedLogMoments(LogMoments):
         weighted[sizes] *= found.kappa
         noisy = noise.add(weighted) if rng is None else noise.simulate(weighted, rng)
         noisy[sizes] /= found.kappa
-        total = self.guarantee
         chosen: dict[str, Any] = {
             "threshold": threshold,
             "scale": [noise.scale / found.kappa, noise.scale],
@@ -182,16 +181,4 @@ class GroupedLogMoments(LogMoments):
         }
         if scores is not None:
             chosen["scores"] = scores
-        return Release(
-            values=noisy[:, None],
-            columns=("statistic",),
-            mechanism=self.describe() | chosen,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=self.n,
-            adjacency=total.adjacency,
-            trust="global",
-            private=rng is None,
-            simulated=rng is not None,
-        )
+        return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)

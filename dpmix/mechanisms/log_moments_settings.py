@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dpmix.errors import SpecError
+from dpmix.laws import Law
 from dpmix.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.mechanisms.groups import Groups, groups_of, with_groups
 from dpmix.privacy.accounting import Guarantee
@@ -135,14 +136,14 @@ def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[flo
     return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
 
 
-def meant(spec: LogMomentsMechanism, made: Mapping[str, Any]) -> dict[str, Any]:
+def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
     """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
 
     Parameters
     ----------
     spec : LogMomentsMechanism
-    made : mapping
-        Description of the release.
+    made : Law
+        Of the release.
 
     Raises
     ------

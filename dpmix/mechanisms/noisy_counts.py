@@ -124,9 +124,9 @@ class NoisyCounts(NoisyStatistic):
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
-        """The counts of the feature with most levels, which a posterior weighs: no yes is needed."""
+        """Those of the feature with most levels, in which every record is counted once, and their noise."""
         cells = self.size // sum(self.levels) * max(self.levels)
-        return cells, noise_sd(self.noise, self.s), False
+        return cells, noise_sd(self.noise, self.s)
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the counts of codes, shape (size,); codes from 0 on, the class last before groups."""

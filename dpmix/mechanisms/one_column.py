@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.equal_cells import cell_of, equal_edges
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Mechanism, Pairs, clamp
 from dpmix.mechanisms.groups import Groups
 from dpmix.privacy.order import random_order
-from dpmix.release import Release, cell_of, equal_edges
-from dpmix.release_mechanism import trust_of
+from dpmix.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,24 +82,14 @@ class OneColumn(Mechanism):
         rng: np.random.Generator | None,
     ) -> Release:
         private = rng is None
-        total = self.guarantee
-        mechanism = self.describe() | {"column": columns[0]}
-        if not private and "granularity" in mechanism:
-            mechanism["granularity"] = None
-        return Release(
-            values=values,
-            columns=tuple(columns) if values.shape[1] == 1 else self.names(columns[0]),
-            labels=() if values.shape[1] == 1 or self.groups is None else (None, self.groups.names),
-            mechanism=mechanism,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=n,
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust=trust_of(self.kind),
+        single = values.shape[1] == 1
+        return self.made(
+            values,
+            columns if single else self.names(columns[0]),
+            n,
             private=private,
-            simulated=not private,
+            chosen={"column": columns[0]},
+            labels=() if single or self.groups is None else (None, self.groups.names),
             order=self._order(private),
         )
 

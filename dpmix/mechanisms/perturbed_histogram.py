@@ -130,7 +130,7 @@ class PerturbedHistogram(OneColumn):
         """The bins and their noise; see `Mechanism`."""
         source = self.source
         cells = source.size if isinstance(source, GeometricNoise) else source.block
-        return cells, noise_sd(self.noise, self.s), True
+        return cells, noise_sd(self.noise, self.s)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""

@@ -159,21 +159,7 @@ class NoisyStatistic(Mechanism):
         return noisy
 
     def _release(self, noisy: Floats, *, private: bool) -> Release:
-        total = self.guarantee
-        return Release(
-            values=np.ascontiguousarray(noisy[:, None]),
-            columns=("statistic",),
-            mechanism=self.describe() | ({} if private else {"granularity": None}),
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=self.n,
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust="global",
-            private=private,
-            simulated=not private,
-        )
+        return self.made(np.ascontiguousarray(noisy[:, None]), ("statistic",), self.n, private=private)
 
 
 def calibrated_scale(make: Any, sensitivity: float, epsilon: float) -> Any:

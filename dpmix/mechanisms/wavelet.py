@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.equal_cells import cell_of
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.base import Pairs, Progress, order_in_words
 from dpmix.mechanisms.one_column import LocalOneColumn, checked_edges
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
-from dpmix.release import Release, cell_of
+from dpmix.release import Release
 from dpmix.spec.mechanism import WaveletMechanism
 
 _MOST = 2**28

@@ -1,4 +1,6 @@
-"""Priors of the numbers of records in the cells of several groups, whose sizes are private (methods, 16).
+"""Priors of the numbers of records in the cells of several groups, whose sizes are private.
+
+See methods, section 16.
 
 A record is a pair (g, x): g ~ Categorical(pi), pi ~ Dirichlet(1, .., 1), and x in one of m cells by the
 probabilities of its group. With pi integrated out the sizes n_g are uniform over all that sum to N, whatever

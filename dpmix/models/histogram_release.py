@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmix.equal_cells import cell_of
 from dpmix.models.cell_counts import NOISES, NoisyCounts, SmoothedDraws, released
-from dpmix.release import Release, cell_of
+from dpmix.release import Release
 
 __all__ = ["group_names", "histogram_likelihood"]
 
@@ -25,7 +26,7 @@ def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
         noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
         return NoisyCounts(np.ascontiguousarray(values[:, 0]), noise, scale)
     bins, groups = int(mechanism["bins"]), max(1, len(group_names(release)))
-    cells = cell_of(values[:, 0], release.edges())
+    cells = cell_of(values[:, 0], release.mechanism.edges())
     if release.groups:
         cells = values[:, 1].astype(np.int64) * bins + cells
     weight = float(mechanism["weight"])

@@ -2,7 +2,8 @@
 
 Data augmentation over records of predictors and response (`dpmix.models.moments`), conjugate draws of the
 parameters given these (`dpmix.models.regression_theta`), and joint moves of both
-(`dpmix.models.regression_joint`), on variables rescaled to [-1, 1] (`dpmix.models.regression_units`).
+(`dpmix.models.regression_joint`), on variables rescaled to [-1, 1] (`dpmix.models.regression_units`). Where
+errors are truncated, parameters move as in `dpmix.models.regression_truncated`.
 """
 
 from __future__ import annotations
@@ -18,45 +19,25 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records, make_tally
+from dpmix.models.augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
-from dpmix.models.moments import COV, MEAN, SD, Line, Moments, farthest_change, size_of
+from dpmix.models.bounded_normal import clamped_means, truncated, truncated_means
+from dpmix.models.moments import COV, MEAN, SD, Line, Moments, size_of
 from dpmix.models.moments_sweep import make_room, run_moment_sweeps
-from dpmix.models.regression_coordinates import ACTIVE, LEARNING, learnt_room
+from dpmix.models.regression_coordinates import ACTIVE, LEARNING
 from dpmix.models.regression_theta import draw_line
+from dpmix.models.regression_truncated import TruncatedMoments, make_learnt
 from dpmix.models.regression_units import Units
 from dpmix.release import Release
 from dpmix.spec.model import LinearRegressionModel
-from dpmix.spec.priors import ERRORS_SCALE, coefficients_in_words, niw_from_bounds
-from dpmix.spec.run import RunSpec
+from dpmix.spec.priors import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
 
-__all__ = ["LinearRegression", "build", "moments_law"]
+__all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
 
 Floats = NDArray[np.float64]
 
 
-def build(spec: RunSpec, release: Release) -> LinearRegression:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
-    assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
-    p = len(release.mechanism["bounds"]) - 1
-    _check(spec.model, p)
-    law = moments_law(spec.model, release)
-    units = Units.of(release.mechanism["bounds"])
-    start = _start_values(spec.model, units)
-    offers = 0
-    if spec.sampler.algorithm == "soma":
-        bound = farthest_change(p + 1) * law.rate
-        offers = spec.sampler.offers or default_offers(release.n, bound)
-    rows = units.rescaled(np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64))
-    if release.groups:
-        # late: it is made of what is here
-        from dpmix.models.regression_grouped import GroupedRegression
-
-        return GroupedRegression(release, law, start, rows, offers, spec.sampler.joint)
-    return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)
-
-
-def _check(model: LinearRegressionModel, p: int) -> None:
+def check_widths(model: LinearRegressionModel, p: int) -> None:
     """Refuse vectors and matrices that do not go with the number of predictors.
 
     Raises
@@ -110,7 +91,8 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     stated = model.sigma2_prior.b
     scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
     sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
-    return Moments(
+    kind = TruncatedMoments if model.response == "truncated" else Moments
+    return kind(
         columns=(0.0,) * q,
         released=np.ascontiguousarray(release.values[:, 0]),
         bounds=np.concatenate([np.full(q, -1.0), np.ones(q)]),
@@ -131,7 +113,7 @@ def _floats(values: Any) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _start_values(model: LinearRegressionModel, units: Units) -> Floats:
+def start_values(model: LinearRegressionModel, units: Units) -> Floats:
     """Return `Line.values` with what is known, on the rescaled variables, and zeros."""
     p = len(units.half) - 1
     values = np.zeros(p + 2 + p + p * p)
@@ -179,7 +161,9 @@ class LinearRegression(ParametricModel):
         if not law.known[COV]:
             found.append(Parameter("x_cov", ("predictor", "predictor_other")))
         if len(rows):
-            found += [Parameter("prediction", ("row",)), Parameter("predictive", ("row",))]
+            found += [
+                Parameter(name, ("row",)) for name in ("prediction", "prediction_clamped", "predictive")
+            ]
         self.parameters = tuple(found)
         self.coords = {
             "coefficient": np.array(["intercept", *predictors]),
@@ -196,6 +180,7 @@ class LinearRegression(ParametricModel):
         }
         self.attrs = {
             "prior": _prior_in_words(law, release.mechanism["bounds"], predictors),
+            "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
             "prior_of": "rescaled variables",
         }
         if len(rows):
@@ -229,8 +214,16 @@ class LinearRegression(ParametricModel):
             mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
             for j in range(p):  # one by one: the same for any number of draws at once
                 mean += beta[:, 1 + j, None] * self.rows[:, j]
+            spread = np.repeat(sd[:, None], len(self.rows), axis=1)
+            if isinstance(self.law, TruncatedMoments):  # what lies within the bounds is not clamped
+                response = truncated(mean, spread, -1.0, 1.0, saved[:, end:])
+                mean = recorded = truncated_means(mean, spread, -1.0, 1.0)
+            else:
+                response = mean + sd[:, None] * saved[:, end:]
+                recorded = clamped_means(mean, spread, -1.0, 1.0)
             out["prediction"][where] = units.response(mean)
-            out["predictive"][where] = units.response(mean + sd[:, None] * saved[:, end:])
+            out["prediction_clamped"][where] = units.response(recorded)
+            out["predictive"][where] = units.response(response)
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw what is not known from the prior, and the mean response of the new rows."""
@@ -253,8 +246,10 @@ def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
 def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:
     """Say what the prior of the coefficients means in the units of the data."""
     sd = [precision**-0.5 for precision in law.beta_precision]
-    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors)
-    return f"{words[0].upper()}{words[1:]}."
+    truncated = isinstance(law, TruncatedMoments)
+    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
+    meant = f" {TRUNCATED_MEANS}" if truncated else ""
+    return f"{words[0].upper()}{words[1:]}.{meant}"
 
 
 def _names(release: Release, p: int) -> list[str]:
@@ -272,7 +267,7 @@ class RegressionChain(AugmentedChain):
     def __init__(self, model: LinearRegression, rng: Generator) -> None:
         law = model.law
         q = len(law.columns)
-        learnt = learnt_room(law)
+        learnt = make_learnt(law)
         learnt[ACTIVE] = float(model.joint)
         theta = Line(model.start.copy(), learnt)
         draw_prior(law, rng, theta.values)

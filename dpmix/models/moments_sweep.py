@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
+from dpmix._jit import dispatch, njit
 from dpmix.models.augmentation import REFRESH, draw_theta, recount, sweep_bounded_offers
-from dpmix.models.moments import BLOCK, clip, distance, farthest_change, size_of
+from dpmix.models.moments import BLOCK, Moments, clip, distance, farthest_change, size_of
 from dpmix.models.streams import fill_normals, make_words, seed
 
-__all__ = ["Room", "make_room", "run_moment_sweeps", "sweep_blocks"]
+__all__ = ["Room", "make_room", "offer_block", "run_moment_sweeps", "sweep_blocks"]
 
 
 class Room(NamedTuple):
@@ -38,9 +38,13 @@ def make_room(q: int) -> Room:
     return Room(make_words(), np.zeros((3 * q + size_of(q) + 1) * BLOCK))
 
 
-@njit
-def _offer(model, values, block, count):
-    """Turn normals in the first q rows into records, in the units of the data and clamped."""
+@dispatch()
+def offer_block(model, values, block, count):
+    """Turn normals in the first q rows into records, on the rescaled variables and clamped."""
+
+
+@offer_block.register
+def _offer_block(model: Moments, values, block, count):
     q = len(model.columns)
     p = q - 1
     bounds = model.bounds
@@ -133,7 +137,7 @@ def sweep_blocks(model, rng, theta, records, tally, room, moves):
         for b in range(count):
             for j in range(q):
                 block[(2 * q + j) * BLOCK + b] = part[b, q + j]
-        _offer(model, theta.values, block, count)
+        offer_block(model, theta.values, block, count)
         _change(model, block, count)
         more, left = _accept(model, rng, block, part, tally.sums, count, left)
         accepted += more

@@ -109,7 +109,7 @@ def known_of(release: Release) -> Known:
         raise DataError(f"the release cannot be of this mechanism: {error}") from error
 
 
-def law_of(mechanism: dict[str, Any]) -> Law:
+def law_of(mechanism: Any) -> Law:
     """Return the law that a release of method hellinger states.
 
     Raises

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.laws import Law
 from dpmix.models.augmentation import AugmentedChain, default_offers, draw_records
 from dpmix.models.base import Parameter, ParametricChain, ParametricModel
 from dpmix.models.class_counts import (
@@ -126,7 +127,7 @@ class NaiveBayes(ParametricModel):
 
 
 def _parameters(
-    mechanism: Mapping[str, Any], levels: tuple[int, ...], groups: tuple[str, ...]
+    mechanism: Law, levels: tuple[int, ...], groups: tuple[str, ...]
 ) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
     """Return the parameters with their coordinates: categories where the release tells them, else 1, 2, ..
 

@@ -18,7 +18,7 @@ _MODULES: Final[dict[str, str]] = {
     "discrete": "dpmix.models.discrete",
     "dirichlet": "dpmix.models.dirichlet",
     "custom": "dpmix.models.custom",
-    "linear_regression": "dpmix.models.linear_regression",
+    "linear_regression": "dpmix.models.regression",
     "multinomial": "dpmix.models.multinomial",
     "naive_bayes": "dpmix.models.naive_bayes",
 }

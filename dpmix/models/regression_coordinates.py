@@ -173,11 +173,14 @@ def log_prior(model, values, inverse):
 
 
 @njit
-def learn(learnt, point):
-    """Take mean and covariance of the coordinates (k,) one state further."""
+def learn(learnt, point, share):
+    """Take mean and covariance of the coordinates (k,) one state further.
+
+    They are over `FORGET` states, or over that share of all that were seen, where this is more.
+    """
     k = len(point)
     learnt[SEEN] += 1.0
-    gain = 1.0 / min(learnt[SEEN], FORGET)
+    gain = 1.0 / max(min(learnt[SEEN], FORGET), share * learnt[SEEN])
     mean = learnt[HEAD : HEAD + k]
     covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
     for i in range(k):

@@ -31,18 +31,18 @@ from dpmix.models.base import Parameter, ParametricChain
 from dpmix.models.factors import invert_lower, product
 from dpmix.models.grouped import Slopes, draw_sizes, grouped_sums, make_slopes, parameters_of_groups
 from dpmix.models.linear_regression import LinearRegression, draw_prior
-from dpmix.models.moments import Line, Moments, distance, farthest_change, fill, size_of, subtract
+from dpmix.models.moments import Line, Moments, distance, farthest_change, size_of, subtract
 from dpmix.models.moments_sweep import make_room, sweep_blocks
 from dpmix.models.regression_coordinates import (
     ACTIVE,
     LEARNING,
     coordinates,
-    learnt_room,
     log_prior,
     pack,
     unpack,
 )
-from dpmix.models.regression_joint import follow, map_of
+from dpmix.models.regression_joint import carry, given_sums, map_of
+from dpmix.models.regression_truncated import make_learnt
 from dpmix.release import GROUP, Release
 
 __all__ = ["GroupedMoments", "GroupedRegression", "GroupedRegressionChain"]
@@ -105,7 +105,7 @@ class GroupedRegressionChain(ParametricChain):
         self.starts = np.zeros(groups + 1, dtype=np.int64)
         grouped.set_starts(self.starts, sizes)
         self.values = np.stack([model.start] * groups)
-        self.learnt = np.stack([learnt_room(law)] * groups)
+        self.learnt = np.stack([make_learnt(law)] * groups)
         self.learnt[:, ACTIVE] = float(model.joint)
         self.records = np.zeros((model.n, 2 * q))
         points = np.empty((groups, coordinates(law)))
@@ -178,21 +178,7 @@ def _of_group(law, group, size):
     base, noisy = law.base, np.empty(len(law.centre))
     for j in range(len(noisy)):
         noisy[j] = law.sums[group, j] + law.centre[j] * size
-    return Moments(
-        base.columns,
-        noisy,
-        base.bounds,
-        base.rate,
-        base.beta_mean,
-        base.beta_precision,
-        base.shape,
-        base.scale,
-        base.centre,
-        base.weight,
-        base.freedom,
-        base.psi,
-        base.known,
-    )
+    return given_sums(base, noisy)
 
 
 @njit
@@ -285,12 +271,10 @@ def _transfer_jointly(
     new[0, :] = _of_group(law, source, here - count).released
     new[1, :] = _of_group(law, target, there + count).released
     for i in range(len(staying)):
-        follow(first_matrix, staying[i], offer)
-        fill(law.base, offer)
+        carry(law.base, values[source], moved[0], first_matrix, staying[i], offer)
         subtract(offer, new[0])
     for i in range(len(own)):
-        follow(second_matrix, own[i], offer)
-        fill(law.base, offer)
+        carry(law.base, values[target], moved[1], second_matrix, own[i], offer)
         subtract(offer, new[1])
     theta = Line(moved[1], learnt[target])
     for t in range(count):
@@ -299,12 +283,10 @@ def _transfer_jointly(
     if not _accept(law, rng, starts, rests, levels, source, target, count, new, gain):
         return False
     for i in range(len(staying)):
-        follow(first_matrix, staying[i], offer)
-        fill(law.base, offer)
+        carry(law.base, values[source], moved[0], first_matrix, staying[i], offer)
         staying[i] = offer
     for i in range(len(own)):
-        follow(second_matrix, own[i], offer)
-        fill(law.base, offer)
+        carry(law.base, values[target], moved[1], second_matrix, own[i], offer)
         own[i] = offer
     left = grouped.open_gap(records, starts, source, target, count)
     for t in range(count):

@@ -23,9 +23,9 @@ import math
 
 import numpy as np
 
-from dpmix._jit import njit
+from dpmix._jit import dispatch, njit
 from dpmix.models.factors import invert_lower, product
-from dpmix.models.moments import clip, distance, fill, subtract
+from dpmix.models.moments import Moments, clip, distance, fill, subtract
 from dpmix.models.regression_coordinates import (
     ACCEPTED,
     HEAD,
@@ -40,7 +40,7 @@ from dpmix.models.regression_coordinates import (
     unpack,
 )
 
-__all__ = ["follow", "map_of", "move_jointly"]
+__all__ = ["approximate", "carry", "follow", "given_sums", "map_of", "move_jointly", "slice_lines"]
 
 WANTED, FARTHEST = 0.8, 2.0
 
@@ -82,9 +82,14 @@ def _subtract_moments(table, rest):
             at += 1
 
 
-@njit
-def _approximate(model, values, moments, near, work, rest):
-    """Return the sum of absolute differences of released and approximate sums.
+@dispatch()
+def approximate(model, values, moments, near, work, rest):
+    """Return the sum of absolute differences of released and approximate sums."""
+
+
+@approximate.register
+def _approximate(model: Moments, values, moments, near, work, rest):
+    """Take the sums from second moments, but for records near the bounds.
 
     moments (q + 1, q + 1) are those of (1, z, e) over the records that are not in `near` (count, 2 q), whose
     rows hold z and e, and room; `rest` (size,) is set to the differences, work (3, q + 1, q + 1) is scratch.
@@ -185,7 +190,7 @@ def _standardized(model, values, moments, work, out):
 def _log_density(model, point, values, moments, near, work, rest, inverse):
     """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
     unpack(model, point, values)
-    level = _approximate(model, values, moments, near, work, rest)
+    level = approximate(model, values, moments, near, work, rest)
     return log_prior(model, values, inverse) - model.rate * level
 
 
@@ -206,7 +211,7 @@ def _draw_line(model, rng, root, step):
 
 
 @njit
-def _slice(model, rng, lines, point, root, values, moments, near, work, rest, inverse):
+def slice_lines(model, rng, lines, point, root, values, moments, near, work, rest, inverse):
     """Move `point` along random lines by slice sampling (Neal 2003).
 
     Lines are drawn independently of the point and each in the same way, so that all steps together, like one,
@@ -258,6 +263,44 @@ def follow(matrix, record, out):
         out[i] = value
 
 
+@dispatch()
+def carry(model, old, new, matrix, record, out):
+    """Set `out` (2 q,) to what a record becomes as parameters do, `old` to `new`, what is random staying.
+
+    `matrix` (q + 1, q + 1) takes (1, x, y) over (1, z, e) from the old to the new.
+    """
+
+
+@carry.register
+def _carry(model: Moments, old, new, matrix, record, out):
+    follow(matrix, record, out)
+    fill(model, out)
+
+
+@dispatch()
+def given_sums(model, released):
+    """Return the same with other released sums (size,)."""
+
+
+@given_sums.register
+def _given_sums(model: Moments, released):
+    return Moments(
+        model.columns,
+        released,
+        model.bounds,
+        model.rate,
+        model.beta_mean,
+        model.beta_precision,
+        model.shape,
+        model.scale,
+        model.centre,
+        model.weight,
+        model.freedom,
+        model.psi,
+        model.known,
+    )
+
+
 @njit
 def move_jointly(model, rng, theta, records, tally, moments):
     """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
@@ -271,12 +314,12 @@ def move_jointly(model, rng, theta, records, tally, moments):
     pack(model, values, point)
     near = _set_apart(model, learnt, values, moved, records, moments, work)
     _standardized(model, values, moments, work, standard)
-    before = _approximate(model, values, standard, near, work, rest)
+    before = approximate(model, values, standard, near, work, rest)
     old = point.copy()
     lines = min(k + 2, 1 + len(records) // max(len(near), 1))
-    _slice(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
+    slice_lines(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
     unpack(model, point, moved)
-    after = _approximate(model, moved, standard, near, work, rest)
+    after = approximate(model, moved, standard, near, work, rest)
     # records follow by the map from the old (1, x, y) over (1, z, e) to the new
     map_of(model, values, work[0], False)
     invert_lower(work[0], work[1])
@@ -305,4 +348,4 @@ def move_jointly(model, rng, theta, records, tally, moments):
         step = 4.0 / (20.0 + learnt[SEEN])
         learnt[NEAR] *= math.exp(step * ((1.0 if accepted else 0.0) - WANTED))
         learnt[NEAR] = min(learnt[NEAR], FARTHEST)
-        learn(learnt, old)
+        learn(learnt, old, 0.0)

@@ -16,7 +16,7 @@ from dpmix.models.factors import cholesky, product
 from dpmix.models.moments import BLOCK, COV, MEAN, SD, Moments
 from dpmix.models.regression_joint import move_jointly
 
-__all__ = ["draw_covariance", "draw_line", "second_moments"]
+__all__ = ["draw_covariance", "draw_line", "draw_predictors", "second_moments"]
 
 
 @njit
@@ -121,7 +121,7 @@ def draw_covariance(rng, freedom, matrix, root):
 
 
 @njit
-def _draw_predictors(model, rng, values, moments):
+def draw_predictors(model, rng, values, moments):
     """Draw x_mean and x_cov, those of them that are not known."""
     q = len(model.columns)
     p = q - 1
@@ -158,7 +158,7 @@ def draw_line(model, rng, values, moments):
     _draw_beta(model, rng, values, moments)
     if not model.known[SD]:
         _draw_sd(model, rng, values, moments)
-    _draw_predictors(model, rng, values, moments)
+    draw_predictors(model, rng, values, moments)
 
 
 @draw_theta.register

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots
+from dpmix.report import check, compositions, maps, plots, predictions, uncertainty
 from dpmix.report.released import shown
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
@@ -30,7 +30,9 @@ def render(summary: Summary) -> str:
         _density(summary),
         _distribution(summary),
         compositions.section(summary),
+        predictions.section(summary),
         check.section(summary),
+        uncertainty.section(summary),
         _clusters(summary),
         _partition(summary),
         _diagnostics(summary),
@@ -135,7 +137,7 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     )
     if steps is not None:
         caption += f" {steps.sentence}"
-    elif summary.provenance.mechanism.get("kind") == "wavelet":
+    elif summary.provenance.mechanism.kind == "wavelet":
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
     if density.baseline is not None:
         caption += (
@@ -221,6 +223,7 @@ def _diagnostics(summary: Summary) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">scalar</th>{header}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         + (f'<ul class="note">{notes}</ul>\n' if notes else "")
+        + _places(summary)
         + f'<p class="note">{_meaning(summary)}{_learnt(summary)}'
         "R-hat is rank-normalised and split; ESS is the effective sample size of all chains together, and "
         "ESS/s its bulk per second of sampling, summed over chains. MCSE is the Monte Carlo "
@@ -263,14 +266,24 @@ def _meaning(summary: Summary) -> str:
     return ""
 
 
+def _little(value: Scalar) -> bool:
+    return value.contraction is not None and value.contraction < LEARNT and value.beside_prior != "moved"
+
+
+def _places(summary: Summary) -> str:
+    """Say what predictions are of."""
+    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction[")]
+    return f"<p>{escape('; '.join(named))}.</p>" if named else ""
+
+
 def _learnt(summary: Summary) -> str:
     """Say what contraction is, where there is any."""
     if all(value.contraction is None for value in summary.parameters.values()):
         return ""
     return (
         "<b>contraction</b> is the share of the prior's spread that the release took away, 1 less the "
-        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, and below 0 release "
-        "and prior are in conflict. "
+        f"squared ratio of interquartile ranges: below {LEARNT:g} the prior speaks, unless it piles up "
+        "elsewhere; well below 0 release and prior may be in conflict. "
     )
 
 
@@ -278,7 +291,7 @@ def _row(name: str, value: Scalar, per_second: float | None) -> str:
     quantiles = list(value.quantiles.values())
     cells = [
         *((number(x), False) for x in (value.mean, value.sd, quantiles[0], quantiles[-1])),
-        (number(value.contraction, ".2f"), value.contraction is not None and value.contraction < LEARNT),
+        (number(value.contraction, ".2f"), _little(value)),
         (number(value.mcse, ".2g"), False),
         (
             "&infin;" if value.stuck_apart else number(value.rhat, ".3f"),
@@ -338,7 +351,7 @@ def _provenance(summary: Summary) -> str:
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in facts.items()
     )
-    mechanism = json.dumps(dict(summary.provenance.mechanism), indent=2, sort_keys=True)
+    mechanism = json.dumps(summary.provenance.mechanism.stated(), indent=2, sort_keys=True)
     return (
         f'<h2>Provenance</h2>\n<table class="facts"><tbody>{rows}</tbody></table>\n'
         f"<h3>Mechanism of the release</h3>\n<pre>{escape(mechanism)}</pre>\n"

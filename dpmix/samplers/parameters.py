@@ -109,7 +109,8 @@ def _accept(state, rng, large, change, before, after):
     for j in range(large):
         if -rng.standard_exponential() < change[j] + after[j] - before[j]:
             h = state.order[j]
-            state.theta[:, h] = state.proposal[:, h]
+            for row in range(len(state.theta)):
+                state.theta[row, h] = state.proposal[row, h]
             before[j] = after[j]
 
 

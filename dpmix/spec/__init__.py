@@ -6,7 +6,6 @@ HDF5.
 
 from __future__ import annotations
 
-from dpmix.spec.available import available
 from dpmix.spec.combinations import check_combination
 from dpmix.spec.data import DataSpec, ReleaseSpec
 from dpmix.spec.load import load_spec, with_sampler
@@ -40,7 +39,6 @@ __all__ = [
     "RunSpec",
     "SamplerSpec",
     "SummarySpec",
-    "available",
     "check_combination",
     "load_spec",
     "schema",

@@ -79,9 +79,7 @@ def _exact_problem(sampler: Any) -> Problem | None:
 
 def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
     kind, sampler = spec.model.kind, spec.sampler
-    known = PARAMETRIC.get(kind)
-    if known is None:  # not available, and refused as such
-        return None
+    known = PARAMETRIC[kind]
     if sampler.kind not in known.samplers:
         what = "mixtures" if sampler.kind in MIXTURE_SAMPLERS else "other models"
         return (

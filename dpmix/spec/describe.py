@@ -31,6 +31,7 @@ from dpmix.spec.priors import (
     NIG,
     NIW,
     RECORDS_SD,
+    TRUNCATED_MEANS,
     coefficients_in_words,
     nig_from_bounds,
     niw_from_bounds,
@@ -66,7 +67,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
     elif spec.model is not None:
         lines["model"] = _parametric(spec.model)
         if isinstance(spec.model, LinearRegressionModel):
-            lines["model"] += _coefficients(spec.model, spec)
+            lines["model"] += _coefficients(spec.model, spec) + _response(spec.model)
     if spec.privacy is not None:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
@@ -130,7 +131,13 @@ def _coefficients(model: LinearRegressionModel, spec: RunSpec) -> str:
         return ""
     columns = None if spec.data is None else spec.data.columns
     names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
-    return f": {coefficients_in_words(bounds, mean, sd, [str(name) for name in names])}"
+    titles, cut = [str(name) for name in names], model.response == "truncated"
+    return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
+
+
+def _response(model: LinearRegressionModel) -> str:
+    """Say what coefficients are where errors are truncated."""
+    return f". {TRUNCATED_MEANS[:-1]}" if model.response == "truncated" else ""
 
 
 def _parametric(model: Any) -> str:

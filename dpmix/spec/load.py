@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from dpmix.errors import SpecError
-from dpmix.spec.available import refusals
 from dpmix.spec.fields import shown
-from dpmix.spec.messages import did_you_mean, spec_error
+from dpmix.spec.messages import did_you_mean
 from dpmix.spec.parametric import default_sampler
-from dpmix.spec.run import RunSpec
+from dpmix.spec.run import RunSpec, check_spec
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 from dpmix.standard_input import STREAM
 
@@ -31,7 +28,7 @@ def load_spec(
         Contents of a spec, the YAML file that holds them, or a spec that is checked already.
     overrides : sequence of str
         Each ``section.key=value``, the value in YAML; they replace what the source says, in order. A value
-        of null takes the key out of the source.
+        of null takes the key out of the source, but for the whole of ``privacy``.
 
     Returns
     -------
@@ -60,8 +57,14 @@ def load_spec(
         contents, folder = read_contents(path), path.parent
     else:
         raise SpecError(f"a spec is a mapping, a path or a RunSpec, not {type(source).__name__}")
+    kept = isinstance(contents, Mapping) and contents.get("privacy") is not None
     for override in overrides:
         contents = _override(contents, override)
+    if kept and contents.get("privacy") is None:
+        raise SpecError(
+            "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
+            "goes by it, says so and records it"
+        )
     return check_spec(contents, folder)
 
 
@@ -71,34 +74,6 @@ def with_sampler(spec: RunSpec, *, grouped: bool) -> RunSpec:
     if not grouped or spec.sampler.kind == kind or "kind" in spec.sampler.model_fields_set:
         return spec
     return load_spec(spec, [f"sampler.kind={kind}"])
-
-
-def check_spec(contents: Any, folder: Path) -> RunSpec:
-    """Check the contents of a spec, whose relative paths count from ``folder``.
-
-    Raises
-    ------
-    SpecError
-        If a key is unknown or has a value that makes no sense, or one that this version cannot run.
-    PrivacyError
-        If the guarantee asked for cannot be met in the way asked for.
-    """
-    if not isinstance(contents, Mapping):
-        raise SpecError(
-            f"the spec: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
-        )
-    if not contents:
-        raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
-    if "base" in contents:
-        raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
-    try:
-        spec = RunSpec.model_validate(contents, context={"folder": folder.absolute()})
-    except ValidationError as error:
-        raise spec_error(error, contents) from None
-    refused = list(refusals(contents))
-    if refused:
-        raise SpecError("\n".join(refused))
-    return spec
 
 
 def naming_ledger(

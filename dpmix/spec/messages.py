@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
-from dpmix.spec.available import KINDS, available, refusals
 from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, shown
+from dpmix.spec.kinds import KINDS
 
 MOST_SHOWN = 6
 
@@ -46,8 +46,7 @@ def spec_error(error: ValidationError, source: Any) -> DpmixError:
         :class:`SpecError`.
     """
     problems = error.errors(include_url=False)
-    lines = [*refusals(source), *(line for problem in problems for line in _lines(problem, source))]
-    lines = list(dict.fromkeys(lines))
+    lines = list(dict.fromkeys(line for problem in problems for line in _lines(problem, source)))
     if len(lines) > MOST_SHOWN:
         lines[MOST_SHOWN:] = [f"and {len(lines) - MOST_SHOWN} more"]
     private = all(problem["type"] == PRIVACY_REFUSED for problem in problems)
@@ -77,7 +76,7 @@ def _wording(kind: str, context: Mapping[str, Any], value: Any, fallback: str) -
         return f"{shown(value)} {phrase} {shown(context[name])}"
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", context["expected"])
-        return _unknown_word(value, known, known)
+        return _unknown_word(value, known)
     if kind == "too_short":
         return f"{shown(value)} must have at least {context['min_length']} entries"
     if kind in ("string_type", "string_too_short"):
@@ -104,11 +103,10 @@ def _unknown_kind(keys: Sequence[str | int], value: Any, key: str, source: Any) 
     if not isinstance(value, Mapping):
         return _line(keys, f"must be a mapping of keys, not {shown(value)}")
     path = [*keys, key]
-    table = _table(path, source)
-    choices = available(table)
+    choices = KINDS[_table(path, source)]
     if value.get(key) is None:
-        return _line(path, "missing; one of " + ", ".join(choices) if choices else "missing")
-    return _line(path, _unknown_word(value[key], KINDS[table], choices))
+        return _line(path, "missing; one of " + ", ".join(choices))
+    return _line(path, _unknown_word(value[key], choices))
 
 
 def _table(path: Sequence[str | int], source: Any) -> str:
@@ -123,8 +121,8 @@ def _table(path: Sequence[str | int], source: Any) -> str:
     return dotted
 
 
-def _unknown_word(word: object, known: Sequence[str], choices: Sequence[str]) -> str:
-    return f"{shown(word)} is unknown; {did_you_mean(word, known) or 'one of ' + ', '.join(choices or known)}"
+def _unknown_word(word: object, known: Sequence[str]) -> str:
+    return f"{shown(word)} is unknown; {did_you_mean(word, known) or 'one of ' + ', '.join(known)}"
 
 
 def _walk(loc: Sequence[str | int], source: Any, missing: bool) -> tuple[list[str | int], Any]:

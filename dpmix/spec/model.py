@@ -319,6 +319,12 @@ class LinearRegressionModel(Section):
     """Linear regression given noisy clamped moments."""
 
     kind: Literal["linear_regression"] = Field(description="The model.")
+    response: Literal["clamped", "truncated"] = Field(
+        "clamped",
+        description="clamped: errors are normal, and a response beyond its bounds counts as the nearer bound "
+        "(a Tobit model); truncated: errors are truncated so that responses lie within the bounds, and beta "
+        "is not the slope of the mean response.",
+    )
     prior_mean: NumberOrVector = Field(
         0.0,
         description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
@@ -348,7 +354,9 @@ class LinearRegressionModel(Section):
         "both are not known.",
     )
     predict: Matrix | None = Field(
-        None, description="Predictors of new rows, for which the mean response and a response are drawn."
+        None,
+        description="Predictors of new rows, for which the mean response, the mean of the clamped response "
+        "and a response are drawn.",
     )
 
     @model_validator(mode="after")

@@ -56,6 +56,9 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
 }
 """By the spec's `model.kind`."""
 
+PREDICTING: Final = ("linear_regression", "naive_bayes")
+"""Models that predict the last column of a record from the others."""
+
 SPLIT_PRIORS: Final[dict[str, tuple[str, ...]]] = {
     "data_augmentation": ("p3", "p4"),
     "soma": ("p3", "p4"),

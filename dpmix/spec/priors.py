@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 __all__ = [
+    "TRUNCATED_MEANS",
     "coefficients_in_words",
     "BETA",
     "CONCENTRATION",
@@ -23,6 +24,12 @@ Pair = tuple[float, float]
 ERRORS_SHAPE: Final = 3.0
 ERRORS_SCALE: Final = 0.25
 """Of the inverse-gamma prior of the variance of a regression's errors, the response rescaled to [-1, 1]."""
+TRUNCATED_MEANS: Final = (
+    "The errors are truncated to the bounds of the response: beta and sigma2 are of the normal law before "
+    "that, so that beta is not the slope of the mean response; prediction is the mean response, within the "
+    "bounds."
+)
+"""What coefficients are where `model.response` is truncated."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 
@@ -97,7 +104,12 @@ def niw_from_bounds(pairs: Sequence[Pair]) -> NIW:
 
 
 def coefficients_in_words(
-    bounds: Sequence[Pair], mean: Sequence[float], sd: Sequence[float], names: Sequence[str]
+    bounds: Sequence[Pair],
+    mean: Sequence[float],
+    sd: Sequence[float],
+    names: Sequence[str],
+    *,
+    truncated: bool = False,
 ) -> str:
     """Say what normal priors of a regression's coefficients mean in the units of the data.
 
@@ -109,7 +121,10 @@ def coefficients_in_words(
         Of the coefficients of variables rescaled to [-1, 1], the intercept first.
     names : sequence of str
         Of the predictors.
+    truncated : bool
+        Whether errors are truncated to the bounds of the response.
     """
+    what = "the response before truncation" if truncated else "the mean response"
     half = [0.5 * (hi - lo) for lo, hi in bounds]
     middle = bounds[-1][0] + half[-1] * (1.0 + mean[0])
     ratios = [half[-1] / width for width in half[:-1]]
@@ -118,7 +133,7 @@ def coefficients_in_words(
         for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
     )
     return (
-        f"a priori the mean response in the middle of the predictors' bounds is {middle:.4g} +- "
+        f"a priori {what} in the middle of the predictors' bounds is {middle:.4g} +- "
         f"{half[-1] * sd[0]:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
     )
 

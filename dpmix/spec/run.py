@@ -1,17 +1,20 @@
 """The whole of a spec, and the checks across its sections."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
+from dpmix.errors import SpecError
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism import MechanismSpec
+from dpmix.spec.messages import spec_error
 from dpmix.spec.model import ModelSpec
-from dpmix.spec.parametric import default_sampler
+from dpmix.spec.parametric import PREDICTING, default_sampler
 from dpmix.spec.privacy import PrivacySpec
 from dpmix.spec.sampler import SamplerSpec
 from dpmix.spec.summary import SummarySpec
@@ -60,6 +63,7 @@ class RunSpec(Section):
         if problem is not None:
             raise refusal(*problem)
         self._check_gini()
+        self._check_prediction()
         return self
 
     def _check_gini(self) -> None:
@@ -79,6 +83,16 @@ class RunSpec(Section):
                     f"the public bounds [{lo:g}, {hi:g}]{of} admit negative values, of which there is no "
                     "Gini coefficient; leave it out",
                 )
+
+    def _check_prediction(self) -> None:
+        """Refuse predictions by a model that makes none, and intervals that it does not have."""
+        kind = None if self.model is None else self.model.kind
+        if kind is None:
+            return
+        if self.summary.at is not None and kind not in PREDICTING:
+            raise refusal("summary.at", f"is for {' and '.join(PREDICTING)}, not for {kind}; leave it out")
+        if self.summary.interval is not None and kind != "linear_regression":
+            raise refusal("summary.interval", f"is for linear_regression, not for {kind}; leave it out")
 
     def _settle_domain(self) -> None:
         """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""
@@ -226,7 +240,6 @@ class RunSpec(Section):
         SpecError
             If the text is no YAML or no spec.
         """
-        from dpmix.spec.load import check_spec
         from dpmix.spec.yamltext import parse_yaml
 
         return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
@@ -244,3 +257,27 @@ class RunSpec(Section):
         if self.data is None or self.data.simulate is None:
             contents.pop("data", None)
         return RunSpec.model_validate(contents, context={"folder": self.source_dir})
+
+
+def check_spec(contents: Any, folder: Path) -> RunSpec:
+    """Check the contents of a spec, whose relative paths count from ``folder``.
+
+    Raises
+    ------
+    SpecError
+        If a key is unknown or has a value that makes no sense.
+    PrivacyError
+        If the guarantee asked for cannot be met in the way asked for.
+    """
+    if not isinstance(contents, Mapping):
+        raise SpecError(
+            f"the spec: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+        )
+    if not contents:
+        raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
+    if "base" in contents:
+        raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
+    try:
+        return RunSpec.model_validate(contents, context={"folder": folder.absolute()})
+    except ValidationError as error:
+        raise spec_error(error, contents) from None

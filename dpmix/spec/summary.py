@@ -1,11 +1,13 @@
 """The section ``summary``: what is reported of a posterior."""
 
 import math
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from dpmix.spec.fields import (
+    FilePath,
     Integer,
     Listed,
     Number,
@@ -49,6 +51,16 @@ PointsByColumn = Annotated[
     number_or_mapping("list", "named"),
 ]
 Probability = Annotated[Number, Field(gt=0, lt=1)]
+
+
+PREDICTED_FROM = (".csv", ".csv.gz")
+"""How names of tables of records to predict end: of those that name their columns, and hold text, too."""
+
+
+def _csv(path: Path) -> Path:
+    if not path.name.lower().endswith(PREDICTED_FROM):
+        raise wrong("{got} is no csv file; give one of " + ", ".join(PREDICTED_FROM), path.name)
+    return path
 
 
 class SummarySpec(Section):
@@ -96,6 +108,16 @@ class SummarySpec(Section):
         None,
         description="Whether to report leave-one-out cross-validation of the released records, where the "
         "likelihood factorizes over these.",
+    )
+    at: Annotated[FilePath, AfterValidator(_csv)] | None = Field(
+        None,
+        description="Table (csv or csv.gz) of records whose class (naive_bayes) or response "
+        "(linear_regression) is predicted from their other columns; relative to the folder of the spec.",
+    )
+    interval: Literal["mean", "record"] | None = Field(
+        None,
+        description="What intervals of predictions by linear_regression are of: the mean response (mean, the "
+        "default) or the response of a new record.",
     )
     clustering: Literal["vi", "binder"] = Field(
         "vi",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.laws import LawError, law_of
 from dpmix.release import neighbours_in_words
-from dpmix.release_mechanism import mechanism_problem
 from dpmix.store.h5 import Attribute
 
 __all__ = ["check_attributes"]
@@ -37,11 +37,10 @@ def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
         Naming the first that does not say what `dpmix fit` writes.
     """
     mechanism = _json(path, attrs, "mechanism")
-    if not isinstance(mechanism.get("kind"), str):
-        raise _bad(path, "mechanism", "does not name its kind")
-    problem = mechanism_problem(mechanism)
-    if problem is not None:
-        raise _bad(path, "mechanism", problem)
+    try:
+        law_of(mechanism)
+    except LawError as error:
+        raise _bad(path, "mechanism", str(error)) from None
     if "versions" in attrs:
         _json(path, attrs, "versions")
     for name in _GUARANTEE:

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
+from dpmix.laws import Law, law_of
 from dpmix.store.chains_file import Head, MixtureFile, NamedFile, read_file
 from dpmix.store.components import Floats, Ints, Layout, check_components
 from dpmix.store.differences import Fit, check_same
 from dpmix.store.h5 import Attribute, reading
-from dpmix.store.predictive import read_log_likelihood
+from dpmix.store.predictive import read_log_likelihood, read_totals
 from dpmix.store.recorded import Recorded, read_recorded
 from dpmix.store.stored import Stored, same_parameters
 
@@ -103,10 +104,23 @@ class ChainSet:
         """
         return read_log_likelihood(self._rows)
 
+    @cached_property
+    def mechanism(self) -> Law:
+        """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""
+        return law_of(json.loads(str(self.attrs["mechanism"])))
+
     @property
-    def mechanism(self) -> dict[str, Any]:
-        """The release's mechanism; its `kind` is "none" when no noise was added."""
-        return dict(json.loads(str(self.attrs["mechanism"])))
+    def kept_log_likelihoods(self) -> tuple[Ints, Floats] | None:
+        """States at which log likelihoods of records are kept, and their sums, each (chains, states).
+
+        None where they are not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_totals(self._rows, self.draws)
 
     @property
     def n(self) -> int:

@@ -14,7 +14,8 @@ from dpmix.errors import DataError
 
 _GUARANTEE = ("epsilon", "delta", "rho", "adjacency", "private", "simulated")
 _LONGEST = 120  # characters of a value in a message
-_WHERE_FROM = {("data", "path"), ("release", "path")}  # compared by the released values instead
+_WHERE_FROM = {("data", "path"), ("release", "path"), ("summary", "at")}
+"""Paths, which differ between machines: releases are compared by their values instead."""
 
 
 @dataclass(frozen=True)

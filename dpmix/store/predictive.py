@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.store import h5
 
-__all__ = ["Predict", "Predictive", "read_log_likelihood", "write_predictive"]
+__all__ = ["Predict", "Predictive", "read_log_likelihood", "read_totals", "write_predictive"]
 
 NAME = "z"
 
@@ -82,3 +82,46 @@ def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64]
     if len({part.shape for part in chosen}) > 1 or fewest == 0:
         raise DataError(f"{rows[0][0]} and other files hold log likelihoods of different records")
     return np.stack(chosen)
+
+
+def read_totals(
+    rows: Sequence[tuple[Path, int]], draws: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Read the states at which log likelihoods are kept, and their sums; None where one has none.
+
+    Chains of files that keep different numbers of states give as many as the one with the fewest.
+
+    Parameters
+    ----------
+    rows : sequence of (path, row)
+        Chains in files.
+    draws : int
+        Saved states of each chain.
+
+    Returns
+    -------
+    int64 array, float64 array (chains, states)
+
+    Raises
+    ------
+    DataError
+        When they are not as `dpmix fit` wrote them.
+    """
+    states, sums = [], []
+    for path, row in rows:
+        with h5.reading(path) as root:
+            if "log_likelihood" not in root or NAME not in root.group("log_likelihood"):
+                return None
+            group = root.group("log_likelihood")
+            table, at = group[NAME], np.asarray(group["draw"][()], dtype=np.int64)
+            good = len(table.shape) == 3 and row < table.shape[0] and at.shape == (table.shape[1],)
+            if not good or at.size == 0 or at.min() < 0 or at.max() >= draws:
+                raise DataError(f"{path} holds log likelihoods that are not as `dpmix fit` wrote them")
+            states.append(at)
+            sums.append(table.numbers((row,)).sum(axis=1))
+    fewest = min(len(part) for part in states)
+    chosen = [np.linspace(0, len(part) - 1, fewest).round().astype(int) for part in states]
+    return (
+        np.stack([part[some] for part, some in zip(states, chosen, strict=True)]),
+        np.stack([part[some] for part, some in zip(sums, chosen, strict=True)]),
+    )

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.laws import Law, LawError, law_of
+from dpmix.laws.synthetic import SyntheticLaw
 from dpmix.limits import MOST_RECORDS
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release import Release
-from dpmix.release_mechanism import ADDITIVE, mechanism_problem, trust_of
-from dpmix.release_values import value_problem, value_warning
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, write_tree
 
@@ -25,7 +25,6 @@ _TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
 _FLAGS = ("private", "simulated")
 _OPTIONAL = ("order", "proved", "ledger")
 _WORDS = {"order": ("shuffled", "public"), "ledger": ("entered", "bypassed")}
-_ROWS = {"smoothed_histogram": "draw", "perturbed_histogram": "bin", "posterior": "category"}
 
 
 def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:
@@ -51,7 +50,7 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         When it cannot be written.
     """
     attrs: dict[str, h5.Attribute] = {
-        "mechanism": json.dumps(release.mechanism, allow_nan=False),
+        "mechanism": json.dumps(release.mechanism.stated(), allow_nan=False),
         "n": release.n,
     }
     for name in _NUMBERS:
@@ -65,10 +64,9 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
             attrs[name] = value
     if release.groups:
         attrs["groups"] = json.dumps({name: list(names) for name, names in release.groups.items()})
-    row = _ROWS.get(release.kind, "record")
     variables = {
         "column": Variable(("column",), np.array(release.columns)),
-        "values": Variable((row, "column"), release.values),
+        "values": Variable((release.mechanism.row, "column"), release.values),
     }
     for i, names in enumerate(release.labels):
         if names is not None:
@@ -89,7 +87,7 @@ def read_release(path: str | Path) -> Release:
     values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
     labels = _labels(path, node, mechanism, columns)
-    if mechanism.get("groups") and attrs.get("adjacency") == Adjacency.REPLACEMENT:
+    if mechanism.groups and attrs.get("adjacency") == Adjacency.REPLACEMENT:
         raise _bad(path, "adjacency", f"is {Adjacency.REPLACEMENT} alone, but the mechanism has groups")
     release = Release(
         labels=labels,
@@ -99,9 +97,9 @@ def read_release(path: str | Path) -> Release:
         epsilon=_number(path, attrs, "epsilon"),
         delta=_number(path, attrs, "delta"),
         rho=_number(path, attrs, "rho"),
-        n=_records(path, attrs, mechanism["kind"], len(values)),
+        n=_records(path, attrs, mechanism, len(values)),
         adjacency=_adjacency(path, attrs),
-        trust=_trust(path, attrs, mechanism["kind"]),
+        trust=_trust(path, attrs, mechanism),
         private=_flag(path, attrs, "private"),
         simulated=_flag(path, attrs, "simulated"),
         created_at=_text(path, attrs, "created_at"),
@@ -110,17 +108,15 @@ def read_release(path: str | Path) -> Release:
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
     )
-    if release.kind == "none":
-        if release.private:
-            raise _bad(path, "private", "is true although the mechanism adds no noise")
-    elif release.kind in ADDITIVE and len(release.scales) != len(columns):
-        raise _bad(path, "mechanism", f"has {len(release.scales)} scales for {len(columns)} columns")
-    problem = value_problem(mechanism, values, labels)
+    if release.kind == "none" and release.private:
+        raise _bad(path, "private", "is true although the mechanism adds no noise")
+    found = mechanism.disagreement(release.n, len(columns))
+    if found is not None:
+        raise _bad(path, "mechanism", found)
+    problem = mechanism.problem(values, labels)
     if problem is not None:
         raise _bad(path, "values", problem)
-    if release.kind == "log_moments" and sum(mechanism["parts"]) != release.n:
-        raise _bad(path, "mechanism", f"states parts {mechanism['parts']}, but n is {release.n}")
-    warning = value_warning(mechanism, values, release.n)
+    warning = mechanism.warning(values, release.n)
     if warning is not None:
         print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
     return release
@@ -157,22 +153,22 @@ def _node(path: str | Path) -> Node:
 
 
 def _labels(
-    path: str | Path, node: Node, mechanism: Mapping[str, Any], columns: tuple[str, ...]
+    path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if mechanism["kind"] == "smoothed_histogram" and mechanism.get("groups"):
-        return None, tuple(next(iter(mechanism["groups"].values())))
-    if mechanism["kind"] != "synthetic":
+    if mechanism.kind == "smoothed_histogram" and mechanism.groups:
+        return None, mechanism.group_names
+    if not isinstance(mechanism, SyntheticLaw):
         return ()
-    if [part["name"] for part in mechanism["columns"]] != list(columns):
+    if [part.name for part in mechanism.columns] != list(columns):
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []
-    for i, part in enumerate(mechanism["columns"]):
-        if "domain" in part:
+    for i, part in enumerate(mechanism.columns):
+        if part.domain is not None:
             found.append(None)
             continue
         stored = node.variables.get(f"labels_{i}")
-        if stored is None and "categories" not in part and mechanism["generator"] == "posterior_predictive":
+        if stored is None and part.categories is None and mechanism.generator == "posterior_predictive":
             found.append(None)  # numbers without public bounds
             continue
         if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:
@@ -181,9 +177,9 @@ def _labels(
     return tuple(found) if any(names is not None for names in found) else ()
 
 
-def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str, rows: int) -> int:
+def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], law: Law, rows: int) -> int:
     n = attrs.get("n")
-    if trust_of(kind) == "local":
+    if law.trust == "local":
         if n != rows:
             raise _bad(path, "n", f"is not the number of records, {rows}")
         return rows
@@ -192,12 +188,12 @@ def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str, row
     return int(n)
 
 
-def _trust(path: str | Path, attrs: Mapping[str, h5.Attribute], kind: str) -> str:
+def _trust(path: str | Path, attrs: Mapping[str, h5.Attribute], law: Law) -> str:
     trust = _text(path, attrs, "trust")
     if trust not in ("local", "global"):
         raise _bad(path, "trust", "is neither local nor global")
-    if trust_of(kind) == "global" and trust != "global":
-        raise _bad(path, "trust", f"is local, but a {kind} is of the whole sample")
+    if law.trust == "global" and trust != "global":
+        raise _bad(path, "trust", f"is local, but a {law.kind} is of the whole sample")
     return trust
 
 
@@ -248,17 +244,15 @@ def _flag(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> boo
     return bool(value)
 
 
-def _mechanism(path: str | Path, text: str) -> dict[str, Any]:
+def _mechanism(path: str | Path, text: str) -> Law:
     try:
         found = json.loads(text)
     except ValueError as error:
         raise _bad(path, "mechanism", "is not JSON") from error
-    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
-        raise _bad(path, "mechanism", "does not name its kind")
-    problem = mechanism_problem(found)
-    if problem is not None:
-        raise _bad(path, "mechanism", problem)
-    return found
+    try:
+        return law_of(found if isinstance(found, dict) else {})
+    except LawError as error:
+        raise _bad(path, "mechanism", str(error)) from None
 
 
 def _values(path: str | Path, node: Node) -> tuple[np.ndarray[Any, np.dtype[np.float64]], tuple[str, ...]]:

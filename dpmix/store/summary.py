@@ -33,9 +33,12 @@ def write_summary(
     `/acceptance` (scalars), `/beyond_bounds` (`share` over `column`, whose name is empty where there is only
     one), `/check` where the release was replicated (`observed`, `mean`, `lower`, `upper` and `p` over
     `entry`, scalars `overall`, `replicates` and `visible_from`; a group `distribution` of the same over
-    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/warnings` (`text`
-    over `warning`). `seconds` and the given attributes are attributes of the root. What does not exist is
-    NaN, and a group of which the model has nothing is left out.
+    `grid`, or such a group for each of several columns), `/loo` on request (scalars), `/prior_sensitivity`
+    where it is known (`prior`, `likelihood` and `noise` over `parameter`, scalars `pareto_k_prior` and
+    `pareto_k_likelihood`), `/variance_shares` where they are known (`sampling`, `privacy` and `prior` over
+    `quantity`), `/at` where records were to be predicted (`values` over `record` and `quantity`), `/warnings`
+    (`text` over `warning`). `seconds` and the given attributes are those of the root. What does not exist
+    is NaN, and a group of which the model has nothing is left out.
 
     Parameters
     ----------
@@ -113,6 +116,20 @@ def write_summary(
         groups["check"] = _check(content["check"])
     if "loo" in content:
         groups["loo"] = Node(variables={k: Variable((), np.asarray(v)) for k, v in content["loo"].items()})
+    if "at" in content:
+        quantities = list(content["at"][0])
+        values = np.asarray([list(row.values()) for row in content["at"]])
+        groups["at"] = Node(
+            variables={
+                "quantity": Variable(("quantity",), np.asarray(quantities)),
+                "values": Variable(("record", "quantity"), values),
+            }
+        )
+    if (content.get("prior_sensitivity") or {}).get("parameters"):
+        groups["prior_sensitivity"] = _sensitivity(content["prior_sensitivity"])
+    shares = _variances(content.get("variance_shares") or {})
+    if shares is not None:
+        groups["variance_shares"] = shares
     if content.get("prior"):
         attrs = {**attrs, "prior": content["prior"]}
     write_tree(path, Node({"seconds": content["seconds"], **attrs}, groups=groups), force=force)
@@ -172,6 +189,32 @@ def _check(check: Mapping[str, Any]) -> Node:
         groups["distribution"] = _curve(found) if "grid" in found else Node(groups=_columns(found, _curve))
     attrs = {name: check[name] for name in ("statistic", "visible") if check[name]}
     return Node(attrs, {"entry": names, **table, **scalars}, groups)
+
+
+def _sensitivity(found: Mapping[str, Any]) -> Node:
+    rows = found["parameters"]
+    table = {
+        name: Variable(("parameter",), _column(row[name] for row in rows.values()))
+        for name in ("prior", "likelihood", "noise")
+    }
+    ks = {f"pareto_k_{name}": Variable((), _column([k])[0]) for name, k in found["pareto_k"].items()}
+    names = Variable(("parameter",), np.asarray(list(rows)))
+    return Node({"threshold": found["threshold"]}, {"parameter": names, **table, **ks})
+
+
+def _variances(found: Mapping[str, Any]) -> Node | None:
+    """Return the shares, by quantity such as "mean", or "height,mean" of one of several columns."""
+    rows: dict[str, Mapping[str, Any]] = {}
+    for name, part in found.items():
+        if isinstance(part, Mapping) and "sampling" in part:
+            rows[name] = part
+        elif isinstance(part, Mapping):
+            rows |= {f"{name},{key}": shares for key, shares in part.items() if shares is not None}
+    if not rows:
+        return None
+    names = ("sampling", "privacy", "prior")
+    table = {n: Variable(("quantity",), _column(row[n] for row in rows.values())) for n in names}
+    return Node(variables={"quantity": Variable(("quantity",), np.asarray(list(rows))), **table})
 
 
 def _curve(found: Mapping[str, Any]) -> Node:

@@ -93,7 +93,7 @@ def account(release: Release) -> dict[str, Any]:
         "private": release.private,
         "simulated": release.simulated,
         **({} if release.ledger is None else {"ledger": release.ledger}),
-        "mechanism": release.mechanism,
+        "mechanism": release.mechanism.stated(),
         "created_at": release.created_at,
         "dpmix_version": release.dpmix_version,
     }

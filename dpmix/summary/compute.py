@@ -32,6 +32,9 @@ from dpmix.summary.remarks import (
     release_remarks,
 )
 from dpmix.summary.result import ClusterCounts, Summary
+from dpmix.summary.sensitivity import sensitivity_of
+from dpmix.summary.sensitivity_remarks import sensitivity_remarks
+from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
 
 
@@ -88,7 +91,9 @@ def summarize_chains(
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
+    sensitivity = sensitivity_of(chains, series)
     remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
+    remarks += sensitivity_remarks(sensitivity, chains)
     remarks += beyond_remarks(posterior.beyond, bounds, chains)
     check = check_release(chains)
     remarks += check_remarks(check)
@@ -115,6 +120,8 @@ def summarize_chains(
         beyond_bounds=posterior.beyond,
         check=check,
         loo=loo,
+        sensitivity=sensitivity,
+        variance_shares=mixture_shares(chains, source, grids, series, prior.series),
     )
 
 

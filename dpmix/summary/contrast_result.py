@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dpmix.summary.contrast_text import text
 from dpmix.summary.families.base import Floats
 
 __all__ = ["Contrast", "Difference", "Group", "Joint"]
@@ -179,6 +180,4 @@ class Contrast:
 
     def to_text(self) -> str:
         """Return the comparison as text for a terminal."""
-        from dpmix.summary.contrast_text import text
-
         return text(self)

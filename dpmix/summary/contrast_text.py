@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
-from dpmix.summary.contrast_result import Contrast, Difference, Group
 from dpmix.summary.text import WIDTH, figure
+
+if TYPE_CHECKING:
+    from dpmix.summary.contrast_result import Contrast, Difference, Group
 
 __all__ = ["last_cell", "last_column", "meaning", "records", "text"]
 

@@ -11,6 +11,8 @@ from arviz_stats.base import array
 from dpmix.summary.families.base import Floats
 
 MIN_DRAWS = 4
+MOVED = 0.5
+"""Contraction of the central 95% from which on a posterior beyond the prior's quartiles was moved there."""
 _NOTHING = 1e-100  # of the posterior's range: a prior whose range is less does not vary
 _ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 
@@ -37,6 +39,8 @@ class Scalar:
         Whether every chain is constant, at values that differ (R-hat is then infinite).
     contraction : float or None
         1 - (IQR / IQR of the prior)^2: what the release taught (see `contraction`).
+    beside_prior : str
+        What that figure does not tell: "wider" or "moved" (see `beside_prior`); else empty.
     """
 
     mean: float
@@ -49,6 +53,7 @@ class Scalar:
     note: str | None
     stuck_apart: bool = False
     contraction: float | None = None
+    beside_prior: str = ""
 
 
 def levels(level: float) -> tuple[float, float, float]:
@@ -74,6 +79,51 @@ def contraction(posterior: Floats, prior: Floats | None) -> float | None:
     return 1.0 - (after / before) ** 2
 
 
+def beside_prior(posterior: Floats, prior: Floats | None, effective: float) -> str:
+    """Say how the posterior lies beside the prior, where its contraction is small or negative.
+
+    The range between quartiles is narrow where a prior piles up, as the J-shaped one of a probability under a
+    Dirichlet process with little concentration does: a posterior elsewhere may then be the wider by it, and
+    far narrower than the prior as a whole. So the central 95% are looked at, too.
+
+    Parameters
+    ----------
+    posterior : float64 array
+    prior : float64 array or None
+        Independent draws.
+    effective : float
+        How many independent draws those of the posterior are worth.
+
+    Returns
+    -------
+    str
+        "wider": between quartiles and over the central 95% the posterior is wider than the prior, by more
+        than the Monte Carlo error of both (two standard errors of each quantile): release and prior are in
+        conflict. "moved": the posterior's median is outside the prior's quartiles, and its central 95% are
+        narrower than the prior's by a contraction of `MOVED` or more: the release speaks. Else empty.
+    """
+    if prior is None:
+        return ""
+
+    def spread(draws: Floats, share: float, size: float, sign: float) -> float:
+        # of the range of so much probability, made wider (1) or narrower (-1) by the error of its ends
+        below = 0.5 * (1.0 - share)
+        error = sign * 2.0 * np.sqrt(below * (1.0 - below) / size)
+        low, high = np.clip([below - error, 1.0 - below + error], 0.0, 1.0)
+        return float(np.subtract(*np.quantile(draws, (max(high, 0.5), min(low, 0.5)))))
+
+    shares = (0.5, 0.95)
+    with np.errstate(invalid="ignore"):  # of priors whose draws may be infinite
+        least = [spread(posterior, share, max(effective, 1.0), -1.0) for share in shares]
+        most = [spread(prior, share, prior.size, 1.0) for share in shares]
+        if least[0] > most[0] and least[1] > most[1]:
+            return "wider"
+        first, last = np.quantile(prior, (0.25, 0.75))
+        before, after = spread(prior, shares[1], np.inf, 1.0), spread(posterior, shares[1], np.inf, 1.0)
+    outside = not first <= float(np.median(posterior)) <= last
+    return "moved" if outside and after < before * np.sqrt(1.0 - MOVED) else ""
+
+
 def describe(series: Floats, level: float, prior: Floats | None = None) -> Scalar:
     """Summarize one scalar.
 
@@ -95,7 +145,8 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
     chains, draws = series.shape
 
     def partly(note: str, *, stuck_apart: bool = False) -> Scalar:
-        return Scalar(mean, sd, quantiles, None, None, None, None, note, stuck_apart, learnt)
+        beside = beside_prior(series, prior, series.size)
+        return Scalar(mean, sd, quantiles, None, None, None, None, note, stuck_apart, learnt, beside)
 
     if np.ptp(series) == 0.0:
         value, note = float(series.flat[0]), "the same in every draw"
@@ -110,7 +161,9 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
     if np.isinf(ratio):
         return partly("each chain stays at a value of its own", stuck_apart=True)
     alone = "R-hat needs two chains" if chains == 1 else None
-    return Scalar(mean, sd, quantiles, _finite(ratio), bulk, tail, mcse, alone, contraction=learnt)
+    effective = min((found for found in (bulk, tail) if found is not None), default=float(series.size))
+    beside = beside_prior(series, prior, effective)
+    return Scalar(mean, sd, quantiles, _finite(ratio), bulk, tail, mcse, alone, False, learnt, beside)
 
 
 def _finite(value: object) -> float | None:

@@ -20,9 +20,13 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.base import Floats
 from dpmix.summary.mixture_densities import mixture_densities, pointwise
 from dpmix.summary.prior import prior_on_line
+from dpmix.summary.regression import regression_account
 from dpmix.summary.remarks import check_remarks, convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
+from dpmix.summary.sensitivity import sensitivity_of
+from dpmix.summary.sensitivity_remarks import sensitivity_remarks
 from dpmix.summary.shares import Composition
+from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
 MOST_SHARES = 64
@@ -78,7 +82,11 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     found_compositions: dict[str, Composition] = {}
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
-    remarks = convergence_remarks(parameters, acceptance, chains) + learning_remarks(parameters)
+    line = regression_account(chains)
+    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
+    remarks += learning_remarks(parameters) + line.remarks
+    sensitivity = sensitivity_of(chains, series)
+    remarks += sensitivity_remarks(sensitivity, chains)
     check = check_release(chains)
     remarks += check_remarks(check)
     remarks += release_remarks(distance, 0.0, chains)
@@ -105,9 +113,11 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         distributions=distributions,
         compositions=found_compositions,
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
-        beyond_bounds=_censored(found_compositions),
+        beyond_bounds=_censored(found_compositions) or line.beyond,
         check=check,
         loo=loo,
+        sensitivity=sensitivity,
+        variance_shares=parametric_shares(chains),
         labels=_row_labels(chains, parameters),
     )
 
@@ -119,7 +129,11 @@ def _row_labels(chains: NamedChains, names: Iterable[str]) -> dict[str, str]:
     for name in names:
         title, _, entries = name.rstrip("]").partition("[")
         place = entries.rpartition(",")[2]
-        if title in ("prediction", "predictive") and place.isdigit() and int(place) < len(stated):
+        if (
+            title in ("prediction", "prediction_clamped", "predictive")
+            and place.isdigit()
+            and int(place) < len(stated)
+        ):
             found[name] = str(stated[int(place)])
     return found
 

@@ -20,8 +20,8 @@ from dpmix.posteriors.law import folded
 from dpmix.posteriors.loops import row_of_two
 from dpmix.posteriors.noisy import distances, settled
 from dpmix.posteriors.simulate import errors_of, tables_of
-from dpmix.release import Release, unproved_in_words
-from dpmix.summary.guarantee import guarantee_in_words, is_private, is_unproved
+from dpmix.release import Release
+from dpmix.summary.guarantee import guarantee_in_words, is_private
 from dpmix.summary.posterior_result import Accounted, Expected, PosteriorSummary, Share
 
 __all__ = ["dirichlet_distance", "expected_errors", "summarize_posterior"]
@@ -58,7 +58,9 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
     known, prior = model.known, model.known.prior
     posterior = release.values[:, 0]
     names = [str(name) for name in model.coords["category"]]
-    text = json.dumps([posterior.tolist(), {k: v for k, v in mechanism.items() if k != "granularity"}])
+    text = json.dumps(
+        [posterior.tolist(), {k: v for k, v in mechanism.stated().items() if k != "granularity"}]
+    )
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
     drawn = _accounted_draws(model, rng)
     tails = np.array([0.5 * (1 - level), 0.5 * (1 + level)])
@@ -74,7 +76,7 @@ def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSumma
         hellinger_from_prior=dirichlet_distance(prior, posterior),
         errors=_errors(known, drawn, rng),
         curve=_curve(known, rng),
-        mechanism=mechanism,
+        mechanism=mechanism.stated(),
         attrs=attrs,
         guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
         warnings=tuple(_warnings(release, words)),
@@ -221,8 +223,8 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
             f"delta = {figure(release.delta, 3)} is 1/n or more: that much permits publishing somebody's "
             "record verbatim."
         )
-    if is_unproved(release.mechanism) and release.mechanism.get("certificate") is None:
-        words = unproved_in_words(release.mechanism)
+    words = release.mechanism.unproved
+    if words is not None and release.mechanism.get("certificate") is None:
         found.append(
             f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
             "proved is."

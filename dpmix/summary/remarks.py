@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmix.checking.result import Check
 from dpmix.figures import figure
+from dpmix.laws import Law
 from dpmix.store.chains_reader import ChainSet
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
@@ -28,8 +29,6 @@ HOPELESS = 100.0
 """Factor from which on more sweeps are not what is recommended."""
 LEARNT = 0.1
 """Contraction below which the prior, not the release, speaks."""
-WIDER = 0.05
-"""How far below 0 a contraction is a conflict of release and prior: beyond the error of the prior's draws."""
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
 BEYOND = 0.01
@@ -90,8 +89,11 @@ def convergence_remarks(
     return [Remark(text, convergence=True) for text in texts]
 
 
+_BASE = "give a model.base on the scale of the data, or leave it out for one that follows the bounds"
+
+
 def prior_remarks(
-    within: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None]
+    within: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None], cure: str = _BASE
 ) -> list[Remark]:
     """Say where the prior makes no sense: it expects the mean of a record beyond the public bounds.
 
@@ -101,13 +103,14 @@ def prior_remarks(
         Prior probability that the mean of a record lies within the bounds, by column, where they are known.
     bounds : mapping of str to pair or None
         The bounds.
+    cure : str
+        What to do.
     """
     return [
         Remark(
             f"A priori the mean of a record{_of(name)} lies within the public bounds {_pair(bounds[name])} "
             f"with probability {'below 0.001' if share < 0.001 else f'{share:.1g}'}: the prior is of data on "
-            "another scale, and the release has to speak against it; give a model.base on the scale of the "
-            "data, or leave it out for one that follows the bounds.",
+            f"another scale, and the release has to speak against it; {cure}.",
             convergence=False,
         )
         for name, share in within.items()
@@ -124,8 +127,9 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
         With their contractions.
     """
     weak = _where(parameters, lambda s: s.contraction, lambda value: value < LEARNT)
-    weak = {name: value for name, value in weak.items() if _is_headline(name)}
-    wider = {name: value for name, value in weak.items() if value < -WIDER}
+    beside = {name: parameters[name].beside_prior for name in weak}
+    weak = {name: value for name, value in weak.items() if _is_headline(name) and beside[name] != "moved"}
+    wider = {name: value for name, value in weak.items() if beside[name] == "wider"}
     little = {name: value for name, value in weak.items() if name not in wider}
     parts = []
     if little:
@@ -252,7 +256,7 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
     return [Remark(text, convergence=False) for text in texts]
 
 
-def _at(attrs: Mapping[str, Any], mechanism: Mapping[str, Any]) -> str:
+def _at(attrs: Mapping[str, Any], mechanism: Law) -> str:
     words = "" if mechanism.get("kind") == "none" else epsilon_in_words(attrs)
     return f" at {words}" if words else ""
 

@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from dpmix.checking.loo import Loo
 from dpmix.checking.result import Check
+from dpmix.laws import Law
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.base import Floats
 from dpmix.summary.joint import Joint
 from dpmix.summary.partition import Clustering
+from dpmix.summary.predictions import Predictions
+from dpmix.summary.sensitivity_result import Sensitivity
 from dpmix.summary.shares import Composition
+from dpmix.summary.text import headline
+from dpmix.summary.variance_result import VarianceShares
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ class Provenance:
     ----------
     guarantee : str
         What the release guarantees, in words.
-    mechanism : mapping
-        The release's mechanism.
+    mechanism : Law
+        The public half of the release's mechanism.
     spec : str
         The resolved spec as YAML, without the confidential side.
     facts : mapping of str to str
@@ -60,7 +65,7 @@ class Provenance:
     """
 
     guarantee: str
-    mechanism: Mapping[str, Any]
+    mechanism: Law
     spec: str
     facts: Mapping[str, str]
 
@@ -170,6 +175,12 @@ class Summary:
         The release beside replicates from the posterior.
     loo : Loo or None
         Leave-one-out cross-validation, where it was asked for.
+    predictions : Predictions or None
+        Of the records of `summary.at`, where that was given.
+    sensitivity : Sensitivity
+        How much what is reported depends on the prior.
+    variance_shares : VarianceShares
+        Where the uncertainty of mean, median and density comes from.
     """
 
     parameters: Mapping[str, Scalar]
@@ -196,6 +207,9 @@ class Summary:
     beyond_bounds: Mapping[str, float] = field(default_factory=dict)
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
+    predictions: Predictions | None = None
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    variance_shares: VarianceShares = field(default_factory=VarianceShares)
 
     @property
     def composition(self) -> Composition | None:
@@ -262,6 +276,9 @@ class Summary:
             **({"beyond_bounds": _only(dict(self.beyond_bounds))} if self.beyond_bounds else {}),
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
+            **({} if self.predictions is None else {"at": self.predictions.to_json()}),
+            "prior_sensitivity": self.sensitivity.contents(),
+            "variance_shares": self.variance_shares.contents(),
             "seconds": self.seconds,
             "ess_per_second": dict(self.ess_per_second),
             "warnings": self.warnings,
@@ -275,8 +292,6 @@ class Summary:
 
     def to_text(self) -> str:
         """Return the headline figures as text for a terminal."""
-        from dpmix.summary.text import headline
-
         return headline(self)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmix.summary.result import Summary
 from dpmix.summary.shares import Composition
+
+if TYPE_CHECKING:
+    from dpmix.summary.result import Summary
 
 WIDTH = 96
 _CATEGORIES = 5  # named on the terminal
@@ -19,7 +22,7 @@ _EXPENDABLE = ("ESS tail", "ESS/s")  # left out of a table that would be too wid
 def headline(summary: Summary) -> str:
     """Return clusters, density, diagnostics, guarantee and warnings, in at most 96 columns."""
     lines = [*_clusters(summary), *_partition(summary), *_density(summary), *_distribution(summary)]
-    lines += _composition(summary)
+    lines += _composition(summary) or _beyond(summary)
     if summary.acceptance.mean is not None:
         bound = summary.acceptance.bound
         floor = "" if bound is None else f" (cannot fall below e^-epsilon = {bound:.3g})"
@@ -29,6 +32,9 @@ def headline(summary: Summary) -> str:
         lines += [*_wrapped(f"Prior: {summary.prior[0].lower()}{summary.prior[1:]}", indent="  "), ""]
     if summary.check.overall is not None or summary.check.reason:
         lines += [*_wrapped(f"Check: {summary.check.in_words()}", indent="  "), ""]
+    if summary.variance_shares.in_words():
+        text = f"Share of the posterior variance: {summary.variance_shares.in_words()}"
+        lines += [*_wrapped(text, indent="  "), ""]
     if summary.loo is not None:
         found = summary.loo
         text = (
@@ -37,6 +43,7 @@ def headline(summary: Summary) -> str:
             f"{found.pareto_k_max:.2f}"
         )
         lines += [*_wrapped(text, indent="  "), ""]
+    lines += _predictions(summary)
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
         lines += ["", "Warnings:"]
@@ -142,6 +149,14 @@ def _censored(found: Composition) -> list[str]:
     )
 
 
+def _beyond(summary: Summary) -> list[str]:
+    """Say what share of the records lies beyond the bounds of each of several columns."""
+    shares = {name: share for name, share in summary.beyond_bounds.items() if name}
+    listed = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    text = f"Latent records beyond the public bounds, under the fit: {listed}"
+    return _wrapped(text, indent="  ") if shares else []
+
+
 def _truth(found: Composition, level: float) -> list[str]:
     truth = found.truth
     if truth is None:
@@ -208,13 +223,27 @@ def _table(summary: Summary) -> list[str]:
     ]
 
 
+def _predictions(summary: Summary) -> list[str]:
+    """Show what is predicted of the first records."""
+    found = summary.predictions
+    if found is None:
+        return []
+    columns = list(zip(*found.shown(), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in found.shown()
+    ]
+    return [*_wrapped(f"Predictions: {found.what}", indent="  "), *lines, *filter(None, [found.more]), ""]
+
+
 def _percent(level: str) -> str:
     return f"{100 * float(level):g}%"
 
 
 def _rows(summary: Summary) -> list[str]:
     """Say what predictions are of."""
-    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction")]
+    named = [f"{name} at {label}" for name, label in summary.labels.items() if name.startswith("prediction[")]
     return ["", *_wrapped("; ".join(named), indent="  ")] if named else []
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import dpmix
+from dpmix._version import __version__
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.spec import RunSpec
 from dpmix.spec.model import CustomModel
@@ -53,7 +53,7 @@ def identity_of(spec: RunSpec) -> dict[str, Any]:
     if spec.data is not None and spec.data.simulate is None:
         contents.pop("data")
         reads["data"] = _name_of_release(spec)
-    return {"dpmix_version": dpmix.__version__, "spec": json.loads(json.dumps(contents)), "reads": reads}
+    return {"dpmix_version": __version__, "spec": json.loads(json.dumps(contents)), "reads": reads}
 
 
 def _public_files(spec: RunSpec) -> Iterator[tuple[str, Path]]:
@@ -280,7 +280,7 @@ class Folder:
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {reason(error)}") from error
         if not (self.path / MARK).exists():
-            mark = json.dumps({"kind": "dpmix sweep", "dpmix_version": dpmix.__version__})
+            mark = json.dumps({"kind": "dpmix sweep", "dpmix_version": __version__})
             write_bytes(self.path / MARK, mark.encode(), force=True)
 
     def check(self) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from dpmix.errors import DpmixError, SpecError
 from dpmix.spec import RunSpec
 from dpmix.spec.fields import shown
-from dpmix.spec.load import check_spec, read_contents, replaced
+from dpmix.spec.load import read_contents, replaced
 from dpmix.spec.model import CustomModel
+from dpmix.spec.run import check_spec
 from dpmix.spec.sweep import LABEL, SweepSpec
 from dpmix.store.synthetic import beside
 

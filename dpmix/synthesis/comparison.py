@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release import guarantee_in_words
+from dpmix.synthesis.comparison_text import tables
 from dpmix.synthesis.records import Column
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
@@ -211,8 +212,6 @@ class Comparison:
 
     def to_text(self) -> str:
         """Return the comparison as tables for a terminal."""
-        from dpmix.synthesis.comparison_text import tables
-
         return tables(self)
 
     def _confidential(self, index: int, column: Column) -> dict[str, Any]:

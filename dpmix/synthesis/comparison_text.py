@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmix.figures import figure
-from dpmix.synthesis.comparison import Comparison, Contender, Spread
 from dpmix.synthesis.utility import DIRECTIONS
+
+if TYPE_CHECKING:
+    from dpmix.synthesis.comparison import Comparison, Contender, Spread
 
 __all__ = ["most_frequent", "number", "spread", "tables"]
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.laws import law_of
 from dpmix.mechanisms.base import NoisyCells
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
@@ -130,7 +131,7 @@ class Generator(abc.ABC):
         return Release(
             values=values,
             columns=tuple(column.name for column in self.columns),
-            mechanism=self.describe(),
+            mechanism=law_of(self.describe()),
             epsilon=total.epsilon,
             delta=total.delta,
             rho=total.rho,

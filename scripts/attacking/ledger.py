@@ -57,6 +57,7 @@ def attack(folder: Path, runs: int) -> list[Outcome]:
         ("their rows sorted, under another name", there, "sorted.yaml", ()),
         ("--dataset with another name", there, "s.yaml", ("--dataset", "others")),
         ("as a part of a table, not public", there, "part.yaml", ()),
+        ("the ledger taken out by --set", there, "s.yaml", ("--set", "privacy=null")),
     ]
     found = []
     for number, (what, place, spec, options) in enumerate(ways):

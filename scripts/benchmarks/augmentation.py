@@ -18,8 +18,8 @@ from benchmarks.table import figure, growth, table
 from dpmix import simulate
 from dpmix._jit import njit
 from dpmix.models.base import ParametricChain
-from dpmix.models.linear_regression import build as build_regression
 from dpmix.models.naive_bayes import build as build_naive_bayes
+from dpmix.models.regression import build as build_regression
 from dpmix.models.streams import fill_normals, fill_uniforms, make_words, seed
 from dpmix.release import Release
 from dpmix.spec import load_spec

@@ -22,8 +22,8 @@ _HEAD = """\
 Written by `scripts/benchmark --performance` on {date}, on {cpu} ({cores} cores, {system}), Python {python},
 {named}. The load average was {before} before and {after} after. Seconds are of processor time, which
 other programs lengthen less than that on the wall, and the least of several where a figure is small.
-Compiling is not counted: half a minute to a few minutes for each kind of fit, once (`dpmix warmup
-SPEC` does it ahead, also for the spec of a sweep).
+Compiling is not counted: some ten seconds for a mixture of the default kind, once for each kind of fit,
+which says so (`dpmix warmup SPEC` does it ahead, also for the spec of a sweep).
 
 This page says what to expect; how samplers compare, and which to choose, is in [samplers.md](samplers.md).
 """
@@ -45,10 +45,10 @@ said. Of mixtures sweeps save nothing, and the *floor* is as many uniforms and l
 a bare loop as the densities of the components in play take; of other models every draw is saved, and the
 floor is a record's random numbers alone: uniforms, normals or gammas. Where there is no floor, a sweep does
 not visit records, and its cost is spread over all. *A record* is an offer under `soma`, and where a sweep
-of compositions goes through a block. `neal3` and `split_merge` tabulate an integral for every size of
-cluster that they meet: their first hundreds of sweeps, which these are, take longer than later ones, the
-more so the larger n. An offer of `soma` to compositions weighs all records. The exponent p is of seconds a
-sweep ~ n^p, between the two largest n. What a sweep is worth, in effective draws a second, is in
+of compositions goes through a block. `neal3` and `split_merge` look integrals up in tables; clusters of more
+than 4,096 records share a small one, which is slower. An offer of `soma` to compositions weighs all
+records. The exponent p is of seconds a sweep ~ n^p, between the two largest n. What a sweep is worth, in
+effective draws a second, is in
 [benchmarks.md](benchmarks.md), [benchmarks-augmentation.md](benchmarks-augmentation.md) and
 [compositions.md](compositions.md).
 """

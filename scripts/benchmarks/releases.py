@@ -250,10 +250,12 @@ def synthesizers(seconds: float, sizes: tuple[int, ...] = SIZES) -> list[Result]
         results.append({"name": name, "floor": _floor("uniform", 1, 1), **by_m, "times_n": by_n["times"]})
     with TemporaryDirectory() as folder:
         chains = _fitted(Path(folder))
-        from dpmix.api.predict import predict
+        from dpmix.api.predictive import predictive_records
 
         with contextlib.redirect_stderr(io.StringIO()):  # warned of simulated data
-            by_m = _rates(_grown(sizes, seconds, lambda m: lambda: predict(chains, records=m, quiet=True)))
+            by_m = _rates(
+                _grown(sizes, seconds, lambda m: lambda: predictive_records(chains, records=m, quiet=True))
+            )
     return [*results, {"name": PREDICTIVE, "floor": _floor("gaussian", 1, 1), **by_m, "times_n": {}}]
 
 

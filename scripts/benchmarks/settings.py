@@ -18,8 +18,8 @@ from dpmix.channels import (
     smoothed_histogram,
     wavelet_cells,
 )
+from dpmix.equal_cells import equal_edges
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
-from dpmix.release import equal_edges
 from dpmix.simulate import three_betas, three_gaussians
 
 __all__ = ["build"]

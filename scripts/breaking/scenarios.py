@@ -143,7 +143,10 @@ def scenarios(parametric: str) -> list[Scenario]:
     yes = ("privatize", "mixture.yaml", "-o", "r.h5", "-q", "--set", "mechanism.epsilon=200")
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
+    at = ("predict", f"{parametric}_chains.h5", "--at", "data.csv", "-o", "p.csv", "--quiet")
+    predicting = [Scenario("at", at, ("p.csv",), again=("--force",))] if parametric == "moments" else []
     return [
+        *predicting,
         Scenario("privatize", ("privatize", "mixture.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("yes", (*yes, "--set", "mechanism.order=public", "--yes"), ("r.h5",), False, (), True),
         Scenario("table", ("privatize", "posterior.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
@@ -199,7 +202,7 @@ def prepare(base: Path, parametric: str) -> None:
     for name in ("mixture", parametric):
         release = base / f"{name}_release.h5"
         dpmix.privatize(base / f"{name}.yaml", release, quiet=True, new_ledger=name == "mixture")
-        if name == "mixture":
+        if name in ("mixture", "moments"):
             output = base / f"{name}_chains.h5"
             dpmix.fit(base / f"{name}.yaml", release, output, quiet=True, jobs=1)
     dpmix.synthesize(base / "labels.yaml", base / "old.csv", quiet=True)

@@ -34,12 +34,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "moments": {
         "data": {"path": "data.csv", "columns": ["x", "y"]},
         "mechanism": {"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 6], [0, 6]]},
-        "model": {"kind": "linear_regression", "predict": [[1.0]]},
+        "model": {"kind": "linear_regression", "response": "clamped", "predict": [[1.0]]},
         "sampler": SHORT,
     },
     "counts": {
         "data": {"path": "counts.csv", "columns": ["u", "v", "y"], "missing": {"u": 1, "y": 2}},
-        "mechanism": {"kind": "noisy_counts", "epsilon": 1.0, "levels": [2, 2], "classes": 2},
+        "mechanism": {"kind": "noisy_counts", "epsilon": 2.0, "levels": [2, 2], "classes": 2},
         "model": {"kind": "naive_bayes"},
         "sampler": SHORT,
     },

@@ -162,6 +162,27 @@ def chains(folder: Path, rng: random.Random) -> Sequence[str]:
     return ["synthesize", str(folder / "s.yaml"), "--chains", str(path), "-o", output, "--quiet"]
 
 
+def records(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage a table of records to predict, or the chains that predict them, or how."""
+    name = rng.choice(("moments", "moments", "counts", "counts", rng.choice(FITTED)))
+    path, held = folder / table_of(name), folder / f"{name}_chains.h5"
+    if rng.random() < 0.7:
+        path.write_bytes(mutate_csv(path.read_text(), rng).encode("utf-8", "surrogatepass"))
+    else:
+        mutate_hdf5(held, rng)
+    if rng.random() < 0.25:
+        return ["summarize", str(held), "--json", "--set", f"summary.at={path}"]
+    at = str(path)
+    if rng.random() < 0.3:
+        (folder / STREAM).write_bytes(path.read_bytes())
+        at = "-"
+    keys = ["summary.interval", "summary.level", "summary.at"]
+    options = ["--set", _override(keys, rng)] if rng.random() < 0.3 else []
+    options += rng.choice(([], ["--interval", rng.choice(("mean", "record", "x", ""))]))
+    where = rng.choice(([], ["-o", str(folder / rng.choice(("p.csv", "p.csv.gz", "p.h5", "data.csv")))]))
+    return ["predict", str(held), "--at", at, *where, *options, *rng.choice((["--json"], ["--quiet"], []))]
+
+
 def contrast(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage one of two chains files to be compared, or how."""
     pair = [str(folder / f"{name}_chains.h5") for name in ("compositions", "others")]
@@ -282,6 +303,7 @@ def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
             ["ledger", "show", first],
             ["ledger", "budget", first, "--rho", "1"],
             ["ledger", "budget", first, "--rho", "1", "--new-ledger"],
+            ["predict", first, "--at", second],
             ["calibrate", first],
             ["audit", first, "--runs", "200", "--quiet"],
         )
@@ -299,6 +321,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "synthetic": synthetic,
     "stated": stated,
     "chains": chains,
+    "records": records,
     "contrast": contrast,
     "partial": partial,
     "ledger": ledger,

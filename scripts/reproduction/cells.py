@@ -135,7 +135,7 @@ def _computed(cell: Cell, size: Size, folder: Path) -> dict[str, Any]:
         "overrides": settings,
         "simulated": True,
         "private": False,
-        "mechanism": {k: v for k, v in summary.provenance.mechanism.items() if k != "granularity"},
+        "mechanism": {k: v for k, v in summary.provenance.mechanism.stated().items() if k != "granularity"},
         "guarantee": {name: getattr(made, name) for name in ("epsilon", "delta", "rho")} if release else None,
         "warnings": said.getvalue().splitlines() + contents["warnings"],
         "sweeps": cell.sweeps(size),

@@ -252,17 +252,22 @@ def _naive_bayes() -> list[Case]:
 
 def _regressions() -> list[Case]:
     found = []
-    laws_and_models = {
+    unknown = {
+        "sigma2_prior": {"a": 3.0, "b": 2.0},
+        "x_prior": {"mu0": [0.0, 0.0], "lambda": 1.0, "nu": 6.0, "Psi": [[1.0, 0.0], [0.0, 1.0]]},
+    }
+    laws_and_models: dict[str, tuple[laws.Regression, dict[str, Any]]] = {
         "all else known": (
             laws.Regression(1, 0.5, 1.0, 0.5, (2.0, 1.0), True, 3.0),
             {"sigma2": 0.5, "x_mean": [0.0], "x_cov": [[1.0]]},
         ),
         "all unknown": (
             laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0),
-            {
-                "sigma2_prior": {"a": 3.0, "b": 2.0},
-                "x_prior": {"mu0": [0.0, 0.0], "lambda": 1.0, "nu": 6.0, "Psi": [[1.0, 0.0], [0.0, 1.0]]},
-            },
+            unknown,
+        ),
+        "all unknown, truncated": (
+            laws.Regression(2, 0.5, 1.0, None, (3.0, 2.0), False, 6.0, True),
+            unknown | {"response": "truncated"},
         ),
     }
     # as the defaults have it: on [-1, 1] the variances' scales are 1/4 of the errors, 4/25 of the predictor

@@ -153,6 +153,7 @@ class Regression(Entries):
     sigma2_prior: tuple[float, float]
     x_known: bool
     nu: float
+    truncated: bool = False
     scale: float = 1.0
     lam: float = 1.0
 
@@ -170,6 +171,9 @@ class Regression(Entries):
             mean = rng.multivariate_normal(np.zeros(p), cov / self.lam)
         x = rng.multivariate_normal(mean, cov, n)
         y = beta[0] + x @ beta[1:] + math.sqrt(sigma2) * rng.standard_normal(n)
+        if self.truncated:
+            at, sd = beta[0] + x @ beta[1:], math.sqrt(sigma2)
+            y = stats.truncnorm.rvs((-3.0 - at) / sd, (3.0 - at) / sd, loc=at, scale=sd, random_state=rng)
         truth = entries(beta=beta)
         if self.sigma2 is None:
             truth["sigma2"] = float(sigma2)

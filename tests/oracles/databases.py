@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, log_ndtr, ndtri_exp
 
 Array = NDArray[np.float64]
 
@@ -67,6 +67,17 @@ def moments(units: Array) -> Array:
     return np.stack([*with_response, *rest], axis=-1)
 
 
+def truncated(rng: np.random.Generator, mean: Array, sd: Array, low: float, high: float) -> Array:
+    """Draw normal variables truncated to [low, high], by logs of lower tails, mirrored if long."""
+    side = np.where(mean < (low + high) / 2, -1.0, 1.0)
+    first, last = np.where(side > 0, low, high), np.where(side > 0, high, low)
+    log_a, log_b = log_ndtr(side * (first - mean) / sd), log_ndtr(side * (last - mean) / sd)
+    u = rng.random(mean.shape)
+    return np.clip(
+        mean + side * sd * ndtri_exp(np.logaddexp(log_a + np.log1p(-u), log_b + np.log(u))), low, high
+    )
+
+
 @dataclass(frozen=True)
 class Line:
     """Prior of a regression: known values are numbers or arrays, unknown ones None."""
@@ -83,6 +94,7 @@ class Line:
     weight: float = 1.5
     nu: float = 5.0
     psi: Array | None = None
+    truncated: bool = False
 
     @property
     def p(self) -> int:
@@ -112,7 +124,10 @@ class Line:
             mean = self.mu0 + noise / np.sqrt(self.weight)
         x = mean[:, None] + np.einsum("sij,snj->sni", root, rng.standard_normal((size, n, p)))
         y = beta[:, :1] + np.einsum("sni,si->sn", x, beta[:, 1:])
-        y = y + np.sqrt(sigma2)[:, None] * rng.standard_normal((size, n))
+        if self.truncated:
+            y = truncated(rng, y, np.sqrt(sigma2)[:, None], *self.bounds[-1])
+        else:
+            y = y + np.sqrt(sigma2)[:, None] * rng.standard_normal((size, n))
         cov = np.einsum("sij,skj->sik", root, root)
         theta = {"beta": beta, "sigma2": sigma2, "x_mean": np.array(mean), "x_cov": cov}
         return theta, np.concatenate([x, y[:, :, None]], axis=2)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.figures import figure
+from dpmix.laws.posterior import unproved_in_words
 from dpmix.mechanisms.posterior.cache import calibrated
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.draws import sampler
@@ -22,7 +23,6 @@ from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
 from dpmix.posteriors.tables import Posteriors
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
-from dpmix.release import unproved_in_words
 
 __all__ = ["HellingerPosterior"]
 
@@ -167,7 +167,7 @@ class HellingerPosterior(PosteriorRelease):
         """Say how the posterior is chosen."""
         found, how = self.certificate, str(self.calibration)
         if self.calibration == "theorem":
-            how = "by a theorem; " + unproved_in_words({"prior": self.prior})
+            how = "by a theorem; " + unproved_in_words(len(self.prior))
         if found is not None:
             actual = f"epsilon {figure(found.epsilon)} at that delta and delta {figure(found.delta, 3)}"
             how += f", actually {actual} at epsilon"

@@ -149,18 +149,5 @@ class PosteriorRelease(Mechanism):
         return self._release(*self.imitate(checked, rng), private=False)
 
     def _release(self, chosen: Floats, more: Mapping[str, Any], *, private: bool) -> Release:
-        total = self.guarantee
-        return Release(
-            values=(np.array(self.prior) + chosen)[:, None],
-            columns=("parameter",),
-            mechanism=self.describe() | dict(more),
-            epsilon=total.epsilon,
-            delta=total.delta,
-            rho=total.rho,
-            n=self.n,
-            adjacency=total.adjacency,
-            proved=total.proved,
-            trust="global",
-            private=private,
-            simulated=not private,
-        )
+        values = (np.array(self.prior) + chosen)[:, None]
+        return self.made(values, ("parameter",), self.n, private=private, chosen=more)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.laws import Law
 from dpmix.log_widths import exact_width
 from dpmix.models.base import Parameter, ParametricModel
 from dpmix.release import Release
@@ -158,7 +159,7 @@ def acceptance_bound(parts: list[Part]) -> float:
     )
 
 
-def _names(mechanism: Mapping[str, Any], d: int) -> list[str]:
+def _names(mechanism: Law, d: int) -> list[str]:
     """Return the names of the components, or numbers where the release does not tell them."""
     names = [str(name) for name in mechanism.get("columns") or ()]
     return names if len(names) == d and len(set(names)) == d else [str(j + 1) for j in range(d)]

@@ -24,6 +24,8 @@ from dpmix.release import GROUP
 __all__ = ["HistogramMixture", "MixtureChain", "Quantities"]
 
 _LADDER = 0.5  # share of the burn-in that goes through powers of the counts
+_FEW = 9  # points of the grid by which quantiles of draws from the prior are found
+_TINY = 1e-12  # a concentration that is next to nothing
 
 Floats = NDArray[np.float64]
 
@@ -88,8 +90,8 @@ class HistogramMixture(ParametricModel):
         self.groups, self.sticks, self.grid = tuple(groups), sticks, np.ascontiguousarray(grid)
         self.wanted = wanted
         self.levels = np.array(wanted.levels, dtype=np.float64)
-        self.marks = np.array((*wanted.tails, *wanted.points), dtype=np.float64)
         self.edges = np.ascontiguousarray(edges[1:-1], dtype=np.float64)
+        self.marks = np.array((*wanted.tails, *wanted.points, *self.edges), dtype=np.float64)
         width = float(edges[-1] - edges[0]) / (len(edges) - 1)
         self.spread = width * width / 12.0
         random = (Parameter("concentration", (GROUP,)),) if mixing.shape > 0.0 else ()
@@ -104,12 +106,50 @@ class HistogramMixture(ParametricModel):
             *random,
             Parameter("cdf", (GROUP, "grid"), "curve"),
             Parameter("density", (GROUP, "grid"), "density"),
+            Parameter("bin_probability", (GROUP, "bin"), "draw"),
         )
         self.coords = {GROUP: np.array(self.groups), "quantile": self.levels, "grid": self.grid}
         self.coords |= {"threshold": np.array(wanted.tails)} if wanted.tails else {}
         self.coords |= {"point": np.array(wanted.points)} if wanted.points else {}
+        self.coords["bin"] = np.arange(1, len(self.edges) + 2)
         self.attrs = dict(attrs)
         self.constants = {"n": n, "discount": mixing.discount, **constants}
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw P from its prior, for all groups the same, and the shares of the groups."""
+        groups, mixing = len(self.groups), self.mixing
+        own = [p for p in self.parameters if p.name.startswith("record_") or p.name == "concentration"]
+        out = {p.name: np.empty((draws, *self.shape(p))) for p in own}
+        empty = make_groups(self.kernel, mixing, np.zeros(1, dtype=np.int64), 1, self.sticks)
+        marks = self.marks[: len(self.wanted.tails) + len(self.wanted.points)]  # not the edges
+        weights, row = np.zeros(empty.members.shape[1]), np.zeros(FIRST + len(self.levels) + len(marks))
+        few = np.linspace(self.grid[0], self.grid[-1], _FEW)
+        cdf, density = np.empty(_FEW), np.empty(_FEW)
+        for draw in range(draws):
+            if mixing.shape > 0.0:
+                empty.concentration[0] = max(rng.gamma(mixing.shape, 1.0 / mixing.rate), _TINY)
+            atoms = draw_random_measure(self.kernel, mixing, rng, empty, 0, self.n, weights)
+            write_functionals(
+                self.kernel, empty.theta[0], weights, atoms, few, self.levels, marks, row, cdf, density
+            )
+            self.write(row, draw, slice(None), out)
+            if mixing.shape > 0.0:
+                out["concentration"][draw] = empty.concentration[0]
+        return {**out, "group_share": rng.dirichlet(np.ones(groups), draws)}
+
+    def write(self, row: Floats, draw: int, group: int | slice, out: Mapping[str, Floats]) -> None:
+        """Write what `write_functionals` found of one P to a draw of each array, of one group or of all."""
+        above = FIRST + len(self.levels)
+        below = above + len(self.wanted.tails)
+        last = below + len(self.wanted.points)
+        out["record_mean"][draw, group], out["record_sd"][draw, group] = row[MEAN_AT], row[SD_AT]
+        out["record_quantile"][draw, group] = row[FIRST:above]
+        if "record_tail" in out:
+            out["record_tail"][draw, group] = 1.0 - row[above:below]
+        if "record_cdf" in out:
+            out["record_cdf"][draw, group] = row[below:last]
+        if "bin_probability" in out:
+            out["bin_probability"][draw, group] = np.diff(row[last:], prepend=0.0, append=1.0)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
         """Return a chain at its start."""
@@ -174,14 +214,7 @@ class MixtureChain(ParametricChain):
                 out["cdf"][row, g],
                 out["density"][row, g],
             )
-            out["record_mean"][row, g], out["record_sd"][row, g] = values[MEAN_AT], values[SD_AT]
-            above = FIRST + len(model.levels)
-            below = above + len(model.wanted.tails)
-            out["record_quantile"][row, g] = values[FIRST:above]
-            if "record_tail" in out:
-                out["record_tail"][row, g] = 1.0 - values[above:below]
-            if "record_cdf" in out:
-                out["record_cdf"][row, g] = values[below:]
+            model.write(values, row, g, out)
         sizes = state.counts.reshape(len(model.groups), -1).sum(axis=1)
         out["group_share"][row], out["group_size"][row] = draw_shares(self.rng, sizes), sizes
         out["n_clusters"][row] = state.clusters

@@ -98,6 +98,11 @@ class TruncatedNormalInverseGamma(NormalKernel):
         kept = weights > 0.0
         return t[kept], weights[kept] / weights.sum()
 
+    def prior_means(self) -> tuple[float, float]:
+        """Return E[log tau2] and E[b / tau2] under the base measure, by quadrature."""
+        t, weights = self._rule
+        return float(np.log(self.floor) + weights @ t), float(self.b / self.floor * (weights @ np.exp(-t)))
+
     @cached_property
     def _mixture(self) -> tuple[Floats, Floats]:
         """Weights and standard deviations of the normals about mu0 whose mixture is the prior predictive."""

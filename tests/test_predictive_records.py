@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.predict import predict
+from dpmix.api.predictive import predictive_records
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.spec import load_spec
 from dpmix.store.chains_reader import read_chains
@@ -63,7 +63,7 @@ def _p_value(values, cdf):
 
 def test_normal_records_follow_the_posterior_mean_density(tmp_path):
     path, parts = _normals(tmp_path)
-    drawn = predict(path, records=RECORDS, quiet=True).values[:, 0]
+    drawn = predictive_records(path, records=RECORDS, quiet=True).values[:, 0]
     assert _p_value(drawn, lambda x: _normal_cdf(x, parts)) > LEVEL
     # records that leave out the mass on no component would be seen
     assert _p_value(drawn, lambda x: _normal_cdf(x, parts, leftover=False)) < 1e-30
@@ -76,7 +76,7 @@ def test_normal_records_follow_the_posterior_mean_density(tmp_path):
 def test_without_components_records_follow_the_prior_predictive(tmp_path):
     states = [files.states_without_data(50)]
     path = files.write_chains(tmp_path / "c.h5", states)
-    drawn = predict(path, records=RECORDS, quiet=True).values[:, 0]
+    drawn = predictive_records(path, records=RECORDS, quiet=True).values[:, 0]
     assert _p_value(drawn, lambda x: _normal_cdf(x, states)) > LEVEL
 
 
@@ -87,7 +87,7 @@ def test_beta_records_follow_the_posterior_mean_density(tmp_path):
     ]  # a quarter on no component
     states["weights"] = np.where(np.isnan(states["weights"]), np.nan, weights)
     path = files.write_kernel(tmp_path / "c.h5", "beta", [states])
-    drawn = predict(path, records=RECORDS, quiet=True)
+    drawn = predictive_records(path, records=RECORDS, quiet=True)
     beta = files.BETA
     u = (drawn.values[:, 0] - beta.lo) / beta.width
     assert u.min() >= 0.0 and u.max() <= 1.0
@@ -115,7 +115,7 @@ def test_records_under_the_truncated_base_follow_the_posterior_mean_density(tmp_
     states = files.states_of_truncated(200, _rng(9))
     states["weights"] *= 0.8
     path = files.write_kernel(tmp_path / "c.h5", "truncated", [states])
-    drawn = predict(path, records=RECORDS, quiet=True).values[:, 0]
+    drawn = predictive_records(path, records=RECORDS, quiet=True).values[:, 0]
     grid = np.linspace(-60.0, 60.0, 6001)
     mean = posterior_density(read_chains([path]), [grid], 0.95).density.mean
     mass = np.concatenate([[0.0], np.cumsum(0.5 * (mean[1:] + mean[:-1])) * (grid[1] - grid[0])])
@@ -131,7 +131,7 @@ def test_records_of_several_columns_follow_the_posterior_mean_density(tmp_path, 
     states = files.states_of_normals(150, _rng(11))
     states["weights"] = np.where(np.isnan(states["weights"]), np.nan, 0.85 * states["weights"])
     path = files.write_kernel(tmp_path / "c.h5", "multivariate_normal", [states])
-    release = predict(path, records=RECORDS, quiet=True)
+    release = predictive_records(path, records=RECORDS, quiet=True)
     assert release.columns == ("height", "weight/kg")
     c, niw = np.array(direction), files.NIW
     freedom = niw.nu - niw.size + 1.0
@@ -150,9 +150,9 @@ def test_records_of_several_columns_follow_the_posterior_mean_density(tmp_path, 
 
 def test_the_same_chains_give_the_same_records(tmp_path):
     path, parts = _normals(tmp_path)
-    first = predict(path, tmp_path / "a.csv", quiet=True)
-    predict(path, tmp_path / "b.csv.gz", quiet=True)
-    predict(path, tmp_path / "c.csv", quiet=True, records=200)
+    first = predictive_records(path, tmp_path / "a.csv", quiet=True)
+    predictive_records(path, tmp_path / "b.csv.gz", quiet=True)
+    predictive_records(path, tmp_path / "c.csv", quiet=True, records=200)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "c.csv").read_bytes()
     assert len(first.values) == first.n == 200  # as many as there are records
     one, two = (
@@ -161,15 +161,15 @@ def test_the_same_chains_give_the_same_records(tmp_path):
         )
         for i, p in enumerate(parts)
     )
-    merged = predict([two, one], records=500, quiet=True).values
-    assert np.array_equal(merged, predict([one, two], records=500, quiet=True).values)
-    assert not np.array_equal(merged, predict([one], records=500, quiet=True).values)
+    merged = predictive_records([two, one], records=500, quiet=True).values
+    assert np.array_equal(merged, predictive_records([one, two], records=500, quiet=True).values)
+    assert not np.array_equal(merged, predictive_records([one], records=500, quiet=True).values)
 
 
 def test_records_say_that_they_cost_nothing_beyond_the_release(tmp_path, capsys):
     path, _ = _normals(tmp_path)
     spec = {"synthesis": {"kind": "pitman_yor", "records": 30}}
-    release = predict(path, tmp_path / "r.csv", spec=spec)
+    release = predictive_records(path, tmp_path / "r.csv", spec=spec)
     said = capsys.readouterr().err
     assert "costs nothing beyond the release" in said and "not private" not in said
     assert (release.epsilon, release.delta, release.rho, release.private) == (5.0, 0.0, None, True)
@@ -186,7 +186,7 @@ def test_records_say_that_they_cost_nothing_beyond_the_release(tmp_path, capsys)
     with (tmp_path / "r.csv").open() as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["x1"] and [float(r[0]) for r in rows[1:]] == release.values[:, 0].tolist()
-    predict(path, tmp_path / "r.h5", records=400, quiet=True)  # some lie beyond the bounds
+    predictive_records(path, tmp_path / "r.h5", records=400, quiet=True)  # some lie beyond the bounds
     found = read_release(tmp_path / "r.h5")
     assert (found.mechanism["generator"], found.n, len(found.values)) == ("posterior_predictive", 200, 400)
     assert np.abs(found.values).max() > 10.0 and found.columns == ("x1",)
@@ -194,7 +194,7 @@ def test_records_say_that_they_cost_nothing_beyond_the_release(tmp_path, capsys)
 
 def test_values_beyond_the_bounds_are_counted(tmp_path, capsys):
     path, _ = _normals(tmp_path)
-    values = predict(path, records=2000).values
+    values = predictive_records(path, records=2000).values
     count = int((np.abs(values) > 10.0).sum())
     assert count > 0
     assert f"{count} of 2000 values of x1 lie outside [-10, 10]" in capsys.readouterr().err
@@ -214,7 +214,7 @@ def test_values_beyond_the_bounds_are_counted(tmp_path, capsys):
 )
 def test_records_of_what_is_not_private_say_so(tmp_path, capsys, attrs, word, epsilon):
     path = files.write_chains(tmp_path / "c.h5", [files.states_of_mixture(20, _rng(3))], attrs=attrs)
-    release = predict(path, tmp_path / "r.csv", quiet=True)
+    release = predictive_records(path, tmp_path / "r.csv", quiet=True)
     said = capsys.readouterr().err
     assert "warning: these records are not private" in said and word in said
     assert not release.private and release.epsilon == epsilon
@@ -233,7 +233,7 @@ def test_records_of_a_wavelet_release_are_of_its_one_column(tmp_path):
         attrs={"mechanism": json.dumps(mechanism)},
         observed=np.zeros((50, 3)),
     )
-    release = predict(path, quiet=True)
+    release = predictive_records(path, quiet=True)
     assert release.values.shape == (50, 1)
     assert release.mechanism["columns"] == [{"name": "age", "domain": [-10.0, 10.0]}]
 
@@ -298,27 +298,27 @@ def test_records_of_a_parametric_model_are_those_of_its_draws(tmp_path):
     ]
     table = np.stack([np.arange(40) / 40, np.arange(40) % 2, np.arange(40) % 3], axis=1).reshape(2, 20, 3)
     path = _parametric(tmp_path, table, columns, [("sex", ["f", "m"]), ("job", ["baker", "smith", "new"])])
-    release = predict(path, tmp_path / "r.csv", quiet=True)
+    release = predictive_records(path, tmp_path / "r.csv", quiet=True)
     assert len(release.values) == release.n == 30
     assert release.labels == (None, ("f", "m"), ("baker", "smith", "new"))
     rows = {tuple(row) for row in release.values}
     assert len(rows) == 30 and rows <= {tuple(row) for row in table.reshape(-1, 3)}
     assert (tmp_path / "r.csv").read_text().splitlines()[0] == "x,sex,job"
-    whole = predict(path, tmp_path / "r.h5", records=40, quiet=True)
+    whole = predictive_records(path, tmp_path / "r.h5", records=40, quiet=True)
     assert len({tuple(row) for row in whole.values}) == 40
     assert read_release(tmp_path / "r.h5").labels == release.labels
     with pytest.raises(SpecError, match="synthesis.records: 41, but the chains hold 40 records"):
-        predict(path, records=41)
+        predictive_records(path, records=41)
 
 
 def test_codes_that_stand_for_nothing_are_refused(tmp_path):
     columns = [{"name": "sex", "categories": ["f", "m"]}]
     path = _parametric(tmp_path, np.full((1, 40, 1), 2.0), columns)
     with pytest.raises(DataError, match="whose sex is no code of its labels"):
-        predict(path)
+        predictive_records(path)
     path = _parametric(tmp_path, np.zeros((1, 40, 1)), [{"name": "job"}])
     with pytest.raises(DataError, match="do not name the labels of job"):
-        predict(path)
+        predictive_records(path)
 
 
 def test_records_of_a_fit_of_compositions(tmp_path):
@@ -330,7 +330,7 @@ def test_records_of_a_fit_of_compositions(tmp_path):
     with h5py.File(path, "r+") as root:  # whose mechanism names its columns, and says no more of them
         root.attrs["model"] = "dirichlet"
         root.attrs["mechanism"] = json.dumps(released.mechanism)
-    release = predict(path, tmp_path / "r.csv", quiet=True)
+    release = predictive_records(path, tmp_path / "r.csv", quiet=True)
     assert release.columns == ("a", "b", "c")
     np.testing.assert_allclose(release.values.sum(axis=1), 1.0)
 
@@ -341,7 +341,7 @@ def test_fits_whose_draws_hold_no_records_say_which_do(tmp_path):
         del root["posterior/predictive"]
         root.attrs["model"] = "naive_bayes"
     with pytest.raises(DataError) as caught:
-        predict(path)
+        predictive_records(path)
     assert str(caught.value) == (
         "the chains are of model naive_bayes, whose draws hold no records; fits of mixture, discrete, "
         "multinomial and dirichlet can be drawn records from"
@@ -352,19 +352,19 @@ def test_nonsense_is_refused_before_any_work(tmp_path):
     path, _ = _normals(tmp_path)
     for records in (0, -3, 2.5, True):
         with pytest.raises(UsageError, match="whole number of at least 1"):
-            predict(path, records=records)
+            predictive_records(path, records=records)
     with pytest.raises(UsageError, match="no spec to override"):
-        predict(path, overrides=["synthesis.records=3"])
+        predictive_records(path, overrides=["synthesis.records=3"])
     with pytest.raises(UsageError, match="one of the chains files"):
-        predict(path, path, force=True)
+        predictive_records(path, path, force=True)
     with pytest.raises(UsageError, match=r"\.csv, \.csv\.gz, \.h5"):
-        predict(path, tmp_path / "r.parquet")
+        predictive_records(path, tmp_path / "r.parquet")
     (tmp_path / "r.csv").write_text("x\n")
     with pytest.raises(UsageError, match="exists"):
-        predict(path, tmp_path / "r.csv")
+        predictive_records(path, tmp_path / "r.csv")
     with pytest.raises(DataError, match="does not exist"):
-        predict(tmp_path / "none.h5")
+        predictive_records(tmp_path / "none.h5")
     release = tmp_path / "release.h5"
-    predict(path, release, quiet=True)
+    predictive_records(path, release, quiet=True)
     with pytest.raises(DataError, match="a release file"):
-        predict(release)
+        predictive_records(release)

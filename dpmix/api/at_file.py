@@ -1,0 +1,167 @@
+"""Reading records to predict from: a CSV table, in pieces, its columns matched by name."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.spec.data import LABEL, MARKS
+from dpmix.spec.summary import PREDICTED_FROM
+from dpmix.standard_input import StandardInput, TableSource, is_stream
+from dpmix.summary.predicting import Input
+from dpmix.tables import number_in, scan_table
+
+__all__ = ["Piece", "read_pieces", "table_source"]
+
+PIECE = 1 << 16
+"""Records that are predicted at a time."""
+
+Piece = NDArray[np.float64]
+
+
+class _Stream(StandardInput):
+    """Standard input that is read once, and not kept."""
+
+    def open(self) -> IO[str]:
+        """Return its text.
+
+        Raises
+        ------
+        DataError
+            When there is no standard input.
+        """
+        if sys.stdin is None or sys.stdin.closed:
+            raise DataError("--at: - is standard input, and there is none")
+        binary = getattr(sys.stdin, "buffer", None)
+        if binary is None:
+            return io.StringIO(sys.stdin.read(), newline="")
+        return io.TextIOWrapper(_Open(binary), encoding="utf-8-sig", newline="")
+
+
+class _Open(io.BufferedReader):
+    """Bytes of a stream that stays open when reading ends."""
+
+    def close(self) -> None:
+        """Leave the stream open."""
+        self.detach()
+
+
+def table_source(at: str | os.PathLike[str]) -> TableSource:
+    """Return what the name of a table to predict from stands for.
+
+    Raises
+    ------
+    DataError
+        When it is not there, or no CSV file by its name.
+    """
+    if is_stream(os.fspath(at)):
+        return _Stream()
+    path = Path(at)
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    if not path.name.lower().endswith(PREDICTED_FROM):
+        raise DataError(f"{path} is no table to predict from; give one of {', '.join(PREDICTED_FROM)}")
+    return path
+
+
+def read_pieces(
+    source: TableSource,
+    inputs: Sequence[Input],
+    take: Callable[[Piece, int], None],
+    *,
+    most: int | None = None,
+) -> int:
+    """Read the columns that predictions need, and hand them over in pieces.
+
+    Parameters
+    ----------
+    source : Path or standard input
+    inputs : sequence of Input
+        The columns; others are passed over, and their order does not matter.
+    take : callable
+        Takes a piece, float64 array (records, inputs) of numbers and codes of categories, and the number of
+        its first record, counted from 1.
+    most : int, optional
+        Records that are accepted at most.
+
+    Returns
+    -------
+    int
+        Number of records.
+
+    Raises
+    ------
+    DataError
+        As `dpmix.tables.load_table`, naming column, record and line; for a text that is none of the
+        categories, and for more records than are accepted.
+    """
+    held = array("d")
+    count = 0
+
+    def hand_over() -> None:
+        if held:
+            rows = np.array(held, dtype=np.float64).reshape(-1, len(inputs))
+            del held[:]
+            take(rows, count - len(rows) + 1)
+
+    def each(record: int, line: int, cells: dict[str, str]) -> None:
+        nonlocal count
+        if most is not None and record > most:
+            raise DataError(
+                f"{source} has more than {most:,} records, the most that summary.at takes; dpmix "
+                "predict takes any number"
+            )
+        held.extend([_value(source, part, cells[part.name], record, line) for part in inputs])
+        count = record
+        if len(held) >= PIECE * len(inputs):
+            hand_over()
+
+    scan_table(source, [part.name for part in inputs], each)
+    hand_over()
+    if not count:
+        raise DataError(f"{source} has no records; at least 1 is needed")
+    return count
+
+
+def _value(source: TableSource, part: Input, cell: str, record: int, line: int) -> float:
+    """Return the number in a cell, or the code of its category."""
+    text = cell.strip()
+    where = f"{source}: the cell of column {part.name!r} in record {record} (line {line})"
+    if part.categories is not None:
+        code = part.categories.code(text)
+        if code < 0 and text in MARKS:
+            code = part.categories.code(LABEL)
+            if code < 0:
+                raise DataError(
+                    f"{where} is missing, and the fit has no category {LABEL} of it; fill in what stood for "
+                    "missing values in the release, or leave the record out"
+                )
+        if code < 0:
+            raise DataError(f"{where} is none of the {len(part.categories)} categories {_some(part)}")
+        return float(code)
+    if text in MARKS:
+        raise DataError(
+            f"{where} is missing; fill in what stood for missing values in the release, or leave the record "
+            "out"
+        )
+    value = number_in(cell)
+    if value is None or not math.isfinite(value):
+        raise DataError(f"{where} is not a {'number' if value is None else 'finite number'}")
+    return value
+
+
+def _some(part: Input) -> str:
+    """List the public categories, or the first of many."""
+    assert part.categories is not None
+    labels = part.categories.labels
+    return f"({', '.join(labels[:8])}{', ..' if len(labels) > 8 else ''})"

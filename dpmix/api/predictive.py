@@ -1,0 +1,236 @@
+"""From chains to records of the posterior predictive, with the guarantee that they inherit."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, UsageError
+from dpmix.laws import Law, law_of
+from dpmix.release import Release
+from dpmix.spec import RunSpec, load_spec
+from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
+from dpmix.store.synthetic import check_synthetic_output, write_synthetic
+from dpmix.summary.guarantee import is_private, is_simulated
+from dpmix.summary.predictive import mixture_records, parametric_records
+
+__all__ = ["predictive_records"]
+
+PathLike = str | os.PathLike[str]
+Labels = tuple[tuple[str, ...] | None, ...]
+
+
+def predictive_records(
+    chains: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    spec: Mapping[str, Any] | PathLike | RunSpec | None = None,
+    overrides: Sequence[str] = (),
+    records: int | None = None,
+    force: bool = False,
+    quiet: bool = False,
+) -> Release:
+    """Draw synthetic records from the posterior predictive of a fit.
+
+    They are computed from a release and nothing else: whatever it guarantees holds for them too, and they
+    cost nothing beyond it. The generator is seeded by the chains' own seed, so that the same chains give the
+    same records.
+
+    Parameters
+    ----------
+    chains : path or sequence of path
+        Files of `dpmix fit`, of one spec.
+    output : path, optional
+        File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
+    spec : dict, path or RunSpec, optional
+        Only its ``synthesis.records`` is used, where that is a number.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    records : int, optional
+        Number of records, in place of the spec's; where neither says one, as many as there are confidential
+        records.
+    force : bool
+        Whether to overwrite.
+    quiet : bool
+        Say nothing but warnings on standard error.
+
+    Returns
+    -------
+    Release
+        Of kind ``synthetic`` and generator ``posterior_predictive``, with the guarantee of the release that
+        the chains were fitted to.
+
+    Raises
+    ------
+    UsageError
+        When `output` exists and `force` is not given, or is one of the chains; for a bad `records`.
+    SpecError
+        When a parametric model's chains hold fewer records than are asked for, or the spec is not one.
+    DataError
+        When a file is no finished chains file, or files do not belong together.
+    """
+    paths = [chains] if isinstance(chains, str | os.PathLike) else list(chains)
+    if spec is None and overrides:
+        raise UsageError("overrides: there is no spec to override; give records, or a spec")
+    wanted = _wanted(records, None if spec is None else load_spec(spec, overrides))
+    if output is not None:
+        final = check_synthetic_output(Path(output), force=force)
+        if any(final == Path(path).resolve() for path in paths):
+            raise UsageError(f"{output} is one of the chains files; give the records another name")
+    found = read_chains([os.fspath(path) for path in paths])
+    release = _release(found, found.n if wanted is None else wanted)
+    if output is not None:
+        write_synthetic(Path(output), release, force=force)
+    count = len(release.values)
+    drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
+    _tell(f"{drawn}; {release.guarantee_in_words()}; {release.mechanism['post_processing']}", quiet)
+    for name, outside, pair in _outside(release):
+        bounds = f"[{pair[0]:g}, {pair[1]:g}]"
+        _tell(f"{outside} of {count} values of {name} lie outside {bounds}, where the model goes on", quiet)
+    if not release.private:
+        _tell(f"warning: these records are not private: {_why(release)}")
+    return release
+
+
+def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
+    if records is not None:
+        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
+            raise UsageError(f"records: {records!r} must be a whole number of at least 1")
+        return records
+    stated = None if spec is None or spec.synthesis is None else spec.synthesis.records
+    return stated if isinstance(stated, int) else None
+
+
+def _release(chains: Chains | NamedChains, records: int) -> Release:
+    """Draw the records, and say what they inherit."""
+    if chains.mechanism.get("groups"):
+        (group,) = chains.mechanism["groups"]
+        raise DataError(
+            f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
+            "drawn; take each group's parameters from the chains file"
+        )
+    if isinstance(chains, NamedChains):
+        values, names = parametric_records(chains, records)
+    else:
+        values, names = mixture_records(chains, records), chains.columns
+    described, labels = _columns(chains, names, values.shape[1])
+    _check_codes(values, described, labels)
+    source = chains.mechanism
+    epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    adjacency = str(chains.attrs.get("adjacency", "replacement"))
+    trust = str(chains.attrs.get("trust", "local"))
+    mechanism = {
+        "kind": "synthetic",
+        "generator": "posterior_predictive",
+        "columns": described,
+        "records": records,
+        "requested": {},
+        "scale": [],
+        "source": _without_granularity(source) | {"trust": trust},
+        "post_processing": _in_words(source),
+    }
+    return Release(
+        values=values,
+        columns=tuple(str(part["name"]) for part in described),
+        mechanism=law_of(mechanism),
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        n=chains.n,
+        trust="global",
+        adjacency=adjacency,
+        private=is_private(chains.attrs) and source.get("kind") != "none",
+        simulated=is_simulated(chains.attrs),
+        proved=None if source.unproved is None else False,
+        labels=labels if any(names is not None for names in labels) else (),
+    )
+
+
+def _without_granularity(source: Law) -> dict[str, Any]:
+    return {key: value for key, value in source.stated().items() if key != "granularity"}
+
+
+def _in_words(source: Law) -> str:
+    """Say what was post-processed, and at what cost."""
+    kind = str(source.get("kind"))
+    if kind == "none":
+        return "post-processing of a fit to the records themselves, without noise: nothing is guaranteed"
+    made = f"{source['generator']} release" if kind == "synthetic" else f"{kind} release"
+    return f"post-processing of the {made} that the chains were fitted to: costs nothing beyond the release"
+
+
+def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list[dict[str, Any]], Labels]:
+    """Return what is public of each column, and the labels that its codes stand for."""
+    source = chains.mechanism
+    stated = source.get("columns")
+    if source.get("kind") == "synthetic" and isinstance(stated, list) and len(stated) == width:
+        described = [dict(part) for part in stated]
+        return described, tuple(_labels(chains, part, width) for part in described)
+    if source.get("kind") == "posterior" and width == 1:
+        part: dict[str, Any] = {"name": names[0] or "category"}
+        labels = _labels(chains, part, width)
+        return [{**part, "categories": list(labels or ())}], (labels,)
+    names = names if all(names) else chains.columns
+    if len(names) != width:  # the coefficients of one column
+        names = (str(source.get("column", "value")),)
+    found: list[dict[str, Any]] = [{"name": name} for name in names]
+    domain = source.get("domain")
+    if width == 1 and isinstance(domain, list) and len(domain) == 1:
+        found[0]["domain"] = list(domain[0])
+    return found, (None,) * width
+
+
+def _labels(chains: ChainSet, part: Mapping[str, Any], width: int) -> tuple[str, ...] | None:
+    """Return the labels of one column of a synthetic release: public ones, or those that the fit names."""
+    if "domain" in part:
+        return None
+    if "categories" in part:
+        return tuple(map(str, part["categories"]))
+    assert isinstance(chains, NamedChains)  # mixtures are of numbers
+    name = part["name"] if width > 1 else ""
+    for parameter in chains.parameters:
+        if parameter.role == "shares" and parameter.column == name:
+            return tuple(map(str, parameter.coords[parameter.dims[0]]))
+    raise DataError(f"the chains do not name the labels of {part['name']}")
+
+
+def _check_codes(values: NDArray[np.float64], described: Sequence[Mapping[str, Any]], labels: Labels) -> None:
+    for part, names, column in zip(described, labels, values.T, strict=True):
+        if names is not None and not np.isin(column, np.arange(len(names))).all():
+            raise DataError(f"the chains hold a record whose {part['name']} is no code of its labels")
+
+
+def _outside(release: Release) -> list[tuple[str, int, tuple[float, float]]]:
+    """Count the values of each column of numbers that lie outside its public bounds."""
+    found = []
+    for part, column in zip(release.mechanism["columns"], release.values.T, strict=True):
+        if "domain" in part:
+            low, high = part["domain"]
+            count = int(((column < low) | (column > high)).sum())
+            if count:
+                found.append((part["name"], count, (low, high)))
+    return found
+
+
+def _why(release: Release) -> str:
+    if release.mechanism["source"].get("kind") == "none":
+        return "the chains were fitted to the confidential records themselves"
+    if release.simulated:
+        return "the data behind the chains are simulated, and their noise is seeded"
+    return "the release behind the chains says that it is not"
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or math.isnan(float(value)) else float(value)
+
+
+def _tell(text: str, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

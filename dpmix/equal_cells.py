@@ -1,0 +1,36 @@
+"""Equal cells of an interval: mechanisms and their readers take the same ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cell_of", "equal_edges"]
+
+
+def equal_edges(pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
+    """Return the edges of equal cells of [lo, hi].
+
+    Cell i holds the y with edges[i] <= y < edges[i + 1], and the last one hi too: see `cell_of`.
+
+    Parameters
+    ----------
+    pair : (lo, hi)
+        Bounds, lo < hi.
+    cells : int
+        Their number, at least 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (cells + 1,)
+        Increasing, unless the cells are narrower than doubles can tell apart.
+    """
+    low, high = pair
+    found = low + (high - low) * (np.arange(cells + 1) / cells)
+    found[0], found[-1] = low, high
+    return np.asarray(found, dtype=np.float64)
+
+
+def cell_of(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cell of each value, of those with these edges; values outside belong to the end cells."""
+    return np.searchsorted(edges[1:-1], values, side="right").astype(np.int64)

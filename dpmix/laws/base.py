@@ -1,0 +1,359 @@
+"""The public half of a mechanism: what a release says of how it was made, checked at the edge of a file.
+
+A law is what JSON holds of a mechanism, parsed: frozen, with the keys as fields. It checks released values,
+says what was done in words, and knows what else follows from its kind. It imports nothing of either side;
+what is compiled is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import KeysView, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    Strict,
+    ValidationError,
+    field_validator,
+)
+
+from dpmix.errors import DpmixError
+
+__all__ = ["Law", "LawError", "EstimatedMoments", "Says"]
+
+Floats = NDArray[np.float64]
+Labels = Sequence[Sequence[str] | None]
+
+_LARGEST = 10**300  # whole numbers in JSON have no bound
+
+
+class LawError(DpmixError):
+    """A description that lacks something: one clause, before which the reader of a file puts its name.
+
+    It is a `DataError` to whoever made the file; those who read files turn it into one.
+    """
+
+    exit_code = 3
+
+
+class Says(NamedTuple):
+    """What is said of a field that is not as it must be."""
+
+    clause: str
+
+
+def _number(value: Any) -> Any:
+    """Refuse what is no finite number: words, booleans, whole numbers beyond any double."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("no number")
+    if not (math.isfinite(value) if isinstance(value, float) else abs(value) < _LARGEST):
+        raise ValueError("no finite number")
+    return value
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[0] < pair[1]:
+        raise ValueError("the lower one first")
+    return pair
+
+
+def _is_list(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise ValueError("no list")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+Positive = Annotated[Number, Field(gt=0)]
+Whole = Annotated[int, Strict()]
+Pair = Annotated[tuple[Number, Number], AfterValidator(_ordered), BeforeValidator(_is_list)]
+OnePair = Annotated[tuple[Pair], BeforeValidator(_is_list), Says("does not state one pair of bounds")]
+OneScale = Annotated[tuple[Positive], BeforeValidator(_is_list), Says("does not state one noise scale")]
+Scales = Annotated[
+    tuple[Positive, ...],
+    BeforeValidator(_is_list),
+    Says("does not list a positive noise scale per column"),
+]
+Groups = Annotated[
+    dict[str, tuple[str, ...]] | None,
+    Says("does not state its groups, one column with two different names or more"),
+]
+
+
+class EstimatedMoments(NamedTuple):
+    """Estimates of mean and variance of a column, and the standard error of the variance (inf: unknown)."""
+
+    mean: float
+    variance: float
+    error: float
+
+    @property
+    def shows_spread(self) -> bool:
+        """Whether the variance is told from nothing: at least twice its standard error."""
+        return math.isfinite(self.error) and self.variance >= 2.0 * self.error and self.variance > 0.0
+
+    def moved(self, lo: float, width: float) -> EstimatedMoments:
+        """Return the moments of lo + width y."""
+        return EstimatedMoments(lo + width * self.mean, width**2 * self.variance, width**2 * self.error)
+
+
+class Law(BaseModel):
+    """What is public of a mechanism, as a release states it.
+
+    Keys that are not fields are kept, as those of other versions.
+
+    Attributes
+    ----------
+    trust : str
+        ``"local"``: each record is released by itself; ``"global"``: the whole sample together.
+    row : str
+        What a row of the released values is, as their dimension is named.
+    additive : bool
+        Whether each released number is the record's own plus noise.
+    on_data_scale : bool
+        Whether a released value is about one of the data's, so that both can be drawn on one axis.
+    finite_outputs : bool
+        Whether there are finitely many values that a release of a record can have.
+    columns_each : bool
+        Whether each column is released on its own, so that a fit may take some of them.
+    statistic : bool
+        Whether it is of the whole sample, of several columns together, without bounds of each.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    trust: ClassVar[str] = "local"
+    row: ClassVar[str] = "record"
+    additive: ClassVar[bool] = False
+    on_data_scale: ClassVar[bool] = False
+    finite_outputs: ClassVar[bool] = False
+    columns_each: ClassVar[bool] = True
+    statistic: ClassVar[bool] = False
+    grouped: ClassVar[bool] = False
+
+    _json: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    kind: str
+    groups: Groups = None
+    domain: tuple[tuple[float, float], ...] | None = None
+    scale: Scales = ()
+    calibration: str | None = None
+    requested: dict[str, Any] | None = None
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _two_names(cls, value: Any, info: Any) -> Any:
+        if value is None:
+            return None
+        if not cls.grouped:
+            raise ValueError(f"states groups, which a {info.data['kind']} release has none of")
+        names = next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else None
+        if not (
+            isinstance(names, list | tuple)
+            and len(names) > 1
+            and all(isinstance(name, str) and name for name in (*value, *names))
+            and len(set(names)) == len(names)
+        ):
+            raise ValueError("does not state its groups, one column with two different names or more")
+        return value
+
+    @classmethod
+    def of(cls, stated: Mapping[str, Any]) -> Self:
+        """Parse what a release states.
+
+        Raises
+        ------
+        LawError
+            Naming the first thing that is missing or wrong, such as "does not state its levels".
+        """
+        try:
+            found = cls.model_validate(dict(stated))
+        except ValidationError as error:
+            raise LawError(_clause(cls, error)) from None
+        found._json = json.loads(json.dumps(dict(stated)))
+        return found
+
+    def stated(self) -> dict[str, Any]:
+        """Return what JSON holds of it: what it was parsed from."""
+        return copy.deepcopy(self._json)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other states the same, as a law or as JSON holds it."""
+        return self._json == (other._json if isinstance(other, Law) else other)
+
+    def __hash__(self) -> int:
+        """Return the hash of what is stated."""
+        return hash(json.dumps(self._json, sort_keys=True))
+
+    def __getitem__(self, key: str) -> Any:
+        """Return what JSON holds under a key."""
+        return self._json[key]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether JSON has a key."""
+        return key in self._json
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return what JSON holds under a key, or the default."""
+        return self._json.get(key, default)
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys that JSON has."""
+        return self._json.keys()
+
+    def updated(self, **changed: Any) -> Self:
+        """Return the law with some of its keys changed.
+
+        Raises
+        ------
+        LawError
+            As `of`.
+        """
+        return self.of(self.stated() | changed)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The groups, whose sizes are private; none where the release has no groups."""
+        return () if self.groups is None else next(iter(self.groups.values()))
+
+    @property
+    def unproved(self) -> str | None:
+        """Why what it claims is not proved, in words; None where it is."""
+        return None
+
+    @property
+    def missing_entries(self) -> str | None:
+        """Why a release of it cannot be fitted, in words; None where it can."""
+        return None
+
+    def width(self, columns: int) -> int:
+        """Return the number of columns that a release of `columns` confidential columns has."""
+        return columns
+
+    def disagreement(self, n: int, columns: int) -> str | None:
+        """Say what the law states of another number of records or columns than the release has."""
+        return None
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say why values cannot be a release of this mechanism; None where they can.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (rows, columns)
+            Finite.
+        labels : sequence
+            For each column of synthetic records the labels of its codes, None for numbers.
+
+        Returns
+        -------
+        str or None
+            One clause, such as "has 6 columns, but levels: 2 gives 7".
+        """
+        return None
+
+    def warning(self, values: Floats, n: int) -> str | None:
+        """Say what is legal and yet suspect in released values of n records; None where nothing is."""
+        return None
+
+    def edges(self) -> Floats:
+        """Return the edges of a histogram's bins or a wavelet's finest cells, in the units of the data.
+
+        Raises
+        ------
+        ValueError
+            For a law that has neither.
+        """
+        raise ValueError(f"a {self.kind} release has no cells")
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records, in one sentence."""
+        return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {n} records."
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return mean and variance of a confidential column, as the release estimates them without bias.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (rows, columns)
+            The released values.
+        column : int
+            Which of the columns of the data.
+        n : int
+            Number of confidential records.
+        pair : (lo, hi) or None
+            Public bounds, which all but additive noise have.
+
+        Returns
+        -------
+        EstimatedMoments or None
+            None where the release has none that are unbiased (methods, section 15).
+        """
+        return None
+
+
+def _clause(law: type[Law], error: ValidationError) -> str:
+    """Return what is said of the first field that is wrong: groups, then those of the kind alone."""
+    every = error.errors()
+    if not every[0]["loc"]:
+        return str(every[0]["ctx"]["error"])
+    last = [name for name in Law.model_fields if name != "groups"]
+    found = min(every, key=lambda each: last.index(each["loc"][0]) + 1 if each["loc"][0] in last else 0)
+    name = str(found["loc"][0])
+    fields = {field.alias or own: field for own, field in law.model_fields.items()}
+    if found["type"] == "value_error" and len(found["loc"]) == 1:
+        text = str(found["ctx"]["error"])
+        if text.startswith(("states ", "does not ")):
+            return text
+    said = [each.clause for each in fields[name].metadata if isinstance(each, Says)]
+    return said[-1] if said else f"does not state its {name}"
+
+
+def of_scale(scale: Sequence[float]) -> str:
+    """Return " of scale 2", or nothing where there is none."""
+    return f" of scale {', '.join(f'{value:.4g}' for value in scale)}" if scale else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 draw" or "2 draws"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first(bad: NDArray[np.bool_], what: str, row: str) -> str | None:
+    """Say which value is the first that is bad; None where none is."""
+    if not bad.any():
+        return None
+    more = int(bad.sum()) - 1
+    return f"has a value that {what}: {row} {int(np.argmax(bad)) + 1}" + (
+        f" (and {more} more)" if more else ""
+    )
+
+
+def moments_of_records(u: Floats, v: Floats) -> EstimatedMoments:
+    """Return the moments given unbiased estimates u of y and v of y^2 for each record.
+
+    The variance is estimated by mean(v) - mean(u)^2, with var(u)/n added for the bias of the square, and the
+    standard error is that of mean(v - 2 mean(u) u) (methods, section 15).
+    """
+    n, mean = len(u), float(np.mean(u))
+    if n < 2:
+        return EstimatedMoments(mean, 0.0, math.inf)
+    variance = float(np.mean(v)) - mean**2 + float(np.var(u, ddof=1)) / n
+    return EstimatedMoments(mean, variance, float(np.std(v - 2.0 * mean * u, ddof=1)) / math.sqrt(n))
+
+
+def moments_of_cells(count: int) -> tuple[Floats, Floats]:
+    """Return the means of y and y^2 over equal cells of [0, 1]."""
+    middle = (np.arange(count) + 0.5) / count
+    return middle, middle**2 + 1.0 / (12.0 * count**2)

@@ -1,0 +1,88 @@
+"""Predictions of the records of a table, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.summary.families.base import Floats
+from dpmix.summary.predicting import Input
+
+__all__ = ["SHOWN", "Predictions", "labels_of", "row_of", "short"]
+
+SHOWN = 20
+"""Records that texts and reports show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of the last column of records from the others, one row a record, in the order of the table.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of what is predicted: `p[CLASS]`, `lower[CLASS]` and `upper[CLASS]` for each class, or `mean`,
+        `lower` and `upper` of the response.
+    values : float64 array (records, columns)
+    level : float
+        Posterior probability of the intervals.
+    what : str
+        What is predicted and what intervals are of, in words.
+    labels : tuple of str
+        What the first records are, such as "income = 500".
+    """
+
+    columns: tuple[str, ...]
+    values: Floats = field(repr=False)
+    level: float
+    what: str
+    labels: tuple[str, ...] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Return one column by name, shape (records,)."""
+        return np.asarray(self.values[:, self.columns.index(name)])
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return one object a record, for strict JSON."""
+        return [row_of(self.columns, row) for row in self.values.tolist()]
+
+    def shown(self) -> list[tuple[str, ...]]:
+        """Return a table of the first records, as text: a header, then what each is and its predictions."""
+        rows = [
+            (label, *map(short, row)) for label, row in zip(self.labels, self.values.tolist(), strict=False)
+        ]
+        return [("", *self.columns), *rows]
+
+    @property
+    def more(self) -> str:
+        """Say how many records are not shown; empty where all are."""
+        rest = len(self) - len(self.labels)
+        return f"and {rest:,} more record{'s' * (rest > 1)}" if rest > 0 else ""
+
+
+def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
+    """Return one record's predictions by name."""
+    return dict(zip(columns, values, strict=True))
+
+
+def short(value: float) -> str:
+    """Write a figure as tables show it."""
+    return f"{value:.4g}"
+
+
+def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:
+    """Say what records are, such as "age = 30, sex = female"."""
+    return [
+        ", ".join(
+            f"{part.name} = {f'{x:.6g}' if part.categories is None else part.categories.labels[int(x)]}"
+            for part, x in zip(inputs, row, strict=True)
+        )
+        for row in rows.tolist()
+    ]
