@@ -25,7 +25,7 @@ _ROUNDING = ROUNDING
 
 
 class Tables(NamedTuple):
-    """What compiled code needs of a `posteriors.hellinger_law.ExponentialMechanism` of three categories or more.
+    """What compiled code needs of an `ExponentialMechanism` of three categories or more.
 
     table (d, 2 n + 1) and steps (d, n) of its `Posteriors`; size: their number.
     """

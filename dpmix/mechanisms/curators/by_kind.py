@@ -1,8 +1,8 @@
 """Mechanisms by kind: their mathematics, their guarantee, and the release of confidential values.
 
-A kind is a module here that has two functions of a spec's section and of what is public of the records:
-`make`, which calibrates the mechanism, and `stated`, which says by formula what a release made elsewhere
-states and guarantees. What is asked of the section before, its law says (`dpmix.mechanisms.laws.every`).
+A kind is a folder whose module `curator` has two functions, of a spec's section and of what is public of the
+records: `make`, which calibrates the mechanism, and `stated`, which says by formula what a release made
+elsewhere states and guarantees. What is asked of the section before, its law says (`dpmix.mechanisms.laws.every`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.laws.every import Law, law_of, law_type
-from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups
 from dpmix.privacy.accounting import Guarantee
 
 __all__ = ["KINDS", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
@@ -35,11 +34,20 @@ KINDS = (
     "posterior",
 )
 """Kinds that add noise; a command imports the modules of those that it meets."""
+_OF_GROUPS = {
+    "clamped_moments": "clamped_moments.grouped_moments",
+    "log_moments": "log_moments.grouped_log_moments",
+}
+"""Modules of mechanisms that are others where there are groups."""
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
 def _module(kind: str) -> Any:
     return import_module(f"dpmix.mechanisms.{kind}.curator")
+
+
+def _module_of_groups(kind: str) -> Any:
+    return import_module(f"dpmix.mechanisms.{_OF_GROUPS[kind]}") if kind in _OF_GROUPS else _module(kind)
 
 
 def _listed(capability: str = "protects") -> str:
@@ -110,8 +118,8 @@ def from_spec(
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = records.names or tuple(f"column {i + 1}" for i in range(columns))
         records = records._replace(n=number, names=known)
-    sums = groups is not None and issubclass(law, SumsOfGroups)  # of groups another mechanism
-    made: Any = _module(f"{spec.kind}_groups" if sums else spec.kind).make(spec, records)
+    of = _module(spec.kind) if groups is None else _module_of_groups(spec.kind)
+    made: Any = of.make(spec, records)
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
     ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
     return ordered

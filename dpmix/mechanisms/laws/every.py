@@ -25,12 +25,17 @@ KINDS = (
     "synthetic",
     "elsewhere",
 )
+_ALONE = ("synthetic", "elsewhere")
+"""Kinds that no section `mechanism` of a spec makes: their law is all that there is of them here."""
 
 
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
-    module = import_module(f"dpmix.laws.{kind}" if kind in KINDS else "dpmix.mechanisms.laws.unknown")
-    found: type[Law] = module.LAW
+    if kind in _ALONE:
+        where = f"dpmix.mechanisms.laws.{kind}"
+    else:
+        where = f"dpmix.mechanisms.{kind}.law" if kind in KINDS else "dpmix.mechanisms.laws.unknown"
+    found: type[Law] = import_module(where).LAW
     return found
 
 
