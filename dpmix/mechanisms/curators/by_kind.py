@@ -2,7 +2,7 @@
 
 A kind is a folder whose module `curator` has two functions, of a spec's section and of what is public of the
 records: `make`, which calibrates the mechanism, and `stated`, which says by formula what a release made
-elsewhere states and guarantees. What is asked of the section before, its law says (`dpmix.mechanisms.laws.every`).
+elsewhere states and guarantees. What is asked of the section before, the law of the kind says.
 """
 
 from __future__ import annotations
