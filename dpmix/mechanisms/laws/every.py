@@ -27,9 +27,16 @@ KINDS = (
 )
 
 
+_WITHOUT_FOLDER = ("synthetic", "elsewhere")
+"""Kinds that are no mechanism of a spec."""
+
+
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
-    module = import_module(f"dpmix.laws.{kind}" if kind in KINDS else "dpmix.mechanisms.laws.unknown")
+    if kind in _WITHOUT_FOLDER or kind not in KINDS:
+        module = import_module(f"dpmix.mechanisms.laws.{kind if kind in KINDS else 'unknown'}")
+    else:
+        module = import_module(f"dpmix.mechanisms.{kind}.law")
     found: type[Law] = module.LAW
     return found
 
