@@ -55,6 +55,10 @@ _SEVERAL = ("laplace", "gaussian")
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
+_GROUPED = {"log_moments": "grouped_log_moments", "clamped_moments": "grouped_moments"}
+"""Module of a kind's folder with what releases it of groups, where the kind's own does not."""
+
+
 def _module(kind: str) -> Any:
     return import_module(f"dpmix.mechanisms.{kind}.curator")
 
@@ -141,7 +145,7 @@ def _of_whole(
     elif spec.kind == "noisy_counts":
         made = of.NoisyCounts.from_spec(spec, names, n, categories, groups)
     elif groups is not None:
-        of = _module(f"{spec.kind}_groups")
+        of = import_module(f"dpmix.mechanisms.{spec.kind}.{_GROUPED[spec.kind]}")
         grouped = of.GroupedLogMoments if spec.kind == "log_moments" else of.GroupedMoments
         made = grouped.from_spec(spec, names, n, groups)
     elif spec.kind == "log_moments":
