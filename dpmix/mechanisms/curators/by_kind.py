@@ -34,12 +34,11 @@ KINDS = (
     "posterior",
 )
 """Kinds that add noise; a command imports the modules of those that it meets."""
-_OF_GROUPS = {
-    "clamped_moments": "clamped_moments.grouped_moments",
-    "log_moments": "log_moments.grouped_log_moments",
-}
-"""Modules of mechanisms that are others where there are groups."""
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
+
+
+_GROUPED = {"log_moments": "grouped_log_moments", "clamped_moments": "grouped_moments"}
+"""Module of a kind's folder with what releases it of groups, where the kind's own does not."""
 
 
 def _module(kind: str) -> Any:
@@ -47,7 +46,7 @@ def _module(kind: str) -> Any:
 
 
 def _module_of_groups(kind: str) -> Any:
-    return import_module(f"dpmix.mechanisms.{_OF_GROUPS[kind]}") if kind in _OF_GROUPS else _module(kind)
+    return import_module(f"dpmix.mechanisms.{kind}.{_GROUPED.get(kind, 'curator')}")
 
 
 def _listed(capability: str = "protects") -> str:

@@ -25,17 +25,17 @@ KINDS = (
     "synthetic",
     "elsewhere",
 )
-_ALONE = ("synthetic", "elsewhere")
-"""Kinds that no section `mechanism` of a spec makes: their law is all that there is of them here."""
+_WITHOUT_FOLDER = ("synthetic", "elsewhere")
+"""Kinds that are no mechanism of a spec."""
 
 
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
-    if kind in _ALONE:
-        where = f"dpmix.mechanisms.laws.{kind}"
+    if kind in _WITHOUT_FOLDER or kind not in KINDS:
+        module = import_module(f"dpmix.mechanisms.laws.{kind if kind in KINDS else 'unknown'}")
     else:
-        where = f"dpmix.mechanisms.{kind}.law" if kind in KINDS else "dpmix.mechanisms.laws.unknown"
-    found: type[Law] = import_module(where).LAW
+        module = import_module(f"dpmix.mechanisms.{kind}.law")
+    found: type[Law] = module.LAW
     return found
 
 
