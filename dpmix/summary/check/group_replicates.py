@@ -248,8 +248,8 @@ def grouped_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
+    model, kind = str(chains.attrs.get("model", "")), chains.mechanism.kind
     made = _MAKERS.get(type(chains.mechanism))
-    if made is None:
-        model, kind = str(chains.attrs.get("model", "")), chains.mechanism.kind
+    if made is None or model == "custom":  # which does not say how its release is made
         raise Unavailable(f"releases of groups by {kind} are not replicated for the model {model}")
     return made(chains)

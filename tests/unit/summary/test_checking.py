@@ -13,6 +13,7 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.mechanisms.clamped_moments.curator import factors
+from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
@@ -256,7 +257,7 @@ def stub(
     """Chains of one draw."""
     stored = [SimpleNamespace(name=name) for name in parameters]
     return SimpleNamespace(
-        mechanism=mechanism,
+        mechanism=law_of(mechanism),
         n=n,
         observed=observed,
         spec=more.get("spec", {}),
