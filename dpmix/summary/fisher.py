@@ -68,7 +68,7 @@ def _moments(kernel: Any, theta: Floats) -> tuple[float, float, Floats]:
 
 def channel_of(chains: Chains) -> Any:
     """Return the channel of a release with noise on each number, or without noise."""
-    kind = chains.mechanism["kind"]
+    kind = chains.mechanism.kind
     if kind == "none":
         return NoNoise()
     scale = float(chains.constants["noise_scale"])

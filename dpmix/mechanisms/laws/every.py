@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError
+from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, expect
 
-__all__ = ["Law", "LawError", "EstimatedMoments", "law_of", "law_type"]
+__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "expect", "law_of", "law_type"]
 
 KINDS = (
     "none",
@@ -25,11 +25,16 @@ KINDS = (
     "synthetic",
     "elsewhere",
 )
+_WITHOUT_FOLDER = ("synthetic", "elsewhere")
+"""Kinds that are no mechanism of a spec."""
 
 
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
-    module = import_module(f"dpmix.laws.{kind}" if kind in KINDS else "dpmix.mechanisms.laws.unknown")
+    if kind in _WITHOUT_FOLDER or kind not in KINDS:
+        module = import_module(f"dpmix.mechanisms.laws.{kind if kind in KINDS else 'unknown'}")
+    else:
+        module = import_module(f"dpmix.mechanisms.{kind}.law")
     found: type[Law] = module.LAW
     return found
 

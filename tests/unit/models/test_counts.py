@@ -243,7 +243,10 @@ def draw_few() -> dict[str, Any]:
 
 def test_interpreter_gives_the_same_draws(tmp_path: Path) -> None:
     target = tmp_path / "draws.npz"
-    code = "import sys, numpy; from tests.unit.models.test_counts import draw_few; numpy.savez(sys.argv[1], **draw_few())"
+    code = (
+        "import sys, numpy; from tests.unit.models.test_counts import draw_few; "
+        "numpy.savez(sys.argv[1], **draw_few())"
+    )
     subprocess.run(
         [sys.executable, "-W", "error", "-c", code, str(target)],
         check=True,
