@@ -62,7 +62,12 @@ def settings(line: Line) -> dict[str, Any]:
 
 
 def released(line: Line, values: Any, n: int, epsilon: float | None = None, **own: Any) -> Release:
-    mechanism = {"kind": "clamped_moments", "bounds": line.bounds.tolist(), "scale": [line.scale]}
+    mechanism = {
+        "kind": "clamped_moments",
+        "noise": "laplace",
+        "bounds": line.bounds.tolist(),
+        "scale": [line.scale],
+    }
     column = np.array(values, dtype=float).reshape(-1, 1)
     return Release(column, ("moment",), mechanism | own, epsilon, 0.0, None, n, trust="global")
 

@@ -34,6 +34,7 @@ def make(
     groups = (len(values) + 1) // 10
     mechanism = {
         "kind": "clamped_moments",
+        "noise": "laplace",
         "bounds": line.bounds.tolist(),
         "scale": list(scales),
         "centre": CENTRE.tolist(),
