@@ -1,5 +1,5 @@
 """``python -m dpmix`` is the ``dpmix`` command."""
 
-from dpmix.cli import main
+from dpmix.cli.commands import main
 
 main()

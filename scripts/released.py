@@ -15,10 +15,10 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from scipy import stats
 
-from dpmix.mechanisms.posterior import from_spec
+from dpmix.mechanisms.posterior.curator import from_spec
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
-from dpmix.pages import _STYLE, BLUE, GREEN, ORANGE, picture
-from dpmix.spec.mechanism import PosteriorMechanism
+from dpmix.spec.mechanism_section import PosteriorMechanism
+from dpmix.store.html import _STYLE, BLUE, GREEN, ORANGE, picture
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "hellinger, epsilon = 0.8": {"epsilon": 0.8, "delta": 1e-8, "method": "hellinger"},

@@ -14,12 +14,12 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.data.tables import number_in, scan_table
 from dpmix.errors import DataError
-from dpmix.spec.data import LABEL, MARKS
-from dpmix.spec.summary import PREDICTED_FROM
-from dpmix.standard_input import StandardInput, TableSource, is_stream
+from dpmix.spec.data_section import LABEL, MARKS
+from dpmix.spec.standard_input import StandardInput, TableSource, is_stream
+from dpmix.spec.summary_section import PREDICTED_FROM
 from dpmix.summary.predicting import Input
-from dpmix.tables import number_in, scan_table
 
 __all__ = ["Piece", "read_pieces", "table_source"]
 
@@ -102,7 +102,7 @@ def read_pieces(
     Raises
     ------
     DataError
-        As `dpmix.tables.load_table`, naming column, record and line; for a text that is none of the
+        As `dpmix.data.tables.load_table`, naming column, record and line; for a text that is none of the
         categories, and for more records than are accepted.
     """
     held = array("d")

@@ -20,10 +20,10 @@ from dpmix.auditing import (
     try_out,
 )
 from dpmix.errors import PrivacyError, SpecError, UsageError
-from dpmix.figures import figure, figure_below
+from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.privacy.gaussian import gaussian_epsilon
+from dpmix.privacy.gaussian_delta import gaussian_epsilon
 from dpmix.spec import RunSpec, load_spec
 
 __all__ = ["Audit", "DisprovedError", "audit"]

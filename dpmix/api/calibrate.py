@@ -9,12 +9,12 @@ from typing import Any
 
 from dpmix.api.cautions import of_mechanism
 from dpmix.api.confidential import check_countable
-from dpmix.data import load_data
+from dpmix.data.loading import load_data
 from dpmix.errors import SpecError
-from dpmix.mechanisms import Mechanism, from_spec, needs_n
-from dpmix.mechanisms.groups import groups_of
+from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
+from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.mechanism import (
+from dpmix.spec.mechanism_section import (
     ClampedMomentsMechanism,
     LogMomentsMechanism,
     MechanismSection,

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpmix.errors import PrivacyError
-from dpmix.figures import figure
-from dpmix.mechanisms import Mechanism
+from dpmix.mechanisms.curators.by_kind import Mechanism
+from dpmix.numerics.rounding import figure
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.release import guarantee_in_words
+from dpmix.release.sanitized import guarantee_in_words
 from dpmix.spec import RunSpec
 
 if TYPE_CHECKING:
-    from dpmix.api.ledger import Spending
+    from dpmix.api.spending import Spending
     from dpmix.synthesis.generator import Generator
 
 __all__ = ["Caution", "depends_on_n", "heed", "of_ledger", "of_mechanism", "of_synthesis"]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmix.data import Data
+from dpmix.data.loading import Data
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
-from dpmix.spec.data import MARKS
-from dpmix.standard_input import is_stream
+from dpmix.spec.data_section import MARKS
+from dpmix.spec.standard_input import is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
 

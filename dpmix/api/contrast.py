@@ -10,16 +10,15 @@ from typing import Any
 
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
+from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.store.contrast import write_contrast
-from dpmix.summary.account import spec_of
-from dpmix.summary.contrast import contrast_chains, same_release
-from dpmix.summary.contrast_groups import contrast_groups
+from dpmix.summary.contrast_file import write_contrast
+from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
 from dpmix.summary.contrast_result import Contrast, Joint
-from dpmix.summary.guarantee import adjacency_of, is_private, is_simulated, level_in_words
-from dpmix.summary.parametric import summarize_parametric
+from dpmix.summary.guarantee_words import adjacency_of, is_private, is_simulated, level_in_words
+from dpmix.summary.parametric_summary import summarize_parametric
+from dpmix.summary.provenance import spec_of
 
 PathLike = str | os.PathLike[str]
 
@@ -135,7 +134,7 @@ def contrast(
     if output is not None:
         write_contrast(Path(output), found.to_json(), force=force)
     if report is not None:
-        from dpmix.report.contrast import render  # late: matplotlib takes its time
+        from dpmix.report.contrast_page import render  # late: matplotlib takes its time
 
         write_bytes(Path(report), render(found).encode("utf-8"), force=force)
     if require_convergence and found.failures:

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.group_mixtures import group_mixture_task
-from dpmix.api.mixtures import mixture_task
+from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, manifest_of
+from dpmix.api.group_mixture_task import group_mixture_task
+from dpmix.api.mixture_task import mixture_task
 from dpmix.api.observation import pick_columns
-from dpmix.api.parametric import parametric_task
-from dpmix.api.record import attributes, begin, check_finished, check_room, manifest_of
+from dpmix.api.parametric_task import parametric_task
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task
-from dpmix.chains import available_cores, run
 from dpmix.errors import SpecError, UsageError
-from dpmix.progress import Watch, show_fit
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
+from dpmix.run.chains_writer import Finished, write_chains
+from dpmix.run.predictive_groups import Predictive
+from dpmix.run.progress import Watch, show_fit
+from dpmix.run.runner import available_cores, run
+from dpmix.run.stopping import stop_on_signals
+from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
-from dpmix.stops import stop_on_signals
 from dpmix.store.atomic import check_output
-from dpmix.store.chains import Finished, write_chains
-from dpmix.store.predictive import Predictive
-from dpmix.store.workspace import Workspace, workspace_of
 
 __all__ = ["FitResult", "fit", "plan"]
 
@@ -167,8 +167,8 @@ def fit(
 
 
 def _predict(path: Path, check: Callable[[], None]) -> Sequence[Predictive]:
-    """Return what is kept for checks of the finished draws (`dpmix.checking.kept`)."""
-    from dpmix.checking.kept import predictive_of  # late: SciPy takes its time
+    """Return what is kept for checks of the finished draws (`dpmix.summary.check.kept_groups`)."""
+    from dpmix.summary.check.kept_groups import predictive_of  # late: SciPy takes its time
 
     return predictive_of(path, check)
 

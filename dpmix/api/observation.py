@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.channels import (
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.channels.every import (
     BinomialNoise,
     GaussianNoise,
     GaussianRows,
@@ -20,8 +21,7 @@ from dpmix.channels import (
     smoothed_histogram,
     wavelet_cells,
 )
-from dpmix.errors import DataError, SpecError
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
 __all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns"]

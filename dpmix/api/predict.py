@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from dpmix.api.at_file import Piece, read_pieces, table_source
 from dpmix.api.summary_overrides import TAKEN, check_overrides
 from dpmix.errors import DataError, UsageError
+from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
-from dpmix.spec.summary import PREDICTED_FROM, SummarySpec
+from dpmix.spec.summary_section import PREDICTED_FROM, SummarySpec
 from dpmix.store.atomic import check_output, fsync, reason, replacing
-from dpmix.store.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.summary.account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.predicting import Predictor, predictor_of
 from dpmix.summary.predictions import SHOWN, Predictions, labels_of
+from dpmix.summary.provenance import acceptance_of, spec_of
 from dpmix.summary.remarks import convergence_remarks
 
 __all__ = [

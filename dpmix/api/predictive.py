@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
-from dpmix.laws import Law, law_of
-from dpmix.release import Release
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.release.sanitized import Release
+from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
-from dpmix.store.chains_reader import Chains, ChainSet, NamedChains, read_chains
-from dpmix.store.synthetic import check_synthetic_output, write_synthetic
-from dpmix.summary.guarantee import is_private, is_simulated
-from dpmix.summary.predictive import mixture_records, parametric_records
+from dpmix.summary.guarantee_words import is_private, is_simulated
+from dpmix.summary.posterior_predictive import mixture_records, parametric_records
 
 __all__ = ["predictive_records"]
 

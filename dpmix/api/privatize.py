@@ -12,16 +12,16 @@ from typing import Any
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
 from dpmix.api.confidential import marks_of, of_part, stated_release
-from dpmix.api.ledger import Entering, spending_of
-from dpmix.data import load_data
+from dpmix.api.spending import Entering, spending_of
+from dpmix.data.loading import load_data
 from dpmix.errors import PrivacyError, UsageError
-from dpmix.mechanisms import Mechanism, needs_n
+from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.privacy.accounting import Guarantee
-from dpmix.release import Release, guarantee_in_words
+from dpmix.release.release_file import write_release
+from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.store.atomic import check_output, check_suffix
-from dpmix.store.release import write_release
 
 _LARGE = 20_000
 

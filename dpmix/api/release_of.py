@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmix.data import load_stated_release, load_values, unprotected
+from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.laws import Law
-from dpmix.mechanisms import STATISTICS, stated
-from dpmix.mechanisms.groups import groups_of
-from dpmix.release import Release
+from dpmix.mechanisms.curators.by_kind import STATISTICS, stated
+from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.laws.every import Law
+from dpmix.release.release_file import read_release
+from dpmix.release.sanitized import Release
+from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
-from dpmix.spec.mechanism import LogMomentsMechanism
-from dpmix.spec.model import CustomModel
-from dpmix.store.release import read_release
-from dpmix.store.synthetic import beside
-from dpmix.synthetic_table import load_synthetic, stated_synthetic
+from dpmix.spec.mechanism_section import LogMomentsMechanism
+from dpmix.spec.model_section import CustomModel
+from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 __all__ = ["find_release"]
 
@@ -149,7 +149,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
             f"release's; {advice}"
         )
     if isinstance(mechanism, LogMomentsMechanism):
-        from dpmix.mechanisms import log_moments
+        from dpmix.mechanisms.log_moments import curator as log_moments
 
         means = log_moments.meant(mechanism, found.mechanism)
         _check_log_moments(means, found.mechanism)

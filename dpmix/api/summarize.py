@@ -12,21 +12,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
-from dpmix.simulate import true_labels
+from dpmix.release.release_file import is_release, read_release
+from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.store.chains_reader import Chains, NamedChains, read_chains
 from dpmix.store.h5 import Attribute
-from dpmix.store.posterior_summary import write_posterior_summary
-from dpmix.store.release import is_release, read_release
-from dpmix.store.summary import write_summary
-from dpmix.summary.account import spec_of
-from dpmix.summary.compute import summarize_chains
-from dpmix.summary.guarantee import is_simulated
-from dpmix.summary.parametric import summarize_parametric
+from dpmix.summary.guarantee_words import is_simulated
+from dpmix.summary.mixture_summary import summarize_chains
+from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.posterior_result import PosteriorSummary
+from dpmix.summary.posterior_summary_file import write_posterior_summary
+from dpmix.summary.provenance import spec_of
 from dpmix.summary.result import Summary
+from dpmix.summary.summary_file import write_summary
 
 PathLike = str | os.PathLike[str]
 
@@ -148,7 +148,7 @@ def _summarize_release(
             f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
             "is; give what `dpmix fit` wrote"
         )
-    from dpmix.summary.posterior import summarize_posterior  # late: compiled code
+    from dpmix.summary.posterior_summary import summarize_posterior  # late: compiled code
 
     options = load_spec({"summary": {}}, overrides).summary
     summary = summarize_posterior(release, float(options.level))
@@ -162,7 +162,7 @@ def _summarize_release(
         attrs |= {name: getattr(release, name) for name in ("adjacency", "private", "simulated")}
         write_posterior_summary(Path(output), summary.to_json(), attrs, force=force)
     if report is not None:
-        from dpmix.report.posterior import render_posterior  # late: matplotlib takes its time
+        from dpmix.report.posterior_page import render_posterior  # late: matplotlib takes its time
 
         write_bytes(Path(report), render_posterior(summary).encode("utf-8"), force=force)
     return summary

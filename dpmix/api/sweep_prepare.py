@@ -14,16 +14,16 @@ from typing import Any
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.confidential import marks_of, of_part
-from dpmix.api.ledger import Entering, Spending, spending_of
 from dpmix.api.privatize import privatize, steps
-from dpmix.data import load_data
+from dpmix.api.spending import Entering, Spending, spending_of
+from dpmix.data.loading import load_data
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
-from dpmix.mechanisms import Mechanism
+from dpmix.mechanisms.curators.by_kind import Mechanism
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.model import CustomModel
-from dpmix.spec.sweep import SweepSpec, load_sweep
-from dpmix.standard_input import is_stream
+from dpmix.spec.model_section import CustomModel
+from dpmix.spec.standard_input import is_stream
+from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
 from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan

@@ -21,8 +21,8 @@ from dpmix.api.fit import fit
 from dpmix.api.privatize import privatize
 from dpmix.api.summarize import summarize
 from dpmix.errors import DataError, Interrupted
-from dpmix.exits import explain
-from dpmix.progress import Watch
+from dpmix.run.exit_codes import explain
+from dpmix.run.progress import Watch
 from dpmix.spec import RunSpec
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading

@@ -13,19 +13,19 @@ import numpy as np
 
 from dpmix.api.cautions import heed, of_ledger, of_synthesis
 from dpmix.api.confidential import check_countable, marks_of, of_part, stated_release
-from dpmix.api.ledger import Entering, spending_of
-from dpmix.cells import Column
+from dpmix.api.spending import Entering, spending_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
-from dpmix.release import Release, guarantee_in_words
+from dpmix.release.columns import Column
+from dpmix.release.sanitized import Release, guarantee_in_words
+from dpmix.release.synthetic_files import beside, check_synthetic_output, write_synthetic
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.synthesis import SynthesisSection
-from dpmix.standard_input import is_stream
-from dpmix.store.synthetic import beside, check_synthetic_output, write_synthetic
-from dpmix.synthesis.choose import generator_of
+from dpmix.spec.standard_input import is_stream
+from dpmix.spec.synthesis_section import SynthesisSection
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
+from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
 from dpmix.synthesis.records import Records, columns_of, load_records

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.chains import Run
-from dpmix.models.base import Samples
+from dpmix.models.model_protocols import Samples
+from dpmix.run.chains_writer import Content
+from dpmix.run.record_quantities import Derive
+from dpmix.run.runner import Run
 from dpmix.spec import RunSpec
-from dpmix.store.chains import Content
-from dpmix.store.recorded import Derive
 
 __all__ = ["Constants", "Task", "make_run"]
 
@@ -42,7 +42,7 @@ class Task:
     kept : str
         What is kept of each draw, in words; may be empty.
     derive : callable, optional
-        Computes quantities of a record from the finished draws (`dpmix.store.recorded`).
+        Computes quantities of a record from the finished draws (`dpmix.run.record_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
     """

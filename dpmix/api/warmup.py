@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix import _jit
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
-from dpmix.laws import law_of
-from dpmix.mechanisms import Mechanism
-from dpmix.mechanisms.log_moments import LogMoments
-from dpmix.mechanisms.noisy_counts import NoisyCounts
-from dpmix.mechanisms.posterior import PosteriorRelease
-from dpmix.release import Release
+from dpmix.mechanisms.curators.by_kind import Mechanism
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.log_moments.curator import LogMoments
+from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
+from dpmix.mechanisms.posterior.curator import PosteriorRelease
+from dpmix.numerics import jit
+from dpmix.release.sanitized import Release
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.combinations import GLOBAL_MECHANISMS
@@ -115,7 +115,7 @@ def warmup(
     for own in _kinds(spec, release, overrides):
         _try(own, release, allow_code)
     _keep_bytecode(Path(__file__).parents[1])
-    place = _jit._cache_directory("")
+    place = jit._cache_directory("")
     kept = None if place is None else Path(place).parent
     return Warmed(time.perf_counter() - begin, len(kept_code() - before), kept)
 
@@ -135,7 +135,7 @@ def _kinds(
     overrides: Sequence[str],
 ) -> list[RunSpec]:
     """Return what is to be tried: the spec, or of a sweep one run of each kind that is compiled alike."""
-    from dpmix.spec.sweep import is_sweep, load_sweep
+    from dpmix.spec.sweep_spec import is_sweep, load_sweep
 
     if isinstance(spec, RunSpec) or not (
         "base" in spec if isinstance(spec, Mapping) else is_sweep(Path(spec))
@@ -204,7 +204,7 @@ def _may_be_large(spec: RunSpec) -> bool:
 
 def kept_code() -> set[Path]:
     """Return the files of compiled code that are kept."""
-    place = _jit._cache_directory("")
+    place = jit._cache_directory("")
     return set() if place is None else set(Path(place).parent.rglob("*.nbc"))
 
 

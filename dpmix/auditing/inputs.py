@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.auditing.losses import Loss, loss_of_mechanism
-from dpmix.auditing.stronger import faulty_mechanism
-from dpmix.mechanisms.base import Mechanism
-from dpmix.mechanisms.clamped_moments import ClampedMoments
-from dpmix.mechanisms.clamped_moments_groups import GroupedMoments
-from dpmix.mechanisms.groups import Groups
-from dpmix.mechanisms.log_moments import LogMoments
-from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
-from dpmix.mechanisms.noisy_counts import NoisyCounts
-from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpmix.mechanisms.posterior import PosteriorRelease
+from dpmix.auditing.planted_faults import faulty_mechanism
+from dpmix.mechanisms.clamped_moments.curator import ClampedMoments
+from dpmix.mechanisms.clamped_moments.grouped_moments import GroupedMoments
+from dpmix.mechanisms.curators.mechanism import Mechanism
+from dpmix.mechanisms.curators.private_groups import Groups
+from dpmix.mechanisms.log_moments.curator import LogMoments
+from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
+from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.privacy.accounting import Guarantee
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 
 __all__ = ["BEYOND", "ENOUGH", "Pair", "Subject", "moved", "smaller", "subject_of_mechanism"]
 

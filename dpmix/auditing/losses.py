@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.equal_cells import cell_of, equal_edges
-from dpmix.mechanisms.base import LocalAdditive, Mechanism, clamp
-from dpmix.mechanisms.binomial import Binomial
-from dpmix.mechanisms.log_moments import LogMoments, mean_logs
-from dpmix.mechanisms.log_moments_groups import GroupedLogMoments
-from dpmix.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpmix.mechanisms.posterior import NoisyPosterior, PosteriorRelease
-from dpmix.mechanisms.smoothed_histogram import SmoothedHistogram
-from dpmix.mechanisms.statistic import NoisyStatistic
-from dpmix.mechanisms.wavelet import Wavelet, haar
+from dpmix.mechanisms.binomial.curator import Binomial
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, Mechanism, clamp
+from dpmix.mechanisms.curators.statistic import NoisyStatistic
+from dpmix.mechanisms.log_moments.curator import LogMoments, mean_logs
+from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
+from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
+from dpmix.mechanisms.wavelet.curator import Wavelet, haar
+from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.histograms import SmoothedSynthesis
+from dpmix.synthesis.histogram_draws import SmoothedSynthesis
 
 __all__ = ["Loss", "loss_of_generator", "loss_of_mechanism"]
 
@@ -165,7 +165,7 @@ def _smoothed(mechanism: SmoothedHistogram, one: Floats, other: Floats) -> Loss:
 
 def _chosen_posterior(mechanism: Any, one: Floats, other: Floats) -> Loss | None:
     """Return the loss of the exponential mechanism, where its weights are listed."""
-    from dpmix.posteriors.law import LISTED, states  # late: numba, half a second
+    from dpmix.posteriors.hellinger_law import LISTED, states  # late: numba, half a second
 
     of, d = mechanism.posteriors, len(mechanism.prior)
     if d > 2 and of.size > LISTED:

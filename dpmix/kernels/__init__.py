@@ -5,7 +5,8 @@ running sums ``stats[:, h]`` of its members' latent values; both arrays are (row
 """
 
 import dpmix.kernels.intervals  # noqa: F401 - registers masses and draws of intervals
-from dpmix.kernels.base import (
+from dpmix.kernels.beta import Beta
+from dpmix.kernels.kernel_functions import (
     draw_posterior,
     draw_prior,
     draw_record,
@@ -21,7 +22,6 @@ from dpmix.kernels.base import (
     theta_rows,
     value,
 )
-from dpmix.kernels.beta import Beta
 from dpmix.kernels.multivariate import MultivariateNormal
 from dpmix.kernels.normal import NormalNIG
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG

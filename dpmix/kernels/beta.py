@@ -12,9 +12,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix._jit import njit
-from dpmix.gamma import digamma, log_beta, log_gamma_draw, trigamma
-from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, log_prior, propose, tally, value
+from dpmix.kernels.kernel_functions import (
+    draw_posterior,
+    draw_prior,
+    draw_record,
+    log_prior,
+    propose,
+    tally,
+    value,
+)
+from dpmix.numerics.gamma import digamma, log_beta, log_gamma_draw, trigamma
+from dpmix.numerics.jit import njit
 
 __all__ = ["A", "B", "Beta", "log_sides"]
 

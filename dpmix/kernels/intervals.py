@@ -10,8 +10,10 @@ import math
 
 import numpy as np
 
-from dpmix._jit import dispatch, njit
-from dpmix.betainc import (
+from dpmix.kernels.beta import A, B, Beta
+from dpmix.kernels.kernel_functions import draw_within, fill_masses
+from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.numerics.betainc import (
     expit,
     log_beta_tails,
     log_constant,
@@ -20,10 +22,8 @@ from dpmix.betainc import (
     log_normal_tail,
     log_power,
 )
-from dpmix.kernels.base import draw_within, fill_masses
-from dpmix.kernels.beta import A, B, Beta
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
-from dpmix.special import exp
+from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.special import exp
 
 __all__ = ["fill_log_masses", "logit_place"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.kernels.base import draw_posterior, draw_prior, draw_record, tally, value
+from dpmix.kernels.kernel_functions import draw_posterior, draw_prior, draw_record, tally, value
+from dpmix.numerics.jit import njit
 
 __all__ = ["MultivariateNormal", "cholesky", "forward", "spread_normal"]
 

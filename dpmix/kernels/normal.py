@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix._jit import njit
-from dpmix.kernels.base import (
+from dpmix.kernels.kernel_functions import (
     draw_posterior,
     draw_prior,
     draw_record,
@@ -17,6 +16,7 @@ from dpmix.kernels.base import (
     tally,
     value,
 )
+from dpmix.numerics.jit import njit
 
 __all__ = ["MEAN", "VARIANCE", "NormalNIG", "posterior"]
 

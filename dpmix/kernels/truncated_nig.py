@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpmix._jit import njit
-from dpmix.gammainc import draw_gamma_below
-from dpmix.kernels.base import (
+from dpmix.kernels.cut_gamma_integrals import NO_INTEGRALS, integrals
+from dpmix.kernels.cut_gamma_integrals import log_integral as integral
+from dpmix.kernels.kernel_functions import (
     draw_posterior,
     draw_prior,
     draw_record,
@@ -21,9 +21,9 @@ from dpmix.kernels.base import (
     tally,
     value,
 )
-from dpmix.kernels.integrals import NO_INTEGRALS, integrals
-from dpmix.kernels.integrals import log_integral as integral
 from dpmix.kernels.normal import MEAN, VARIANCE, posterior
+from dpmix.numerics.gammainc import draw_gamma_below
+from dpmix.numerics.jit import njit
 
 __all__ = ["NormalTruncatedNIG"]
 

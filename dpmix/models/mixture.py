@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.channels import augmented
-from dpmix.mixing import PitmanYor
-from dpmix.models.base import Arrays
+from dpmix.mechanisms.channels.every import augmented
+from dpmix.models.model_protocols import Arrays
+from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from dpmix.samplers.blocks import SERIAL_LIMIT
 
@@ -27,7 +27,7 @@ class Mixture:
     ----------
     z : (n,) array
         Released values, or the rows of the channel's arrays.
-    channel, kernel : NamedTuples of `dpmix.channels` and `dpmix.kernels`
+    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
     mixing : PitmanYor
     algorithm : Algorithm
     kept : int64 array (m,)
@@ -62,7 +62,7 @@ class Mixture:
 
 
 class MixtureChain:
-    """One chain of a mixture; see `dpmix.models.base.ModelChain`.
+    """One chain of a mixture; see `dpmix.models.model_protocols.ModelChain`.
 
     Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
     (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`

@@ -1,4 +1,4 @@
-"""The parametric models by kind: their code, where `dpmix.spec.parametric` says what each goes with."""
+"""The parametric models by kind: their code, where `spec.parametric_models` says what each goes with."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final, cast
 
-from dpmix.models.base import ParametricModel
-from dpmix.release import Release
-from dpmix.spec.run import RunSpec
+from dpmix.models.model_protocols import ParametricModel
+from dpmix.release.sanitized import Release
+from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["build"]
 
 Builder = Callable[[RunSpec, Release], ParametricModel]
 
 _MODULES: Final[dict[str, str]] = {
-    "discrete": "dpmix.models.discrete",
-    "dirichlet": "dpmix.models.dirichlet",
-    "custom": "dpmix.models.custom",
-    "linear_regression": "dpmix.models.regression",
-    "multinomial": "dpmix.models.multinomial",
-    "naive_bayes": "dpmix.models.naive_bayes",
+    "discrete": "dpmix.models.discrete.model",
+    "dirichlet": "dpmix.models.dirichlet.build",
+    "custom": "dpmix.models.custom.model",
+    "linear_regression": "dpmix.models.linear_regression.build",
+    "multinomial": "dpmix.models.multinomial.model",
+    "naive_bayes": "dpmix.models.naive_bayes.model",
 }
 """Module of each kind; its function `build` makes the model of a spec given a release."""
 

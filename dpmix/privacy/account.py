@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmix.errors import PrivacyError
-from dpmix.figures import figure, figure_below
+from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Adjacency, Guarantee, Spent
 from dpmix.privacy.budget import (
     Budget,

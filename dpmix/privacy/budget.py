@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmix.errors import PrivacyError
-from dpmix.figures import figure, stated
+from dpmix.numerics.rounding import figure, stated
 from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 

@@ -7,14 +7,13 @@ from html import escape
 
 import numpy as np
 
-from dpmix.pages import captioned, image, page
-from dpmix.report import check, compositions, maps, plots, predictions, uncertainty
-from dpmix.report.released import shown
+from dpmix.report import check_page, composition_page, plots, prediction_page, two_dimensions, uncertainty
+from dpmix.report.drawn_release import shown
+from dpmix.store.html import captioned, image, page
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import BEYOND, ESS, LEARNT, RHAT
-from dpmix.summary.result import Summary
-from dpmix.summary.text import LOSS_NAMES, percent, rate
-from dpmix.summary.text import figure as number
+from dpmix.summary.result import LOSS_NAMES, Summary, percent, rate
+from dpmix.summary.result import figure as number
 
 MOST_TRACES = 24
 
@@ -29,9 +28,9 @@ def render(summary: Summary) -> str:
         _head(summary),
         _density(summary),
         _distribution(summary),
-        compositions.section(summary),
-        predictions.section(summary),
-        check.section(summary),
+        composition_page.section(summary),
+        prediction_page.section(summary),
+        check_page.section(summary),
         uncertainty.section(summary),
         _clusters(summary),
         _partition(summary),
@@ -54,7 +53,7 @@ def _head(summary: Summary) -> str:
         )
     return (
         "<h1>What the release says about the data</h1>\n"
-        f'<p class="lead">{escape(summary.provenance.guarantee)}</p>\n{compositions.lead(summary)}{box}\n'
+        f'<p class="lead">{escape(summary.provenance.guarantee)}</p>\n{composition_page.lead(summary)}{box}\n'
         f"{_tiles(summary)}"
     )
 
@@ -124,7 +123,9 @@ def _density(summary: Summary) -> str:
             "Posterior mean density of both columns together: lines where it is 2, 10, 25, 50, 75 and 90% of "
             "its highest. Points are released values, with their noise."
         )
-        parts.append(captioned(maps.joint_figure(summary), "Density of both columns", caption, "map"))
+        parts.append(
+            captioned(two_dimensions.joint_figure(summary), "Density of both columns", caption, "map")
+        )
     return "<h2>Density</h2>\n" + "\n".join(parts)
 
 
@@ -160,7 +161,7 @@ def _distribution(summary: Summary) -> str:
             "the random distribution."
         )
         if summary.composition is not None:
-            caption = compositions.shares_caption(summary, found.about)
+            caption = composition_page.shares_caption(summary, found.about)
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
@@ -200,7 +201,7 @@ def _partition(summary: Summary) -> str:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
     if len(found.kept) < found.records:
         caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
-    picture = maps.coclustering_figure(summary, found)
+    picture = two_dimensions.coclustering_figure(summary, found)
     alt = "Probability that two records share a cluster"
     return f"<h2>Clusters of the records</h2>\n{captioned(picture, alt, caption, 'map')}"
 

@@ -14,11 +14,10 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
-from dpmix.pages import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
-from dpmix.report.labels import plain
-from dpmix.report.released import shown
+from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
-from dpmix.summary.families.base import Floats
+from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
+from dpmix.summary.families.family import Floats
 from dpmix.summary.result import Summary
 
 _STRETCHES = 150

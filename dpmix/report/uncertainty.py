@@ -7,11 +7,11 @@ from html import escape
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmix.pages import BLUE, GREY, INK, ORANGE, captioned, drawing
-from dpmix.report.labels import plain
+from dpmix.report.drawn_release import plain
+from dpmix.store.html import BLUE, GREY, INK, ORANGE, captioned, drawing
 from dpmix.summary.result import Summary
+from dpmix.summary.result import figure as number
 from dpmix.summary.sensitivity_result import SENSITIVE
-from dpmix.summary.text import figure as number
 from dpmix.summary.variance_result import VarianceShares
 
 __all__ = ["section"]

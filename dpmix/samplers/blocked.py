@@ -1,7 +1,7 @@
 """Blocked Gibbs sampler on a truncated stick-breaking measure (Ishwaran and James 2001).
 
 Sticks v_h ~ Beta(1 - d + n_h, alpha + h d + sum_{l > h} n_l) for h < H, and v_H = 1. An approximation of the
-Pitman-Yor mixture: `dpmix.mixing.truncation_error` bounds what it leaves out.
+Pitman-Yor mixture: `dpmix.numerics.mixing.truncation_error` bounds what it leaves out.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
 from dpmix.kernels import draw_prior
-from dpmix.mixing import draw_concentration_truncated
-from dpmix.samplers.base import sweep
+from dpmix.numerics.jit import njit
+from dpmix.numerics.mixing import draw_concentration_truncated
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
 from dpmix.samplers.state import CONCENTRATION, DONE, OCCUPIED, list_occupied, sort_by_size
+from dpmix.samplers.sweeps import sweep
 
 __all__ = ["BlockedGibbs"]
 

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
-from dpmix.channels import augmented, draw_latent, draw_start, hides, settle
 from dpmix.kernels import (
     NormalTruncatedNIG,
     draw_posterior,
@@ -21,9 +19,10 @@ from dpmix.kernels import (
     tally,
     theta_rows,
 )
-from dpmix.mixing import PitmanYor, initial_concentration
-from dpmix.samplers import base
-from dpmix.samplers.base import FULL, PENDING, SAVED, SKIP, STEP, THIN
+from dpmix.mechanisms.channels.every import augmented, draw_latent, draw_start, hides, settle
+from dpmix.numerics.jit import njit
+from dpmix.numerics.mixing import PitmanYor, initial_concentration
+from dpmix.samplers import sweeps as base
 from dpmix.samplers.blocked import BlockedGibbs
 from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.collapsed import constants_of
@@ -33,7 +32,6 @@ from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.offers import estimates
-from dpmix.samplers.record import Output
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.state import (
@@ -48,6 +46,7 @@ from dpmix.samplers.state import (
     blank_state,
     grown,
 )
+from dpmix.samplers.sweeps import FULL, PENDING, SAVED, SKIP, STEP, THIN, Output
 
 __all__ = ["Algorithm", "Chain", "Draws"]
 
@@ -149,7 +148,8 @@ class Chain:
     ----------
     z : (n,) array of float
         The released values, or the rows of the channel's arrays, kept by reference.
-    channel, kernel, mixing : NamedTuples of `dpmix.channels`, `dpmix.kernels` and `dpmix.mixing`
+    channel, kernel, mixing : NamedTuples of `dpmix.mechanisms.channels.every`, `dpmix.kernels` and
+    `dpmix.numerics.mixing`
     algorithm : Algorithm
     rng : Generator
         The chain's own generator.

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from dpmix._jit import inlined, njit
 from dpmix.kernels import log_factor, log_integral
+from dpmix.numerics.jit import inlined, njit
 
 __all__ = [
     "INTEGRAL",

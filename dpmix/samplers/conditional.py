@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmix._jit import dispatch, njit
-from dpmix.channels import NoNoise, Rows, augment, fill_marginal, log_marginal
 from dpmix.kernels import MultivariateNormal, draw_record
+from dpmix.mechanisms.channels.every import NoNoise, Rows, augment, fill_marginal, log_marginal
+from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.channels import fill_marginal
 from dpmix.kernels import draw_posterior, tally
-from dpmix.samplers.base import move_concentration, sweep
+from dpmix.mechanisms.channels.every import fill_marginal
+from dpmix.numerics.jit import njit
+from dpmix.numerics.special import exp
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import INTEGRAL, RATIO, constants_of, grown_integral, new_blocks, refresh
 from dpmix.samplers.neal8 import exchange, log_weights
@@ -29,7 +29,7 @@ from dpmix.samplers.state import (
     TINY,
     sort_by_size,
 )
-from dpmix.special import exp
+from dpmix.samplers.sweeps import move_concentration, sweep
 
 __all__ = ["Neal2", "prior_predictive"]
 

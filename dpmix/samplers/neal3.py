@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.samplers.base import move_concentration, sweep
+from dpmix.numerics.jit import njit
+from dpmix.numerics.special import exp
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
     INTEGRAL,
@@ -24,7 +24,7 @@ from dpmix.samplers.collapsed import (
 )
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import CONCENTRATION, DONE, GROW, OCCUPIED, POSITION, sort_by_size, swap
-from dpmix.special import exp
+from dpmix.samplers.sweeps import move_concentration, sweep
 
 __all__ = ["Neal3", "scan_allocations"]
 

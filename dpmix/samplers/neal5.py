@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
 from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
-from dpmix.samplers.base import move_concentration, sweep
+from dpmix.numerics.jit import njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.state import (
@@ -30,6 +29,7 @@ from dpmix.samplers.state import (
     sort_by_size,
     swap,
 )
+from dpmix.samplers.sweeps import move_concentration, sweep
 
 __all__ = ["PrivateNeal5"]
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.channels import augment, fill_marginal, log_marginal
 from dpmix.kernels import draw_prior
-from dpmix.samplers.base import move_concentration, sweep
+from dpmix.mechanisms.channels.every import augment, fill_marginal, log_marginal
+from dpmix.numerics.jit import njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import (
@@ -32,6 +31,7 @@ from dpmix.samplers.state import (
     sort_by_size,
     swap,
 )
+from dpmix.samplers.sweeps import move_concentration, sweep
 
 __all__ = ["Neal8", "exchange", "log_weights"]
 

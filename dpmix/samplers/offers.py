@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-from dpmix._jit import dispatch, njit
-from dpmix.channels import log_marginal, noise_density
-from dpmix.channels.base import augment, settle
-from dpmix.channels.histogram import bin_of, log_count
 from dpmix.kernels import draw_record, value
+from dpmix.mechanisms.channels.channel_functions import augment, settle
+from dpmix.mechanisms.channels.every import log_marginal, noise_density
+from dpmix.mechanisms.channels.histograms import bin_of, log_count
+from dpmix.numerics.jit import dispatch, njit
 
 __all__ = ["estimate", "estimates", "keep", "move_latents", "odds"]
 

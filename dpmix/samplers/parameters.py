@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmix._jit import dispatch, njit
-from dpmix.channels import draw_latent, hides, log_marginal, noise_variance
 from dpmix.kernels import draw_posterior, propose, tally
+from dpmix.mechanisms.channels.every import draw_latent, hides, log_marginal, noise_variance
+from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.grouping import group_records, sum_logs
 from dpmix.samplers.state import BLOCK, OCCUPIED, TILE
+from dpmix.samplers.sweeps import group_records, sum_logs
 
 __all__ = ["update_parameters"]
 

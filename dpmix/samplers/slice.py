@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import dispatch, njit
 from dpmix.kernels import draw_prior
-from dpmix.samplers.base import move_concentration, sweep
+from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
 from dpmix.samplers.state import (
@@ -35,6 +34,7 @@ from dpmix.samplers.state import (
     list_occupied,
     sort_by_size,
 )
+from dpmix.samplers.sweeps import move_concentration, sweep
 
 __all__ = ["PrivateSlice"]
 

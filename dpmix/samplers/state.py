@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
+from dpmix.numerics.jit import njit
 
 __all__ = [
     "ACCEPTED",

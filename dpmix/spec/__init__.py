@@ -7,10 +7,10 @@ HDF5.
 from __future__ import annotations
 
 from dpmix.spec.combinations import check_combination
-from dpmix.spec.data import DataSpec, ReleaseSpec
+from dpmix.spec.data_section import DataSpec, ReleaseSpec
 from dpmix.spec.load import load_spec, with_sampler
-from dpmix.spec.mechanism import GaussianMechanism, LaplaceMechanism, MechanismSpec, NoMechanism
-from dpmix.spec.model import (
+from dpmix.spec.mechanism_section import GaussianMechanism, LaplaceMechanism, MechanismSpec, NoMechanism
+from dpmix.spec.model_section import (
     BetaMixture,
     GammaPrior,
     ModelSpec,
@@ -18,10 +18,10 @@ from dpmix.spec.model import (
     NIGBase,
     NormalMixture,
 )
-from dpmix.spec.run import RunSpec
-from dpmix.spec.sampler import SamplerSpec
+from dpmix.spec.run_spec import RunSpec
+from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.schema import schema
-from dpmix.spec.summary import SummarySpec
+from dpmix.spec.summary_section import SummarySpec
 
 __all__ = [
     "BetaMixture",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
-from dpmix.spec.parametric import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
+from dpmix.spec.parametric_models import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
 
 __all__ = ["check_combination", "combination_problem"]
 

@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmix.figures import stated as exact
-from dpmix.spec.data import DataSpec
-from dpmix.spec.mechanism import (
-    BinomialMechanism,
-    LogMomentsMechanism,
-    MechanismSection,
-    PerturbedHistogramMechanism,
-    PosteriorMechanism,
-    SmoothedHistogramMechanism,
-    WaveletMechanism,
-)
-from dpmix.spec.model import (
-    BetaMixture,
-    DirichletModel,
-    DiscreteModel,
-    GammaPrior,
-    LinearRegressionModel,
-    MultivariateNormalMixture,
-    NIWBase,
-    NormalMixture,
-)
-from dpmix.spec.priors import (
+from dpmix.numerics.rounding import stated as exact
+from dpmix.spec.data_section import DataSpec
+from dpmix.spec.default_priors import (
     BETA,
     CONCENTRATION,
     NIG,
@@ -37,10 +18,29 @@ from dpmix.spec.priors import (
     niw_from_bounds,
     prior_in_words,
 )
-from dpmix.spec.privacy import PrivacySpec
-from dpmix.spec.run import RunSpec
-from dpmix.spec.synthesis import SynthesisSection
-from dpmix.standard_input import is_stream
+from dpmix.spec.mechanism_section import (
+    BinomialMechanism,
+    LogMomentsMechanism,
+    MechanismSection,
+    PerturbedHistogramMechanism,
+    PosteriorMechanism,
+    SmoothedHistogramMechanism,
+    WaveletMechanism,
+)
+from dpmix.spec.model_section import (
+    BetaMixture,
+    DirichletModel,
+    DiscreteModel,
+    GammaPrior,
+    LinearRegressionModel,
+    MultivariateNormalMixture,
+    NIWBase,
+    NormalMixture,
+)
+from dpmix.spec.privacy_section import PrivacySpec
+from dpmix.spec.run_spec import RunSpec
+from dpmix.spec.standard_input import is_stream
+from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
 

@@ -33,7 +33,7 @@ from pydantic_core.core_schema import (
     with_info_plain_validator_function,
 )
 
-from dpmix.standard_input import STREAM, is_stream
+from dpmix.spec.standard_input import STREAM, is_stream
 
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"

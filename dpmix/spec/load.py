@@ -1,4 +1,4 @@
-"""From a file, a dict or a spec, with overrides, to a checked :class:`~dpmix.spec.run.RunSpec`."""
+"""From a file, a dict or a spec, with overrides, to a checked :class:`~dpmix.spec.run_spec.RunSpec`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from dpmix.errors import SpecError
 from dpmix.spec.fields import shown
 from dpmix.spec.messages import did_you_mean
-from dpmix.spec.parametric import default_sampler
-from dpmix.spec.run import RunSpec, check_spec
+from dpmix.spec.parametric_models import default_sampler
+from dpmix.spec.run_spec import RunSpec, check_spec
+from dpmix.spec.standard_input import STREAM
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
-from dpmix.standard_input import STREAM
 
 
 def load_spec(

@@ -5,13 +5,30 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
-from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, shown
-from dpmix.spec.kinds import KINDS
+from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, kinds, shown
+from dpmix.spec.mechanism_section import MechanismSpec
+from dpmix.spec.model_section import MixtureSpec, ModelSpec, NormalBase
+from dpmix.spec.sampler_section import SamplerKind
+from dpmix.spec.synthesis_section import BaseSpec, SynthesisSpec
+
+# Every kind that a section of a spec can have, as its unions list them.
+
+KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "mechanism.kind": kinds(MechanismSpec),
+    "model.kind": kinds(ModelSpec),
+    "model.kernel": kinds(MixtureSpec),
+    "model.base.kind": kinds(NormalBase),
+    "sampler.kind": get_args(SamplerKind),
+    "synthesis.kind": kinds(SynthesisSpec),
+    "synthesis.base.kind": kinds(BaseSpec),
+}
+"""Every value that a key of this kind can have, in the order of the interface."""
+
 
 MOST_SHOWN = 6
 

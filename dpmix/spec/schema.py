@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dpmix.spec.run import RunSpec
+from dpmix.spec.run_spec import RunSpec
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _KEYWORDS: Final = {
@@ -26,7 +26,7 @@ def schema() -> dict[str, Any]:
 
 def sweep_schema() -> dict[str, Any]:
     """Return the JSON Schema of the spec of a sweep; a base that is no file is as `schema` says."""
-    from dpmix.spec.sweep import SweepSpec
+    from dpmix.spec.sweep_spec import SweepSpec
 
     contents: dict[str, Any] = _tidied(SweepSpec.model_json_schema(by_alias=True))
     return {"$schema": _DIALECT, "title": "dpmix sweep", **contents}

@@ -27,6 +27,8 @@ that was being written when the power failed is not locked.
 from __future__ import annotations
 
 import contextlib
+import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,22 +38,237 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpmix.errors import DataError
+from dpmix.spec.limits import MOST_PER_BYTE, MOST_VALUES, ROOM
 from dpmix.store.atomic import check_output, fsync, publish, reason, replacing
-from dpmix.store.encoding import Array, characters, chunk_shape, decode, encode, joined, utf8
-from dpmix.store.room import Room
-from dpmix.store.sink import Sink
 
 __all__ = [
     "Array",
     "Attribute",
     "Dataset",
     "Group",
+    "Room",
+    "Sink",
     "check_output",
     "create",
     "publish",
     "reading",
     "work",
 ]
+
+
+# How much a file may unpack to, by its size on the disk.
+
+
+class Room:
+    """What a file that is read may unpack to.
+
+    Places that were never written take no room in a file, and are read as any number of fill values.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    size : int
+        Its bytes.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name, self._size = name, size
+        self._seen: set[str] = set()
+        self._total = 0
+
+    def check(self, raw: Any, whole: bool) -> None:
+        """Refuse, before it is read, a dataset that what is stored of it cannot unpack to.
+
+        Parameters
+        ----------
+        raw : h5py.Dataset
+        whole : bool
+            Whether it is to be read as a whole.
+
+        Raises
+        ------
+        DataError
+            Naming the file and the dataset; also when it has too many values to read as a whole, when all
+            datasets together are more than the file can hold, and for values of varying length.
+        """
+        count = math.prod(raw.shape or ())
+        if whole and count > MOST_VALUES:
+            raise DataError(
+                f"{self._name} has {count:,} values in {raw.name}; at most {MOST_VALUES:,} are read"
+            )
+        if raw.name in self._seen:
+            return
+        if raw.dtype.kind == "O":
+            raise DataError(f"{self._name} has values of varying length in {raw.name}, which are not read")
+        size, stored = count * raw.dtype.itemsize, min(raw.id.get_storage_size(), self._size)
+        self._total += size
+        for held, bytes_ in ((size, stored), (self._total, self._size)):
+            if held > ROOM + MOST_PER_BYTE * bytes_:
+                raise DataError(
+                    f"{self._name} is damaged: {raw.name} has {count:,} values, more than its {stored:,} "
+                    f"bytes in this file of {self._size:,} can hold"
+                )
+        self._seen.add(raw.name)
+
+
+# A file that HDF5 writes to without ever seeing an error.
+#
+# When the disk is full HDF5 cannot close a file any more, and takes the process down in the end. So it is
+# given a file object that keeps the first error, and from then on what cannot be written in memory, until its
+# owner looks at the error and gives the file up.
+
+
+class Sink(io.RawIOBase):
+    """A new file at `path`, an older one replaced; `error` is the first that writing met, or None.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.error: OSError | None = None
+        self._file = path.open("w+b", buffering=0)
+        self._at = 0
+        self._kept: list[tuple[int, bytes]] = []
+
+    def __repr__(self) -> str:
+        """Name the file within HDF5, which takes ASCII only."""
+        return f"sink-{id(self)}"
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._end()}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        """Return the offset."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what was written, whether it reached the disk or not."""
+        view = memoryview(buffer).cast("B")
+        self._file.seek(self._at)
+        done = 0
+        while done < len(view):
+            count = self._file.readinto(view[done:])
+            if not count:
+                break
+            done += count
+        for start, data in self._kept:
+            low, high = max(start, self._at), min(start + len(data), self._at + len(view))
+            if low < high:
+                view[low - self._at : high - self._at] = data[low - start : high - start]
+                done = max(done, high - self._at)
+        self._at += done
+        return done
+
+    def write(self, data: Any) -> int:
+        """Write, or keep what cannot be written."""
+        view = memoryview(data).cast("B")
+        done = 0
+        if self.error is None:
+            try:
+                self._file.seek(self._at)
+                while done < len(view):
+                    done += self._file.write(view[done:])
+            except OSError as error:
+                self.error = error
+        if done < len(view):
+            self._kept.append((self._at + done, bytes(view[done:])))
+        self._at += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the length of the file."""
+        length = self._at if size is None else size
+        if self.error is None:
+            try:
+                self._file.truncate(length)
+            except OSError as error:
+                self.error = error
+        return length
+
+    def flush(self) -> None:
+        """Do nothing: nothing is buffered here."""
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            self._file.close()
+        except OSError as error:
+            self.error = self.error or error
+        super().close()
+
+    def _end(self) -> int:
+        return max([self._file.seek(0, io.SEEK_END), *(start + len(data) for start, data in self._kept)])
+
+
+# How arrays and strings look inside a file: characters of UTF-8, no booleans, chunk shapes.
+
+Array = NDArray[Any]
+_CHUNK_BYTES = 1 << 18
+
+
+def utf8(length: int) -> np.dtype[Any]:
+    """Return the type of UTF-8 strings of `length` bytes (the metadata is what h5py goes by)."""
+    return np.dtype(f"S{length}", metadata={"h5py_encoding": "utf-8"})
+
+
+def encode(array: Array) -> Array:
+    """Return the array as it is stored: booleans as int8, strings as fixed-length UTF-8.
+
+    Raises
+    ------
+    TypeError
+        For objects, dates, complex numbers and other types without a place in the files.
+    """
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
+    if array.dtype.kind == "U":
+        data = np.char.encode(array, "utf-8")
+        return data.astype(utf8(max(1, data.dtype.itemsize)))
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"arrays of {array.dtype} cannot be stored")
+    return array
+
+
+def characters(strings: Array) -> Array:
+    """Return fixed-length strings as their characters, along one more dimension, the last."""
+    length = strings.dtype.itemsize
+    found = np.frombuffer(strings.tobytes(), dtype="S1").reshape(*strings.shape, length)
+    return found.astype(utf8(1))
+
+
+def joined(found: Array) -> Array:
+    """Return characters as the strings that they are along the last dimension."""
+    length = found.shape[-1]
+    if not length:
+        return np.zeros(found.shape[:-1], dtype="S1")
+    return np.ascontiguousarray(found).view(f"S{length}").reshape(found.shape[:-1])
+
+
+def decode(array: Array) -> Array:
+    """Return stored strings as `str`, other arrays as they are."""
+    if array.dtype.kind == "S":
+        return np.asarray(np.char.decode(array, "utf-8"))
+    return array
+
+
+def chunk_shape(shape: tuple[int, ...], limit: tuple[int | None, ...], itemsize: int) -> tuple[int, ...]:
+    """Return a chunk of about 256 KB that runs along the last dimensions (`None` in `limit`: resizable)."""
+    room = max(1, _CHUNK_BYTES // max(1, itemsize))
+    chunk = [1] * len(shape)
+    for axis in reversed(range(len(shape))):
+        chunk[axis] = max(1, min(room, shape[axis] if limit[axis] is not None else max(shape[axis], 128)))
+        room = max(1, room // chunk[axis])
+    return tuple(chunk)
+
+
 Attribute: TypeAlias = str | bool | int | float | Array
 _FORMAT = ("v108", "v108")
 _MANY = 2**16  # places from which on they are counted in half the room

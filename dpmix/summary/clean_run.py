@@ -22,12 +22,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy import special
 
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.beta import BetaGamma
-from dpmix.summary.families.normal import NormalInverseGamma
-from dpmix.summary.families.truncated import TruncatedNormalInverseGamma
-from dpmix.summary.measures import Measures
+from dpmix.summary.families.beta_family import BetaGamma
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.normal_family import NormalInverseGamma
+from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density
+from dpmix.summary.random_measures import Measures
 
 __all__ = ["clean_posteriors"]
 

@@ -3,8 +3,8 @@
 The estimate is the partition of least posterior expected loss, under the variation of information or Binder's
 loss; the ball around it holds the draws nearest to it (S. Wade and Z. Ghahramani 2018, Bayesian cluster
 analysis: point estimation and credible balls, Bayesian Analysis 13, 559-626). Expectations are means over
-draws, not bounds of them; the search (`dpmix.partitions`) starts from several random orders and from the best
-of the draws themselves, and need not find the very least.
+draws, not bounds of them; the search (`dpmix.numerics.partitions`) starts from several random orders and from
+the best of the draws themselves, and need not find the very least.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix import partitions
 from dpmix.errors import DataError
-from dpmix.store.chains_reader import Chains
-from dpmix.summary.families.base import Floats
+from dpmix.numerics import partitions
+from dpmix.run.chains_reader import Chains
+from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.partition import Bound, Clustering, CredibleBall, Estimate, Labels
 
@@ -113,7 +113,7 @@ def minimise(
     ----------
     loss : {"vi", "binder"}
     labels : int32 array (S, n)
-        Draws, their labels compact (`dpmix.partitions.compact`).
+        Draws, their labels compact (`dpmix.numerics.partitions.compact`).
     counts : int32 array (S,)
         Their numbers of blocks.
     similarity : float32 array (n, n)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import digamma
 
-from dpmix.figures import figure
-from dpmix.store.chains_reader import ChainSet
-from dpmix.summary.families.base import Floats
+from dpmix.numerics.rounding import figure
+from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.composition_results import Censoring, Composition
+from dpmix.summary.families.family import Floats
 from dpmix.summary.result import Remark
-from dpmix.summary.shares import Censoring, Composition
 
 __all__ = ["composition_remarks"]
 

@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
-from dpmix.spec.summary import SummarySpec
-from dpmix.store.chains_reader import ChainSet, NamedChains
-from dpmix.store.stored import Stored
+from dpmix.run.chains_reader import ChainSet, NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.composition_results import Censoring, Composition, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, generator
-from dpmix.summary.families.base import Floats
+from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import DEFAULT_POINTS, spread
 from dpmix.summary.hellinger import hellinger
-from dpmix.summary.shares import Censoring, Composition, Ellipsoid, Truth
 
 __all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]
 

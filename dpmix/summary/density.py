@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.store.chains_reader import Block, Chains, ChainSet
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.choose import Column, columns_of, family_of
-from dpmix.summary.families.multivariate import NormalInverseWishart
+from dpmix.run.chains_reader import Block, Chains, ChainSet
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import Column, columns_of, family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
-from dpmix.summary.joint import Joint, correlations, joint_density, joint_distance
-from dpmix.summary.measures import Measures, draw_measures, join, state_measures
 from dpmix.summary.quantities import Wanted, outside, quantities
+from dpmix.summary.random_measures import Measures, draw_measures, join, state_measures
+from dpmix.summary.several_columns import Joint, correlations, joint_density, joint_distance
 
 BAND_DRAWS = 10_000
 DISTANCE_DRAWS = 4_000
@@ -104,9 +104,9 @@ def posterior_density(
 ) -> DensityPosterior:
     """Go once through the components of all chains.
 
-    For each saved state one P is drawn (`dpmix.summary.measures`), its leftover mass w_0 from a generator
-    derived from the chains' seed, so that the same files always give the same result. The mean uses w_0 times
-    the prior predictive, its exact mean. Methods, section 4, "Reported".
+    For each saved state one P is drawn (`dpmix.summary.random_measures`), its leftover mass w_0 from a
+    generator derived from the chains' seed, so that the same files always give the same result. The mean uses
+    w_0 times the prior predictive, its exact mean. Methods, section 4, "Reported".
 
     Parameters
     ----------

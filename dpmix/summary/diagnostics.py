@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from arviz_stats.base import array
 
-from dpmix.summary.families.base import Floats
+from dpmix.summary.families.family import Floats
 
 MIN_DRAWS = 4
 MOVED = 0.5

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.store.chains_reader import Chains
-from dpmix.summary.families.base import Floats
-from dpmix.summary.families.choose import columns_of, family_of
+from dpmix.run.chains_reader import Chains
+from dpmix.summary.families.family import Floats
+from dpmix.summary.families.family_of_fit import columns_of, family_of
 
 DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]

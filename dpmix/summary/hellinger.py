@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmix.summary.families.base import Family, Floats, levels_of_nodes
-from dpmix.summary.measures import Measures, join
+from dpmix.summary.families.family import Family, Floats, levels_of_nodes
+from dpmix.summary.random_measures import Measures, join
 
 _LEVELS = 500
 _SAMPLE = 20_000

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.summary.text import WIDTH, figure
+from dpmix.summary.result import WIDTH, figure
 
 __all__ = ["Accounted", "Expected", "PosteriorSummary", "Share"]
 

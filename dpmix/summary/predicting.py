@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpmix.categories import Categories
 from dpmix.errors import DataError
-from dpmix.spec.parametric import PREDICTING
-from dpmix.spec.summary import SummarySpec
-from dpmix.store.chains_reader import ChainSet, NamedChains
-from dpmix.store.stored import Stored
+from dpmix.release.categories import Categories
+from dpmix.run.chains_reader import ChainSet, NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.spec.parametric_models import PREDICTING
+from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.density import generator
-from dpmix.summary.families.base import Floats
+from dpmix.summary.families.family import Floats
 
 __all__ = ["Input", "Predictor", "predictor_of", "responses"]
 
@@ -244,7 +244,7 @@ def responses(
     sd = np.sqrt(sigma2)
     if truncated is None:
         return found if normals is None else found + sd * normals
-    from dpmix.models import bounded_normal  # late: compiled code
+    from dpmix.numerics import bounded_normal  # late: compiled code
 
     sds = np.broadcast_to(sd, found.shape)
     if normals is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.summary.families.base import Floats
+from dpmix.summary.families.family import Floats
 from dpmix.summary.predicting import Input
 
 __all__ = ["SHOWN", "Predictions", "labels_of", "row_of", "short"]

@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dpmix.checking.base import Unavailable
-from dpmix.store.chains_reader import Chains, ChainSet, NamedChains
-from dpmix.store.stored import Stored
-from dpmix.summary.account import spec_of
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.density import BLOCK
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.beta import BetaGamma
-from dpmix.summary.families.choose import family_of
-from dpmix.summary.families.multivariate import NormalInverseWishart
-from dpmix.summary.families.normal import NormalInverseGamma
-from dpmix.summary.families.truncated import TruncatedNormalInverseGamma
+from dpmix.summary.families.beta_family import BetaGamma
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.families.normal_family import NormalInverseGamma
+from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
+from dpmix.summary.provenance import spec_of
 
 __all__ = ["centred_log_density", "key_of_prior", "log_prior"]
 
@@ -195,10 +195,10 @@ def _of_dirichlet(chains: NamedChains) -> Floats:
 
 def _of_regression(chains: NamedChains) -> Floats:
     """Return that of the parameters of the rescaled variables, as the prior is stated."""
-    from dpmix.models.linear_regression import moments_law  # late: compiled code
-    from dpmix.models.moments import COV, MEAN, SD
-    from dpmix.models.regression_units import Units
-    from dpmix.release import Release
+    from dpmix.models.linear_regression.latent_records import COV, MEAN, SD
+    from dpmix.models.linear_regression.model import moments_law  # late: compiled code
+    from dpmix.models.linear_regression.units import Units
+    from dpmix.release.sanitized import Release
 
     if chains.attrs.get("prior_of") != "rescaled variables":
         raise Unavailable("an earlier version fitted these chains, under a prior in the units of the data")

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.store.chains_reader import Chains
+from dpmix.run.chains_reader import Chains
 from dpmix.summary.density import correlation_names, generator, names_of, of_column, scalars_of
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.choose import columns_of
-from dpmix.summary.families.multivariate import NormalInverseWishart
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import columns_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, public_bounds
-from dpmix.summary.joint import correlations
-from dpmix.summary.measures import Measures, draw_measures
 from dpmix.summary.quantities import Wanted
+from dpmix.summary.random_measures import Measures, draw_measures
+from dpmix.summary.several_columns import correlations
 
 __all__ = ["PriorDraws", "mixture_prior"]
 
@@ -44,8 +44,8 @@ def mixture_prior(
 ) -> PriorDraws:
     """Draw P from the prior of a mixture, and return the quantities that its summary reports of P.
 
-    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.measures`), alpha from its own prior. The same
-    random numbers serve every fit of one seed, so that a change of units changes nothing.
+    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.random_measures`), alpha from its own prior. The
+    same random numbers serve every fit of one seed, so that a change of units changes nothing.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """Functionals of random densities: quantiles, tail probabilities, distribution function, Gini coefficient.
 
-Each draw of P is a finite mixture with a little mass on the prior predictive (`dpmix.summary.measures`). Its
-distribution function F is a sum over atoms. Quantiles solve F(x) = q draw by draw: the quantile of a mixture
-lies between the least and the largest of its components', and within that bracket steps are secants, or
-halvings where a secant leaves it or gets on slowly. All draws start at the quantile of a few of them
+Each draw of P is a finite mixture with a little mass on the prior predictive
+(`dpmix.summary.random_measures`). Its distribution function F is a sum over atoms. Quantiles solve F(x) = q
+draw by draw: the quantile of a mixture lies between the least and the largest of its components', and within
+that bracket steps are secants, or halvings where a secant leaves it or gets on slowly. All draws start at the
+quantile of a few of them
 together, as posterior draws are alike.
 """
 
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.store.stored import figures
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.choose import Column
+from dpmix.run.stored_parameters import figures
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import Column
 from dpmix.summary.grids import spread
-from dpmix.summary.measures import Measures
+from dpmix.summary.random_measures import Measures
 
 __all__ = ["GINI_POINTS", "Wanted", "cdf", "gini", "outside", "quantities", "quantiles"]
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from dpmix.store.chains_reader import NamedChains
-from dpmix.store.stored import Stored
-from dpmix.summary.families.base import Floats
+from dpmix.run.chains_reader import NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.summary.families.family import Floats
 from dpmix.summary.remarks import BEYOND, prior_remarks
-from dpmix.summary.result import Remark
-from dpmix.summary.text import percent
+from dpmix.summary.result import Remark, percent
 
 __all__ = ["RegressionAccount", "regression_account"]
 

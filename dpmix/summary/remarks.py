@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmix.checking.result import Check
-from dpmix.figures import figure
-from dpmix.laws import Law
-from dpmix.store.chains_reader import ChainSet
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.rounding import figure
+from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.guarantee import epsilon_in_words, is_private, is_simulated
-from dpmix.summary.result import Acceptance, Remark
-from dpmix.summary.text import percent
+from dpmix.summary.guarantee_words import epsilon_in_words, is_private, is_simulated
+from dpmix.summary.result import Acceptance, Remark, percent
 
 RHAT = 1.01
 ESS = 400.0

@@ -20,10 +20,10 @@ import numpy as np
 from arviz_stats.base import array
 from numpy.typing import NDArray
 
-from dpmix.checking.base import Unavailable
-from dpmix.checking.pointwise import MOST_RECORDS, check_factorizes
-from dpmix.store.chains_reader import ChainSet
-from dpmix.summary.families.base import Floats
+from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
+from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.prior_density import log_prior
 from dpmix.summary.sensitivity_result import Index, Sensitivity

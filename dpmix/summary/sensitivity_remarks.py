@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpmix.store.chains_reader import ChainSet
+from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.prior_density import key_of_prior
 from dpmix.summary.remarks import HEADLINES, MOST_LISTED
 from dpmix.summary.result import Remark

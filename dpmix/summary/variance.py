@@ -21,18 +21,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.checking.base import places
-from dpmix.checking.measures import states_at
-from dpmix.store.chains_reader import Chains, NamedChains
+from dpmix.run.chains_reader import Chains, NamedChains
+from dpmix.summary.check.replicators import places
+from dpmix.summary.check.state_densities import states_at
 from dpmix.summary.clean_run import clean_posteriors
 from dpmix.summary.density import generator, of_column
-from dpmix.summary.families.base import Family, Floats
-from dpmix.summary.families.choose import Column, columns_of
-from dpmix.summary.families.multivariate import NormalInverseWishart
-from dpmix.summary.families.normal import NormalInverseGamma
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import Column, columns_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.grids import spread
-from dpmix.summary.measures import Measures, draw_measures, join
 from dpmix.summary.quantities import quantiles
+from dpmix.summary.random_measures import Measures, draw_measures, join
 from dpmix.summary.variance_result import Shares, VarianceShares, shares_of
 
 __all__ = ["clean_variance_of_mean", "mixture_shares", "parametric_shares"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dpmix.errors import SpecError
-from dpmix.spec.summary import SummarySpec
-from dpmix.store.chains_reader import Chains, NamedChains
-from dpmix.store.stored import figures
-from dpmix.summary.families.choose import Column
+from dpmix.run.chains_reader import Chains, NamedChains
+from dpmix.run.stored_parameters import figures
+from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.families.family_of_fit import Column
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from dpmix.pages import COLOURS, INK, STYLES, drawings, picture
 from dpmix.store.atomic import write_bytes
+from dpmix.store.html import COLOURS, INK, STYLES, drawings, picture
 from dpmix.sweeping.table import columns_of, telling
 
 __all__ = ["across", "draw_figures", "left_out"]

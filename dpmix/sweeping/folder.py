@@ -21,14 +21,74 @@ from typing import Any, Final
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.release.synthetic_files import beside
+from dpmix.run.differences import first_difference
+from dpmix.run.workspace import workspace_of
 from dpmix.spec import RunSpec
-from dpmix.spec.model import CustomModel
+from dpmix.spec.model_section import CustomModel
 from dpmix.store.atomic import reason, write_bytes
-from dpmix.store.differences import first_difference
-from dpmix.store.synthetic import beside
-from dpmix.store.workspace import workspace_of
 
-__all__ = ["Folder", "RunFolder", "identity_of"]
+__all__ = ["Folder", "RunFolder", "adopt", "elsewhere", "identity_of", "of_no_run"]
+
+
+# Runs that stand under another name: names tell what varies, and a sweep may come to vary something else.
+
+Identities = Mapping[str, Mapping[str, Any]]
+
+
+def elsewhere(folder: Folder, identities: Identities) -> dict[str, RunFolder]:
+    """Return the folders under other names of runs that have no work under their own.
+
+    Parameters
+    ----------
+    folder : Folder
+        Of a sweep.
+    identities : mapping of str to mapping
+        What each of its runs is, by name, as `dpmix.sweeping.folder.identity_of` says.
+    """
+    wanted = {_said(what): name for name, what in identities.items() if not folder.run(name).has_work}
+    found: dict[str, RunFolder] = {}
+    for other in _others(folder, identities) if wanted else ():
+        try:
+            what = other.identity()
+        except DataError:
+            continue
+        name = None if what is None else wanted.get(_said(what))
+        if name is not None:
+            found.setdefault(name, other)
+    return found
+
+
+def adopt(folder: Folder, identities: Identities) -> None:
+    """Give runs that stand under other names their own.
+
+    Raises
+    ------
+    DataError
+        When that cannot be done.
+    UsageError
+        When another process works on one of them.
+    """
+    for name, other in elsewhere(folder, identities).items():
+        with other.alone():
+            other.move(folder.run(name).path)
+
+
+def of_no_run(folder: Folder, names: Mapping[str, Any]) -> int:
+    """Return how many finished runs the folder holds that are none of the sweep's."""
+    return sum(other.result.exists() for other in _others(folder, names))
+
+
+def _others(folder: Folder, names: Mapping[str, Any]) -> Iterator[RunFolder]:
+    runs: Path = folder.path / "runs"
+    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if path.name not in names and RunFolder(path).has_work:
+            yield RunFolder(path)
+
+
+def _said(identity: Mapping[str, Any]) -> str:
+    return json.dumps(identity, sort_keys=True)
+
 
 MARK = "sweep.json"
 _LARGEST = sys.float_info.max

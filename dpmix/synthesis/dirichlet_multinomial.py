@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpmix.cells import Cells
 from dpmix.privacy.accounting import Guarantee
+from dpmix.release.columns import Cells
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
-from dpmix.synthesis.guarantee import dm_epsilon
 from dpmix.synthesis.records import Records
 from dpmix.synthesis.urn import draw_categories
+from dpmix.synthesis.urn_guarantee import dm_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.laws import law_of
-from dpmix.mechanisms.base import NoisyCells
+from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.synthesis.records import Column, Records
 
 Floats = NDArray[np.float64]

@@ -32,8 +32,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.synthesis.guarantee import dm_epsilon, global_delta, rounded_up
 from dpmix.synthesis.instance_draws import Simulation, Urn, upper_bounds
+from dpmix.synthesis.urn_guarantee import dm_epsilon, global_delta, rounded_up
 
 __all__ = ["Instance", "categories_instance", "instance"]
 

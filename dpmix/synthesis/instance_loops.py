@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
+from dpmix.numerics.jit import njit
 
 __all__ = ["beta_binomial_tail", "fill_new", "tally_pairs"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.cells import Column, Grid
-from dpmix.spec.synthesis import BaseSpec, BetaOnBounds, HistogramBase
+from dpmix.release.columns import Column, Grid
+from dpmix.spec.synthesis_section import BaseSpec, BetaOnBounds, HistogramBase
 
 Floats = NDArray[np.float64]
 

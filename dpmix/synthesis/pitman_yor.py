@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.cells import NEW_LABEL
 from dpmix.privacy.accounting import Guarantee
+from dpmix.release.columns import NEW_LABEL
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
-from dpmix.synthesis.guarantee import (
+from dpmix.synthesis.new_values import NewValues
+from dpmix.synthesis.records import Records
+from dpmix.synthesis.urn import draw_urn
+from dpmix.synthesis.urn_guarantee import (
     global_delta,
     largest_records,
     rounded_up,
     theorem_delta,
     theorem_records,
 )
-from dpmix.synthesis.new_values import NewValues
-from dpmix.synthesis.records import Records
-from dpmix.synthesis.urn import draw_urn
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.cells import Column
-from dpmix.data import coded, missing_of
+from dpmix.data.loading import coded, missing_of
+from dpmix.data.simulations import generators, simulate_records
+from dpmix.data.tables import load_mixed
 from dpmix.errors import SpecError
-from dpmix.simulate import generators, simulate_records
+from dpmix.release.columns import Column
 from dpmix.spec import RunSpec
-from dpmix.spec.data import ColumnsSection
-from dpmix.tables import load_mixed
+from dpmix.spec.data_section import ColumnsSection
 
 __all__ = ["Column", "Records", "columns_of", "load_records"]
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
+from dpmix.numerics.jit import njit
 from dpmix.privacy.exact import Source
 
 __all__ = ["Drawn", "draw_categories", "draw_urn"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from attacking.outcome import Outcome
-from dpmix.store.release import read_release
+from dpmix.release.release_file import read_release
 
 __all__ = ["attack"]
 

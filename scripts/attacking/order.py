@@ -9,7 +9,7 @@ import numpy as np
 
 import dpmix
 from attacking.outcome import Outcome, best_accuracy, guessed
-from dpmix.mechanisms import from_spec
+from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.spec import load_spec
 
 __all__ = ["attack"]

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.table import figure, growth, table
-from dpmix import simulate
-from dpmix._jit import njit
-from dpmix.models.base import ParametricChain
-from dpmix.models.naive_bayes import build as build_naive_bayes
-from dpmix.models.regression import build as build_regression
-from dpmix.models.streams import fill_normals, fill_uniforms, make_words, seed
-from dpmix.release import Release
+from dpmix.data import simulations
+from dpmix.models.linear_regression.build import build as build_regression
+from dpmix.models.model_protocols import ParametricChain
+from dpmix.models.naive_bayes.model import build as build_naive_bayes
+from dpmix.numerics.jit import njit
+from dpmix.numerics.streams import fill_normals, fill_uniforms, make_words, seed
+from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 
 __all__ = ["Cell", "cells", "measure", "page", "run", "select"]
@@ -90,7 +90,7 @@ def select(patterns: list[str]) -> list[Cell]:
 
 
 def _regression(n: int, epsilon: float, sampler: dict[str, Any]) -> Any:
-    records = simulate.linear_regression(n, np.random.default_rng(1))
+    records = simulations.linear_regression(n, np.random.default_rng(1))
     units = np.clip(records / BOUND, -1.0, 1.0)
     design, y = np.column_stack([np.ones(n), units[:, :PREDICTORS]]), units[:, PREDICTORS]
     upper = (design.T @ design)[np.triu_indices(PREDICTORS + 1)][1:]
@@ -106,7 +106,7 @@ def _regression(n: int, epsilon: float, sampler: dict[str, Any]) -> Any:
 
 
 def _naive_bayes(n: int, epsilon: float, sampler: dict[str, Any]) -> Any:
-    records = simulate.naive_bayes(n, np.random.default_rng(1)).astype(int) - 1
+    records = simulations.naive_bayes(n, np.random.default_rng(1)).astype(int) - 1
     scale = 2.0 * len(LEVELS) / epsilon
     tables = []
     for k, count in enumerate(LEVELS):

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import dpmix
 from benchmarks.table import table
 from dpmix.api.calibrate import mechanism_of
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.starters import starter
 

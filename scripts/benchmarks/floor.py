@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from dpmix._jit import njit
+from dpmix.numerics.jit import njit
 
 __all__ = ["FEW", "MANY", "Floor", "at", "between", "measure"]
 

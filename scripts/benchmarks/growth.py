@@ -16,11 +16,11 @@ from benchmarks import floor
 from benchmarks.cells import BASE, WIDTH
 from benchmarks.settings import build
 from benchmarks.table import figure, table
-from dpmix.channels import GaussianRows, LaplaceNoise
+from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import MultivariateNormal, NormalNIG
-from dpmix.mixing import PitmanYor
+from dpmix.mechanisms.channels.every import GaussianRows, LaplaceNoise
+from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
-from dpmix.simulate import three_gaussians
 
 __all__ = ["GROWING", "Growing", "grow", "growth_table", "threads", "threads_text"]
 

@@ -15,9 +15,9 @@ import dpmix
 from benchmarks import worker
 from benchmarks.cells import PLAIN, Cell
 from benchmarks.table import figure, table
-from dpmix._jit import njit
 from dpmix.models import registry
-from dpmix.models.base import ParametricChain
+from dpmix.models.model_protocols import ParametricChain
+from dpmix.numerics.jit import njit
 from dpmix.spec import load_spec
 
 __all__ = ["PARAMETRIC", "Parametric", "mixtures", "parametric", "samplers", "samplers_table"]

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.channels import (
+from dpmix.data.simulations import three_betas, three_gaussians
+from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
+from dpmix.mechanisms.channels.every import (
     BinomialNoise,
     GaussianRows,
     LaplaceNoise,
@@ -18,9 +20,7 @@ from dpmix.channels import (
     smoothed_histogram,
     wavelet_cells,
 )
-from dpmix.equal_cells import equal_edges
-from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
-from dpmix.simulate import three_betas, three_gaussians
+from dpmix.numerics.equal_cells import equal_edges
 
 __all__ = ["build"]
 

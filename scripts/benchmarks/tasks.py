@@ -23,7 +23,7 @@ _NORMAL: Spec = {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}}
 _STARTS = 8
 _TO_SWEEPS = """
 import os, time
-from dpmix import cli, chains
+from dpmix.cli import commands as cli; from dpmix.run import runner as chains
 def told(*rest):
     print(time.process_time(), flush=True)
     os._exit(0)

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from benchmarks import floor
 from benchmarks.cells import ALGORITHMS, BASE, LARGE, PLAIN, POINTS, WIDTH, Cell
 from benchmarks.settings import build
-from dpmix.channels import LaplaceNoise, NoNoise
+from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
-from dpmix.mixing import PitmanYor
+from dpmix.mechanisms.channels.every import LaplaceNoise, NoNoise
+from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from dpmix.samplers.chain import Draws
-from dpmix.simulate import three_gaussians
 
 __all__ = ["main", "measure"]
 

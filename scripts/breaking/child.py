@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dpmix.chains
-import dpmix.store.sink
+import dpmix.run.runner
+import dpmix.store.h5
 from breaking.circumstances import become_nobody, closed
-from dpmix.cli import app
-from dpmix.exits import run
+from dpmix.cli.commands import app
+from dpmix.run.exit_codes import run
 
 __all__ = ["Ended", "Fate", "perform", "warm_up"]
 
@@ -141,7 +141,7 @@ def _be(arguments: list[str], folder: Path, fate: Fate, told: dict[str, Path]) -
         for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
             handle = os.open(told[name], os.O_WRONLY | os.O_APPEND)
             os.dup2(handle, stream.fileno())
-        dpmix.chains.CHECKPOINT_SECONDS = 0.0
+        dpmix.run.runner.CHECKPOINT_SECONDS = 0.0
         _count_steps(folder, fate, told["steps"])
         if fate.before is not None:
             fate.before()
@@ -159,7 +159,7 @@ def _count_steps(folder: Path, fate: Fate, told: Path) -> None:
     """Let the fate come at its step, and note each."""
     notes = os.open(told, os.O_WRONLY | os.O_APPEND)
     inside, held, state = os.fsencode(folder), False, 0
-    real_write, real_sync, real_pwrite = dpmix.store.sink.Sink.write, os.fsync, os.pwrite
+    real_write, real_sync, real_pwrite = dpmix.store.h5.Sink.write, os.fsync, os.pwrite
 
     def step() -> None:
         nonlocal held, state
@@ -201,7 +201,7 @@ def _count_steps(folder: Path, fate: Fate, told: Path) -> None:
         step()
         return real_pwrite(*given)
 
-    dpmix.store.sink.Sink.write = write  # type: ignore[method-assign]
+    dpmix.store.h5.Sink.write = write  # type: ignore[method-assign]
     os.fsync, os.pwrite = sync, pwrite  # type: ignore[assignment]
     sys.addaudithook(hook)
 

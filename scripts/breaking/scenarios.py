@@ -14,8 +14,8 @@ import yaml
 import dpmix
 from breaking.same import differences
 from dpmix.errors import DpmixError
-from dpmix.store.ledger import read_ledger
-from dpmix.store.release import read_release
+from dpmix.release.release_file import read_release
+from dpmix.store.ledger_file import read_ledger
 
 __all__ = ["Scenario", "prepare", "scenarios", "unsound"]
 

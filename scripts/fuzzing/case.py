@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmix.cli import app
-from dpmix.exits import run
+from dpmix.cli.commands import app
+from dpmix.run.exit_codes import run
 from fuzzing.files import fresh
 from fuzzing.targets import STREAM, TARGETS
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpmix
-from dpmix.channels import LaplaceNoise
 from dpmix.kernels import NormalNIG
-from dpmix.mixing import PitmanYor
+from dpmix.mechanisms.channels.every import LaplaceNoise
+from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from reproduction import draw, truth
 from reproduction.cells import CONFIGS, Size

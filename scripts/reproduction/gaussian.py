@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from dpmix.privacy.gaussian import gaussian_delta
+from dpmix.privacy.gaussian_delta import gaussian_delta
 from reproduction import draw, truth
 from reproduction.cells import Cell, Results, Size, tag
 

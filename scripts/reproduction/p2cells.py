@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpmix
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.summary.diagnostics import Scalar
-from dpmix.synthesis.choose import generator_of
+from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
 from reproduction.cells import CONFIGS as P1
 from reproduction.kept import SpecCell

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.synthesis.guarantee import theorem_records
+from dpmix.synthesis.urn_guarantee import theorem_records
 from reproduction import draw
 from reproduction.p2cells import Cell, Results, Size
 

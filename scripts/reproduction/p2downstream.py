@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.simulate import beta_grid_law
+from dpmix.data.simulations import beta_grid_law
 from reproduction import draw
 from reproduction.p2cells import Cell, Results, Size
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpmix.synthesis.guarantee import global_delta, largest_records, theorem_delta, theorem_records
+from dpmix.synthesis.urn_guarantee import global_delta, largest_records, theorem_delta, theorem_records
 from reproduction import p2convergence, p2downstream, p2utility
 from reproduction.p2cells import MEASURES, Results, Size
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmix.synthesis.guarantee import largest_records, theorem_records
+from dpmix.synthesis.urn_guarantee import largest_records, theorem_records
 from reproduction import draw
 from reproduction.p2cells import MEASURES, Cell, Results, Size
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.mechanisms.posterior import PosteriorRelease
-from dpmix.mechanisms.posterior.draws import sampler
+from dpmix.mechanisms.posterior.curator import PosteriorRelease
+from dpmix.mechanisms.posterior.exact_draws import sampler
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.spec import load_spec
 from reproduction.cells import CONFIGS as P1

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpmix.mechanisms.posterior import GeometricPosterior, LaplacePosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.certificate import neighbours
+from dpmix.mechanisms.posterior.certified_search import largest
+from dpmix.mechanisms.posterior.curator import GeometricPosterior, LaplacePosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
-from dpmix.mechanisms.posterior.search import largest
-from dpmix.posteriors.law import Law
+from dpmix.posteriors.hellinger_law import Law
 
 __all__ = ["by_scale", "distances", "expected", "expected_of_law"]
 

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
-from dpmix.data import load_data
-from dpmix.models.base import ParametricModel
+from dpmix.data.loading import load_data
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
-from dpmix.models.dirichlet.law import make_shapes
+from dpmix.models.dirichlet.latent_records import make_shapes
 from dpmix.models.dirichlet.mle import dirichlet_mle
 from dpmix.models.dirichlet.priors import gamma_prior
-from dpmix.models.dirichlet.simulated import simulate_means
+from dpmix.models.dirichlet.simulated_statistic import simulate_means
+from dpmix.models.model_protocols import ParametricModel
 from dpmix.models.registry import build
-from dpmix.release import Release
+from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from dpmix.spec.run import RunSpec
-from dpmix.summary.shares import Ellipsoid
+from dpmix.spec.run_spec import RunSpec
+from dpmix.summary.composition_results import Ellipsoid
 from reproduction.cells import CONFIGS as P1
 from reproduction.kept import SpecCell
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.data import load_data
-from dpmix.release import Release
+from dpmix.data.loading import load_data
+from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from reproduction.cells import CONFIGS as P1
 from reproduction.kept import SpecCell

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix import simulate
-from dpmix.data import load_data
+from dpmix.data import simulations
+from dpmix.data.loading import load_data
 from dpmix.spec import load_spec
 from reproduction import draw
 from reproduction.cells import tag
@@ -99,7 +99,7 @@ def _cells(figure: str, size: Size) -> list[Cell]:
 
 def truth(subject: Subject) -> Floats:
     """Return the parameters that the data come from."""
-    return simulate.five_classes_law()[0] if subject is BAYES else np.array(simulate.REGRESSION_BETA)
+    return simulations.five_classes_law()[0] if subject is BAYES else np.array(simulations.REGRESSION_BETA)
 
 
 def prior_mean(subject: Subject) -> Floats:
@@ -115,8 +115,8 @@ def confidential_mean(subject: Subject, clamped: bool = False) -> Floats:
         return np.asarray((PRIOR + counts) / (5 * PRIOR + len(values)))
     values = values.clip(-10.0, 10.0) if clamped else values
     x = np.column_stack([np.ones(len(values)), values[:, :-1]])
-    precision = x.T @ x / simulate.REGRESSION_VARIANCE + np.eye(3) / PRIOR_SD**2
-    return np.asarray(np.linalg.solve(precision, x.T @ values[:, -1] / simulate.REGRESSION_VARIANCE))
+    precision = x.T @ x / simulations.REGRESSION_VARIANCE + np.eye(3) / PRIOR_SD**2
+    return np.asarray(np.linalg.solve(precision, x.T @ values[:, -1] / simulations.REGRESSION_VARIANCE))
 
 
 def means(results: Results, figure: str) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import signal
 
-from dpmix.sweeping.truth import density
+from dpmix.sweeping.scores import density
 
 __all__ = ["density", "distance", "edge_mass", "modes"]
 

@@ -17,11 +17,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.api.mixtures import mixture_task
-from dpmix.api.parametric import parametric_task
-from dpmix.release import Release
+from dpmix.api.mixture_task import mixture_task
+from dpmix.api.parametric_task import parametric_task
+from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec, load_spec
-from dpmix.synthesis.choose import generator_of
+from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Column, Records
 from scripts.verification import laws
 from scripts.verification.cases import Case

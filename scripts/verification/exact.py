@@ -21,13 +21,14 @@ __all__ = ["FILES", "QUICK", "run_exact"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = (
-    "tests/test_posterior_exact*.py",
-    "tests/test_geweke.py",
-    "tests/test_samplers_agree.py",
-    "tests/test_discrete_exact.py",
-    "tests/test_models_*.py",
+    "tests/exact/test_posterior_exact*.py",
+    "tests/exact/test_geweke.py",
+    "tests/exact/test_samplers_agree.py",
+    "tests/exact/test_discrete_exact.py",
+    "tests/*/test_models_*.py",
+    "tests/unit/models/test_models_*.py",
 )
-QUICK = ("tests/test_posterior_exact.py",)
+QUICK = ("tests/exact/test_posterior_exact.py",)
 _TARGET = "DPMIX_VERIFY_NOTES"
 
 

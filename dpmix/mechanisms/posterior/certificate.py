@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.mechanisms.posterior import divergences
-from dpmix.posteriors import loops
-from dpmix.posteriors.law import LISTED, Law, folded, states
-from dpmix.posteriors.tables import Integers, Posteriors
+from dpmix.posteriors import weight_loops
+from dpmix.posteriors.distance_tables import Integers, Posteriors
+from dpmix.posteriors.hellinger_law import LISTED, Law, folded, states
 
 __all__ = ["MARGIN", "Few", "Neighbours", "Two", "can_be_certified", "neighbours"]
 
@@ -169,7 +169,7 @@ class Few(Neighbours):
         self.chosen, self._pairs = self._neighbours()
         self._distances = np.empty((len(self.chosen), len(self.states)))
         for row, counts in zip(self._distances, self.states[self.chosen].tolist(), strict=True):
-            loops.distances_of_states(posteriors.apart(counts), self.states, posteriors.unit, row)
+            weight_loops.distances_of_states(posteriors.apart(counts), self.states, posteriors.unit, row)
         self._room = np.empty_like(self._distances)
 
     @property
@@ -213,7 +213,7 @@ class Few(Neighbours):
     def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors of `own`, whichever rows are asked for; see `Neighbours`."""
         rates = np.array([law.rate(counts) for counts in self.states[self.chosen]])
-        totals, errors = loops.weights_of_distances(self._distances, rates, law.top, self._room)
+        totals, errors = weight_loops.weights_of_distances(self._distances, rates, law.top, self._room)
         found = divergences.divergences_of_pairs(self._room, totals, self._pairs, math.exp(epsilon))
         deltas = np.zeros(len(self.chosen))
         np.maximum.at(deltas, self._pairs[:, 0], found)
@@ -229,7 +229,7 @@ class Few(Neighbours):
         places = np.searchsorted(self.chosen, self.own)
         rates = np.array([law.rate(counts) for counts in self.states[self.own]])
         room = self._room[: len(places)]
-        errors = loops.weights_of_distances(self._distances[places], rates, law.top, room)[1]
+        errors = weight_loops.weights_of_distances(self._distances[places], rates, law.top, room)[1]
         return self.mean_error(self.own, errors)
 
     def mean_error(self, rows: Integers, errors: Floats) -> float:

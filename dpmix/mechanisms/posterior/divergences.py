@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.posteriors.loops import Floats, Integers, row_of_two
+from dpmix.numerics.jit import njit
+from dpmix.posteriors.weight_loops import Floats, Integers, row_of_two
 
 __all__ = ["divergences_of_pairs", "divergences_of_two"]
 

@@ -11,16 +11,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmix.errors import PrivacyError
-from dpmix.figures import figure
-from dpmix.laws.posterior import unproved_in_words
-from dpmix.mechanisms.posterior.cache import calibrated
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.draws import sampler
+from dpmix.mechanisms.posterior.certified_search import SMALLEST_DELTA, Certified, calibrated, certify
+from dpmix.mechanisms.posterior.exact_draws import sampler
+from dpmix.mechanisms.posterior.law import unproved_in_words
 from dpmix.mechanisms.posterior.proof import Proved, proved
-from dpmix.mechanisms.posterior.release import Floats, Method, PosteriorRelease
-from dpmix.mechanisms.posterior.search import SMALLEST_DELTA, Certified, certify
-from dpmix.posteriors.law import Law, theorem_gamma, weight_bits
-from dpmix.posteriors.tables import Posteriors
+from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
+from dpmix.numerics.rounding import figure
+from dpmix.posteriors.distance_tables import Posteriors
+from dpmix.posteriors.hellinger_law import Law, theorem_gamma, weight_bits
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 

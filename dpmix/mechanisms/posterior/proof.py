@@ -16,16 +16,16 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
-from dpmix.mechanisms.posterior.errors import mean_errors, some_databases
-from dpmix.mechanisms.posterior.search import least
-from dpmix.posteriors.law import ROUNDING, Law, weight_bits
-from dpmix.posteriors.tables import Posteriors
+from dpmix.mechanisms.posterior.certified_search import least
+from dpmix.mechanisms.posterior.expected_errors import mean_errors, some_databases
+from dpmix.posteriors.distance_tables import Posteriors
+from dpmix.posteriors.hellinger_law import ROUNDING, Law, weight_bits
 
 __all__ = ["Proof", "Proved", "proved"]
 
 _WEIGHTS = 2.0**-38
 """u: log of a weight before rounding down, against its exact value. An exponent is at most 700; it and its
-exponential are known to 2^-48 (`dpmix.posteriors.loops`)."""
+exponential are known to 2^-48 (`dpmix.posteriors.weight_loops`)."""
 _DELTA = 1 - 2.0**-20
 """Share of delta that is left to the proof: rounding weights down takes 2^-21 of it (`weight_bits`)."""
 _FLOATS = 2.0**-44

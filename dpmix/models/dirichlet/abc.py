@@ -23,19 +23,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
 from dpmix.errors import DataError
-from dpmix.models.base import ParametricChain
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
-from dpmix.models.dirichlet.frame import Composition, Part, parts_of, settings_of, used_parts
-from dpmix.models.dirichlet.law import Shapes, make_shapes
+from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
+from dpmix.models.dirichlet.model import Composition, Part, parts_of, settings_of, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior, prior_of
-from dpmix.models.dirichlet.seeds import release_generator
-from dpmix.models.dirichlet.simulated import simulate_means
-from dpmix.models.dirichlet.tied import joint_pays
-from dpmix.release import Release
-from dpmix.spec.run import RunSpec
+from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
+from dpmix.models.dirichlet.start import joint_pays
+from dpmix.models.model_protocols import ParametricChain
+from dpmix.numerics.jit import njit
+from dpmix.release.sanitized import Release
+from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Simulated", "build", "make_known", "simulate"]
 

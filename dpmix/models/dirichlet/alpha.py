@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.gamma import trigamma
-from dpmix.gammainc import log_gamma_p
-from dpmix.models.factors import cholesky, invert_lower, product
+from dpmix.numerics.factors import cholesky, invert_lower, product
+from dpmix.numerics.gamma import trigamma
+from dpmix.numerics.gammainc import log_gamma_p
+from dpmix.numerics.jit import njit
 
 __all__ = ["log_likelihood", "log_prior", "normal_score", "slice_alpha", "whiten"]
 

@@ -1,14 +1,14 @@
 """Data augmentation for compositions: exact draws of alpha together with a latent database.
 
-A sweep offers new compositions to a block of records in turn (`dpmix.models.dirichlet.law`), or single ones
-to all records of a part (soma); moves alpha given the database by slice sampling
+A sweep offers new compositions to a block of records in turn (`dpmix.models.dirichlet.latent_records`), or
+single ones to all records of a part (soma); moves alpha given the database by slice sampling
 (`dpmix.models.dirichlet.alpha`); and, with `sampler.joint`, where that pays, moves alpha and the database
 together (`dpmix.models.dirichlet.joint`).
 
 Given the database, alpha is known to about 1/sqrt(n); given the release, to less where there is more noise:
 without joint moves it takes as many sweeps as the variances are apart, which the release tells beforehand
-(`dpmix.models.dirichlet.tied`). With them, blocks of a fraction of the records do: all that the release tells
-of alpha are sums, which every move changes.
+(`dpmix.models.dirichlet.start`). With them, blocks of a fraction of the records do: all that the release
+tells of alpha are sums, which every move changes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
-from dpmix.models.augmentation import REFRESH, default_offers
-from dpmix.models.base import ParametricChain
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
-from dpmix.models.dirichlet.frame import Composition, Part, acceptance_bound, used_parts
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, move_jointly
-from dpmix.models.dirichlet.law import (
+from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
     draw_logs,
     make_shapes,
@@ -37,11 +33,14 @@ from dpmix.models.dirichlet.law import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.maps import make_room
+from dpmix.models.dirichlet.model import Composition, Part, acceptance_bound, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
-from dpmix.models.dirichlet.start import matched, start_alpha
-from dpmix.models.dirichlet.tied import joint_pays
-from dpmix.release import Release
-from dpmix.spec.run import RunSpec
+from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
+from dpmix.models.model_protocols import ParametricChain
+from dpmix.models.sum_augmentation import REFRESH, default_offers
+from dpmix.numerics.jit import njit
+from dpmix.release.sanitized import Release
+from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Augmented", "Compositions", "build", "known_of"]
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
 from dpmix.models.dirichlet.alpha import log_prior
 from dpmix.models.dirichlet.maps import follow, root_density, set_maps, unpack, write
-from dpmix.models.factors import cholesky
+from dpmix.numerics.factors import cholesky
+from dpmix.numerics.jit import njit
 
 __all__ = ["Learnt", "learn", "make_learnt", "move_jointly", "reach"]
 

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix._jit import njit
-from dpmix.models.dirichlet.law import standard_cube
-from dpmix.models.dirichlet.vector import log
-from dpmix.special import exp
+from dpmix.models.dirichlet.latent_records import standard_cube
+from dpmix.numerics.jit import njit
+from dpmix.numerics.special import exp, log
 
 __all__ = ["Room", "follow", "make_room", "root_density", "set_maps", "unpack", "write"]
 

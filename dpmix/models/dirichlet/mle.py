@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
-from dpmix.gamma import digamma, trigamma
+from dpmix.numerics.gamma import digamma, trigamma
+from dpmix.numerics.jit import njit
 
 __all__ = ["dirichlet_mle", "dirichlet_mles", "gamma_mle", "in_range", "inverse_digamma"]
 

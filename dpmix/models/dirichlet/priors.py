@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
-from dpmix.models.dirichlet.frame import parts_of, settings_of
 from dpmix.models.dirichlet.mle import gamma_mle
-from dpmix.models.dirichlet.seeds import release_generator
-from dpmix.release import Release
-from dpmix.spec.model import GammaPrior
-from dpmix.spec.run import RunSpec
+from dpmix.models.dirichlet.model import parts_of, settings_of
+from dpmix.models.dirichlet.simulated_statistic import release_generator
+from dpmix.release.sanitized import Release
+from dpmix.spec.model_section import GammaPrior
+from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["AlphaPrior", "elicited", "gamma_prior", "prior_of"]
 

@@ -26,16 +26,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix._jit import njit
-from dpmix.models.base import ParametricChain
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.augmentation import REPEATS, Compositions, known_of
-from dpmix.models.dirichlet.frame import Composition, Part, used_parts
-from dpmix.models.dirichlet.law import draw_logs, make_shapes, set_shapes
+from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, set_shapes
+from dpmix.models.dirichlet.model import Composition, Part, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import matched, start_alpha
-from dpmix.release import Release
-from dpmix.spec.run import RunSpec
+from dpmix.models.model_protocols import ParametricChain
+from dpmix.numerics.jit import njit
+from dpmix.release.sanitized import Release
+from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Replicated", "build"]
 

@@ -1,1 +1,1 @@
-"""Kernels with their base measures, as the summary needs them; `choose.family_of` finds that of a fit."""
+"""Kernels with their base measures, as the summary needs them; `family_of_fit` finds that of a fit."""

@@ -1,0 +1,198 @@
+"""The kernel of a mixture with its base measure: stated, from the public bounds, or from the release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.api.observation import Observation, pairs_of
+from dpmix.api.task import Constants
+from dpmix.errors import DataError, SpecError
+from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.release.sanitized import Release
+from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
+from dpmix.spec.default_priors import BETA, NIG, nig_from_bounds, niw_from_bounds
+
+__all__ = ["Kernel", "SourcedKernel", "base_constants", "kernel_of"]
+
+Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
+Model = NormalMixture | BetaMixture | MultivariateNormalMixture
+Pairs = Sequence[tuple[float, float] | None]
+
+_LAMBDA = 0.25  # of an empirical base: the prior sd of a cluster's mean is then the sd of the values
+_LEAST = 50.0  # the least sd is this part of the width of the bounds
+
+
+class SourcedKernel(NamedTuple):
+    """A kernel, and where its base measure is from.
+
+    ``"spec"``, ``"bounds"``, ``"release"`` (used twice), ``"hidden"`` (from the bounds, as the noise hides
+    the spread that was to be read off the release), or ``"paper"``.
+    """
+
+    kernel: Kernel
+    source: str
+
+
+def kernel_of(spec: RunSpec, release: Release, seen: Observation, columns: Sequence[int]) -> SourcedKernel:
+    """Return the kernel of a spec's mixture given a release (methods, section 15).
+
+    Raises
+    ------
+    SpecError
+        When neither a base nor public bounds are stated, or Psi is no covariance.
+    DataError
+        When the release does not have the moments that an empirical base is computed from.
+    """
+    model = spec.model
+    assert isinstance(model, Model)  # the caller looks
+    stated = pairs_of(spec, release)
+    pairs: Pairs = [stated[column] if column < len(stated) else None for column in columns]
+    if isinstance(model, BetaMixture):
+        return _beta(model, pairs)
+    if isinstance(model, MultivariateNormalMixture):
+        return _multivariate(model, release, columns, pairs)
+    return _normal(model, release, seen, columns[0], pairs[0])
+
+
+def _beta(model: BetaMixture, pairs: Pairs) -> SourcedKernel:
+    if pairs[0] is None:
+        raise SpecError("mechanism.domain: missing; a beta kernel lives on the public bounds")
+    lo, hi = pairs[0]
+    base: Any = BETA if model.base is None else model.base
+    a_shape, a_rate, b_shape, b_rate = (float(getattr(base, name)) for name in BETA._fields)
+    return SourcedKernel(
+        Beta(a_shape, a_rate, b_shape, b_rate, lo, hi - lo), "bounds" if model.base is None else "spec"
+    )
+
+
+def _normal(
+    model: NormalMixture, release: Release, seen: Observation, column: int, pair: tuple[float, float] | None
+) -> SourcedKernel:
+    base = model.base
+    source = "spec"
+    if base is None:
+        made, source = nig_from_bounds(_bounds(pair)), "bounds"
+    elif base.empirical == "paper":
+        made, source = _as_published(release, seen.z), "paper"
+    elif base.empirical:
+        moments = _moments(release, column, pair)
+        truncated = base.kind == "truncated_nig"
+        noise = float(seen.noise_scale) ** 2 if truncated else 0.0
+        if moments.shows_spread:
+            made, source = _from_moments(moments, pair, noise), "release"
+        elif truncated:
+            raise DataError(
+                "model.base.empirical: the noise hides the spread of the values, and truncated_nig has no "
+                "other default; give mu0, lambda, a and b, or use kind: nig"
+            )
+        else:
+            made, source = nig_from_bounds(_hidden(pair)), "hidden"
+    else:
+        # checked to be there
+        made = NIG(*(float(v or 0.0) for v in (base.mu0, base.lambda_, base.a, base.b)))
+    if base is not None and base.kind == "truncated_nig":
+        return SourcedKernel(NormalTruncatedNIG(*made, float(seen.noise_scale) ** 2), source)
+    return SourcedKernel(NormalNIG(*made), source)
+
+
+def _multivariate(
+    model: MultivariateNormalMixture, release: Release, columns: Sequence[int], pairs: Pairs
+) -> SourcedKernel:
+    base = model.base
+    if base is not None and not base.empirical:
+        psi = np.array(base.Psi, dtype=np.float64)
+        if not np.linalg.eigvalsh(psi).min() > 0.0:
+            raise SpecError("model.base.Psi: must be positive definite")
+        centre = np.array(base.mu0, dtype=np.float64)
+        assert base.lambda_ is not None and base.nu is not None  # checked to be there
+        return SourcedKernel(MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi), "spec")
+    d = float(len(columns))
+    if base is None:
+        found, source = niw_from_bounds([_bounds(pair) for pair in pairs]), "bounds"
+    else:
+        moments = [_moments(release, c, pair) for c, pair in zip(columns, pairs, strict=True)]
+        if all(each.shows_spread for each in moments):
+            parts = [_from_moments(m, pair) for m, pair in zip(moments, pairs, strict=True)]
+            mu0, psi = np.array([p.mu0 for p in parts]), np.diag([2.0 * p.b for p in parts])
+            return SourcedKernel(MultivariateNormal(mu0, _LAMBDA, d + 5.0, psi), "release")
+        found, source = niw_from_bounds([_hidden(pair) for pair in pairs]), "hidden"
+    return SourcedKernel(
+        MultivariateNormal(np.array(found.mu0), found.lam, found.nu, np.diag(found.psi)), source
+    )
+
+
+def _bounds(pair: tuple[float, float] | None) -> tuple[float, float]:
+    if pair is None:
+        raise SpecError(
+            "model.base: missing, and there are no public bounds that a prior could follow; give the base, "
+            "or the bounds in mechanism.domain"
+        )
+    return pair
+
+
+def _hidden(pair: tuple[float, float] | None) -> tuple[float, float]:
+    if pair is None:
+        raise DataError(
+            "model.base.empirical: the noise hides the spread of the values, and there are no public bounds "
+            "that a prior could follow instead; give the base, or the bounds in mechanism.domain"
+        )
+    return pair
+
+
+def _moments(release: Release, column: int, pair: tuple[float, float] | None) -> EstimatedMoments:
+    found = release.mechanism.moments(release.values, column, release.n, pair)
+    if found is None:
+        raise DataError(
+            f"model.base.empirical: what this {release.kind} releases does not tell the spread of the "
+            "values; leave out model.base, or give mu0, lambda, a and b"
+        )
+    return found
+
+
+def _from_moments(moments: EstimatedMoments, pair: tuple[float, float] | None, noise: float = 0.0) -> NIG:
+    """Return the base whose clusters have half the spread of the values: E sigma2 = V/4, plus the noise's."""
+    mean, variance = moments.mean, moments.variance
+    if pair is not None:
+        width = pair[1] - pair[0]
+        mean = min(max(mean, pair[0]), pair[1])
+        variance = min(max(variance, (width / _LEAST) ** 2), 0.25 * width**2)
+    expected = 0.25 * variance + noise
+    return NIG(mean, _LAMBDA if noise == 0.0 else expected / variance, 3.0, 2.0 * expected)
+
+
+def _as_published(release: Release, z: NDArray[np.float64]) -> NIG:
+    """Return mu0, lambda, a and b from the released values (Beraha, Favaro and Rao 2024, section 6).
+
+    The prior mean of the variance is half that of the released values, its prior variance 1/2 in the data's
+    own units, which suits values whose variance is near 1.
+    """
+    if release.kind not in ("laplace", "gaussian", "none"):
+        raise DataError(
+            f"model.base.empirical: what {release.kind} releases is not on the scale of the data; "
+            "use true, or leave out model.base"
+        )
+    half = float(np.var(z, ddof=1)) / 2.0 if len(z) > 1 else 0.0
+    if not half > 0.0 or not math.isfinite(half):
+        raise DataError(
+            "model.base.empirical: the released values have no finite positive variance; "
+            "give mu0, lambda, a and b"
+        )
+    return NIG(float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2))
+
+
+def base_constants(kernel: Kernel) -> Constants:
+    """Return what summaries need to know of the base measure, by name."""
+    if isinstance(kernel, Beta):
+        names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
+        found: Constants = dict(zip(names, kernel, strict=False))
+        return {**found, "domain_lo": kernel.lo, "domain_hi": kernel.lo + kernel.width}
+    if isinstance(kernel, MultivariateNormal):
+        names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
+        return dict(zip(names, kernel, strict=True))
+    return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel[:4], strict=True))

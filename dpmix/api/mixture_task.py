@@ -1,0 +1,160 @@
+"""From the spec of a mixture and a release to the run that samples it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.api.kernel_of_spec import base_constants, kernel_of
+from dpmix.api.observation import observe
+from dpmix.api.task import Task, make_run
+from dpmix.errors import SpecError
+from dpmix.kernels import parameter_shapes
+from dpmix.models.mixture import Mixture
+from dpmix.numerics.mixing import PitmanYor, truncation_error
+from dpmix.release.sanitized import Release
+from dpmix.run.ragged_draws import Components
+from dpmix.run.record_quantities import Derive, Recorded
+from dpmix.samplers import Algorithm
+from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
+
+__all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
+
+TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
+ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
+_LARGEST_TRUNCATION = 10_000  # that a spec may ask for
+_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
+
+AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
+
+
+def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
+    """Turn spec and release into what the samplers take, and into the constants that summaries need.
+
+    Raises
+    ------
+    SpecError
+        When a truncation leaves out too much.
+    DataError
+        When the release does not allow the model.
+    """
+    model = spec.model
+    assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
+    seen = observe(spec, release, columns)
+    n = len(seen.z)
+    mixing = mixing_of(model)
+    sampler = spec.sampler
+    if sampler.kind == "blocked_gibbs":
+        _check_truncation(mixing, sampler.truncation, n)
+    kernel, source = kernel_of(spec, release, seen, columns)
+    kept = _kept_records(spec, release, n)
+    algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
+    constants = base_constants(kernel)
+    constants["noise_scale"] = seen.noise_scale
+    constants["discount"] = mixing.discount
+    constants["acceptance_bound"] = _acceptance_bound(spec, release)
+    names = tuple(release.columns[column] for column in columns)
+    several = model.kernel == "multivariate_normal"
+    recorded = names if several else names[:1]  # a wavelet has one column of records
+    return Task(
+        run=make_run(spec, Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept), chains),
+        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded),
+        observed=seen.observed,
+        dims=seen.dims,
+        columns=names,
+        constants=constants,
+        attrs=kernel_attrs(model, source),
+        kept=_in_words(kept, n),
+        derive=_derive(spec.summary.levels),
+    )
+
+
+def _derive(levels: tuple[float, ...]) -> Derive:
+    """Return what computes the mean, the sd and quantiles of a record from the draws."""
+
+    def derive(path: Path, check: Callable[[], None]) -> Recorded:
+        from dpmix.summary.record_series import record_quantities  # late: SciPy takes its time
+
+        return record_quantities(path, levels, check)
+
+    return derive
+
+
+def mixing_of(model: AnyMixture) -> PitmanYor:
+    """Return the prior of the mixing measure."""
+    prior, discount = model.concentration, float(model.discount)
+    if isinstance(prior, GammaPrior):
+        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
+    return PitmanYor(float(prior), discount)
+
+
+def kernel_attrs(model: AnyMixture, source: str) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure, and of where the base is from."""
+    name = str(model.kernel)
+    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    return {"kernel": name, "base": base, "base_from": source}
+
+
+def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
+    """Return the places of the records whose allocations are stored.
+
+    There are none for a global release, which says nothing of single records. A subsample is the same in all
+    chains and processes: it is drawn once and for all, whatever the seed and the values.
+    """
+    store, subsample = spec.sampler.store, spec.sampler.subsample
+    if release.trust == "global" or (store is not None and "allocations" not in store):
+        return np.empty(0, dtype=np.int64)
+    if subsample is not None and subsample < n:
+        return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)
+    if subsample is None and store is None and n > ALLOCATIONS_LIMIT:
+        return np.empty(0, dtype=np.int64)
+    return np.arange(n, dtype=np.int64)
+
+
+def _in_words(kept: NDArray[np.int64], n: int) -> str:
+    if not len(kept):
+        return "without allocations"
+    return "with allocations" if len(kept) == n else f"with allocations of {len(kept)} of the records"
+
+
+def _acceptance_bound(spec: RunSpec, release: Release) -> float:
+    """Return e^-eps where every proposal is accepted with at least that probability, else NaN.
+
+    It holds where a record is proposed from the kernel and the release is eps-DP over the kernel's support
+    (methods, section 4).
+    """
+    proposes = spec.sampler.kind == "private_neal5" or (
+        spec.sampler.kind in ("private_slice", "blocked_gibbs") and spec.sampler.latent == "metropolis"
+    )
+    on_domain = getattr(spec.model, "kernel", "normal") == "beta"
+    bounded = release.kind in ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
+    pure = release.epsilon is not None and not release.delta
+    if proposes and pure and (bounded or (release.kind == "laplace" and on_domain)):
+        return math.exp(-float(release.epsilon or 0.0))
+    return math.nan
+
+
+def _check_truncation(mixing: PitmanYor, truncation: int, n: int) -> None:
+    """Refuse a truncation that leaves out too much, and name the smallest that does not."""
+    error = truncation_error(mixing, truncation, n)
+    if error <= TRUNCATION_TOLERANCE:
+        return
+    low, enough = truncation, _LARGEST_TRUNCATION
+    if truncation_error(mixing, enough, n) > TRUNCATION_TOLERANCE:
+        advice = "use private_slice or neal8"
+    else:
+        while low + 1 < enough:
+            middle = (low + enough) // 2
+            if truncation_error(mixing, middle, n) > TRUNCATION_TOLERANCE:
+                low = middle
+            else:
+                enough = middle
+        advice = f"use at least {enough}, or private_slice or neal8"
+    raise SpecError(
+        f"sampler.truncation: {truncation} leaves out an expected {error:.2g} of the {n} records "
+        f"(at most {TRUNCATION_TOLERANCE:g} may be); {advice}, which do not truncate"
+    )

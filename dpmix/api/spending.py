@@ -1,0 +1,378 @@
+"""The ledger of a spec: what a release spends is entered before anything is drawn, and its output after."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dpmix._version import __version__
+from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.budget import Budget
+from dpmix.privacy.fingerprint import Marks
+from dpmix.privacy.ledger import Account, Book
+from dpmix.spec import RunSpec
+from dpmix.store.ledger_file import changing, check_start, ledger_path, lock_of, read_ledger
+
+__all__ = ["Entering", "Spending", "set_budget", "spending_of"]
+
+_SHOWN = ("kind", "generator", "noise", "scale", "calibration", "requested", "groups")
+"""What an entry says of the mechanism, besides the names of the columns."""
+
+
+@dataclass(frozen=True)
+class Entering:
+    """How a release is entered in the ledger of its spec.
+
+    Parameters
+    ----------
+    new : bool
+        Start the ledger, which must not be there; else it must be.
+    bypass : bool
+        Enter nothing, which the release records.
+    yes : bool
+        Go on in spite of warnings that ask for it; enter another table under a known name, as a new edition.
+    """
+
+    new: bool = False
+    bypass: bool = False
+    yes: bool = False
+
+    def check(self, ledger: str | os.PathLike[str] | None) -> None:
+        """Check that nothing is asked for that goes against the other.
+
+        Raises
+        ------
+        UsageError
+            When a ledger is named, or started, and bypassed.
+        """
+        if self.bypass and (self.new or ledger is not None):
+            other = "--new-ledger" if self.new else "--ledger"
+            raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
+
+    def skipped(self, spec: RunSpec) -> str | None:
+        """Say what bypassing the ledger of a spec means; None where none is bypassed."""
+        simulated = spec.data is not None and spec.data.simulate is not None
+        if not self.bypass or spec.privacy is None or simulated:
+            return None
+        return (
+            f"enter nothing in {spec.privacy.ledger or 'a ledger'} (--no-ledger), and record that in the "
+            "release"
+        )
+
+    def said_of(self, spec: RunSpec) -> str | None:
+        """Say on standard error that the ledger of a spec is bypassed; return what the release records."""
+        if self.skipped(spec) is None or spec.privacy is None:
+            return None
+        print(
+            f"dpmix: warning: --no-ledger: nothing is entered in {spec.privacy.ledger or 'a ledger'}: what "
+            "this release costs is counted nowhere, and it records that",
+            file=sys.stderr,
+        )
+        return "bypassed"
+
+
+class Spending:
+    """The cost of one release, from before it is drawn until it is written.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger.
+    dataset : str or None
+        Name of the confidential data; None where the spec gives none.
+    budget : Budget or None
+        As the spec states it.
+    whole : str or None
+        Name of the table that the data are a public part of.
+    accountant : str or None
+        As the spec states it.
+    entering : Entering
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        dataset: str | None,
+        budget: Budget | None,
+        whole: str | None = None,
+        accountant: str | None = None,
+        entering: Entering | None = None,
+    ) -> None:
+        self.path, self.budget = path, budget
+        self.whole, self.accountant = whole, accountant
+        self.entering = Entering() if entering is None else entering
+        self._stated = dataset
+        self._number: int | None = None
+
+    @property
+    def part(self) -> str | None:
+        """Name of the part, where the data are one."""
+        return None if self.whole is None else self._stated
+
+    def foresee(self, guarantee: Guarantee | None = None) -> Account:
+        """Return the account of the data set, or of its whole, after a release, and enter nothing.
+
+        Raises
+        ------
+        DataError
+            When the ledger cannot be read, is damaged or was changed.
+        PrivacyError
+            When the budget does not cover the release, or is not the one that the ledger has; when there is
+            no such ledger, or it knows the data set as a part of another, or as none.
+        UsageError
+            When the name of the data set is missing, or a new ledger is asked for and there.
+        """
+        check_start(self.path, self.entering.new)
+        account = self._agreed(read_ledger(self.path))
+        return account if guarantee is None else account.allow(guarantee, self.part)
+
+    def name(self) -> str:
+        """Return the name under which a release would be entered.
+
+        Raises
+        ------
+        DataError, UsageError
+            As `foresee`.
+        """
+        return read_ledger(self.path).name(self._stated)
+
+    def plan(self, guarantee: Guarantee) -> str:
+        """Say what a release would enter, and what would remain, and enter nothing.
+
+        Raises
+        ------
+        DataError, PrivacyError, UsageError
+            As `foresee`.
+        """
+        start = "start the ledger" if self.entering.new else "enter this in the ledger"
+        return f"{start} {self.path}: {self._words(self.foresee(guarantee))}"
+
+    def reserve(
+        self,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks | None = None,
+    ) -> None:
+        """Enter a release that is about to be drawn; it counts from here on, whatever becomes of it.
+
+        Parameters
+        ----------
+        mechanism : mapping
+        columns : sequence of str
+        guarantee : Guarantee
+        marks : Marks, optional
+            By which the table is known again.
+
+        Raises
+        ------
+        DataError, PrivacyError, UsageError
+            As `foresee`, and when the ledger cannot be written, knows the data under another name, or other
+            data under this one. Nothing is entered then.
+        """
+        with changing(self.path, self.entering.new) as book:
+            self._number = self._enter(book, mechanism, columns, guarantee, marks)
+
+    def rehearse(
+        self,
+        book: Book,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks,
+    ) -> None:
+        """Enter a release in a copy of the ledger alone, to see whether it and later ones could be entered.
+
+        Parameters
+        ----------
+        book : Book
+            As `draft` gives it, with what was rehearsed before.
+        mechanism, columns, guarantee, marks
+            As in `reserve`.
+
+        Raises
+        ------
+        PrivacyError, UsageError
+            As `reserve`.
+        """
+        self._enter(book, mechanism, columns, guarantee, marks)
+
+    def draft(self) -> Book:
+        """Return a copy of the ledger, in which releases can be entered and are never written.
+
+        Raises
+        ------
+        DataError
+            As `foresee`.
+        """
+        return read_ledger(self.path)
+
+    def _enter(
+        self,
+        book: Book,
+        mechanism: Mapping[str, Any],
+        columns: Sequence[str],
+        guarantee: Guarantee,
+        marks: Marks | None,
+    ) -> int:
+        name = book.name(self._stated)  # before anything is entered under it
+        agreed = self._agreed(book)
+        if agreed.budget != book.account(agreed.dataset).budget and self.budget is not None:
+            book.set_budget(agreed.dataset, self.budget, _now())
+        about = {key: mechanism[key] for key in _SHOWN if key in mechanism} | {"columns": list(columns)}
+        about["proved"] = guarantee.proved
+        return book.spend(
+            name,
+            about,
+            guarantee,
+            _now(),
+            __version__,
+            whole=self.whole,
+            marks=marks,
+            anew=self.entering.yes,
+            accountant=self.accountant,
+        )
+
+    def finish(self, output: Path | None) -> str:
+        """Enter that the release is written, and say what is spent and what remains.
+
+        Parameters
+        ----------
+        output : Path or None
+            The file that was written, if any.
+
+        Raises
+        ------
+        DataError
+            When that cannot be entered; the release counts all the same.
+        """
+        assert self._number is not None  # a release is reserved before it is drawn
+        try:
+            found = None if output is None else {"file": output.name, "sha256": _digest(output)}
+            with changing(self.path, False) as book:
+                book.finish(self._number, found, _now())
+        except (DataError, PrivacyError, OSError) as error:
+            done = "the release was drawn" if output is None else f"{output} is written"
+            raise DataError(f"{done} and counts in the ledger, but not as finished there: {error}") from error
+        name = book.entries[self._number - 1]["dataset"]
+        return f"ledger {self.path.name}: {self._words(book.account(name))}"
+
+    def _words(self, account: Account) -> str:
+        if self.part is None:
+            return account.in_words()
+        return f"{account.in_words()}; part {account.part_in_words(self.part)}"
+
+    def _agreed(self, book: Book) -> Account:
+        """Return the account with the budget that holds: the ledger's, or the spec's where it has none."""
+        name = book.name(self._stated)
+        book.check_place(name, self.whole)
+        account = book.counted(self.whole or name, self.accountant)
+        if self.budget is None or account.budget == self.budget:
+            return account
+        if account.budget is None:
+            return replace(account, budget=self.budget)
+        raise PrivacyError(
+            f"privacy.budget: is {self.budget.in_words()}, but {account.dataset} has "
+            f"{account.budget.in_words()} in {self.path}; correct the spec, or change that by `dpmix ledger "
+            "budget`"
+        )
+
+
+def spending_of(
+    spec: RunSpec,
+    outputs: Sequence[str | os.PathLike[str] | None] = (),
+    entering: Entering | None = None,
+) -> Spending | None:
+    """Return the spending of a spec's ledger, None where it has none, after checking that it can be entered.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        Checked.
+    outputs : sequence of path
+        What the release writes, none of which may be the ledger.
+    entering : Entering, optional
+
+    Raises
+    ------
+    SpecError
+        When there is a section ``privacy`` and no ledger.
+    UsageError
+        When the ledger is named as another file too; when a new one is asked for where none is named.
+    DataError, PrivacyError
+        As `Spending.foresee`.
+    """
+    section = spec.privacy
+    how = Entering() if entering is None else entering
+    how.check(None)
+    if section is None or how.bypass:
+        if how.new:
+            raise UsageError("--new-ledger: names no file; say which by --ledger FILE or privacy.ledger")
+        return None
+    if section.ledger is None:
+        raise SpecError(
+            "privacy.ledger: missing; name the file that releases are entered in, or --ledger FILE"
+        )
+    real = spec.data is None or spec.data.simulate is None
+    if real:
+        check_start(section.ledger, how.new)
+    final = ledger_path(section.ledger)
+    taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
+    if spec.data is not None and spec.data.path is not None:
+        taken.append(Path(os.path.realpath(spec.data.path)))
+    if final in taken or lock_of(final) in taken:
+        raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
+    if not real:
+        return None
+    stated = section.budget
+    budget = None if stated is None else Budget(stated.epsilon, stated.delta, stated.rho)
+    part = None if spec.data is None else spec.data.part
+    if part is not None and section.dataset is None:
+        raise SpecError(
+            "privacy.dataset: missing; name the part, in the spec or by --dataset NAME (data.part.of names "
+            "the whole)"
+        )
+    whole = None if part is None else part.of
+    found = Spending(section.ledger, section.dataset, budget, whole, section.accountant, how)
+    found.foresee()
+    return found
+
+
+def set_budget(
+    ledger: str | os.PathLike[str],
+    dataset: str | None,
+    budget: Budget,
+    quiet: bool = False,
+    *,
+    new_ledger: bool = False,
+) -> dict[str, Any]:
+    """Set or change the budget of a data set; the ledger keeps the one before, too.
+
+    Raises
+    ------
+    DataError, PrivacyError, UsageError
+        As `Spending.reserve`; for a part of a table, whose budget is the whole's.
+    """
+    with changing(ledger, new_ledger) as book:
+        dataset = book.name(dataset)
+        if dataset != book.whole_of(dataset) or book.account(dataset).budget != budget:
+            book.set_budget(dataset, budget, _now())
+    if not quiet:
+        print(f"dpmix: ledger {Path(ledger).name}: {book.account(dataset).in_words()}", file=sys.stderr)
+    return book.account(dataset).to_json()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

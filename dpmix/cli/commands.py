@@ -1,0 +1,513 @@
+"""The command line: a few lines a command, over the functions that ``import dpmix`` offers.
+
+Data go to standard output, everything else to standard error. Heavy modules are imported when a command needs
+them, so that ``dpmix --help`` and a mistake in a spec answer at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmix.cli.ledger_commands import app as ledger_app
+from dpmix.cli.options import (
+    Dataset,
+    Debug,
+    DryRun,
+    Force,
+    Ledger,
+    NewLedger,
+    NoLedger,
+    Quiet,
+    Set,
+    Spec,
+    Version,
+    Yes,
+    check_files,
+    check_suffix,
+    checked_spec,
+    emit,
+    output_option,
+    print_plan,
+    say,
+)
+from dpmix.cli.predict_command import predict
+from dpmix.cli.sweep_command import sweep
+from dpmix.errors import ConvergenceError, DataError, UsageError
+from dpmix.run.exit_codes import run
+
+app = typer.Typer(
+    name="dpmix",
+    help="Differentially private releases of data, and Bayesian mixture models fitted to them.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+app.add_typer(ledger_app, name="ledger")
+app.command()(sweep)
+
+
+@app.callback()
+def _root(version: Version = False, debug: Debug = False) -> None:
+    pass
+
+
+@app.command()
+def privatize(
+    spec: Spec,
+    output: Annotated[Path, output_option("Release file to write (HDF5: .h5, .hdf5 or .nc).")],
+    ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
+    yes: Yes = False,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Curator: add noise to the confidential data, and write the release with its guarantee."""
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
+    source = checked.data.path if checked.data else None
+    if checked.data is None or checked.mechanism is None:
+        missing = "data" if checked.data is None else "mechanism"
+        raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
+    check_files([spec, source], [output], force)
+    check_suffix(output, "a release", strict=True)
+    if dry_run:
+        from dpmix.api.privatize import steps
+        from dpmix.api.spending import Entering
+
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "mechanism"), *planned, f"write {output}")
+    import dpmix
+
+    dpmix.privatize(
+        checked, output, force=force, quiet=quiet, new_ledger=new_ledger, no_ledger=no_ledger, yes=yes
+    )
+    say(f"wrote {output}", quiet)
+
+
+def _check_ledger_options(ledger: Path | None, new_ledger: bool, no_ledger: bool) -> None:
+    """Check that options do not ask for an entry and for none, before the spec is read with them."""
+    if no_ledger and (new_ledger or ledger is not None):
+        other = "--new-ledger" if new_ledger else "--ledger"
+        raise UsageError(f"--no-ledger: enters nothing, and {other} asks for an entry; give one of them")
+
+
+@app.command()
+def fit(
+    spec: Spec,
+    output: Annotated[Path, output_option("Chains file to write (HDF5).")],
+    release: Annotated[
+        Path | None,
+        typer.Option("--release", metavar="FILE", help="Release file; else the spec's release section."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    chain_id: Annotated[
+        int | None, typer.Option("--chain-id", min=0, metavar="K", help="Run only chain K of the spec.")
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option("--chains", min=1, metavar="N", help="Number of chains, for sampler.chains.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
+    ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+    ] = False,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Analyst: sample the posterior of the model given the release."""
+    checked = checked_spec(spec, set_)
+    if checked.model is None:
+        raise UsageError(f"model: missing; fit needs this section in {spec}")
+    source = release or (checked.release.path if checked.release else None)
+    if source is None:
+        unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
+        if checked.data is None or not unprotected:
+            raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
+        source = checked.data.path
+    check_files([spec, source], [output], force or resume)
+    check_suffix(output, "a chains file")
+    if dry_run:
+        from dpmix.api.fit import plan
+
+        steps = plan(checked, release, chain_id=chain_id, chains=chains, allow_code=allow_code)
+        return print_plan(checked, ("mechanism", "model", "sampler"), steps, f"write {output}")
+    import dpmix
+
+    result = dpmix.fit(
+        checked,
+        release=release,
+        output=output,
+        resume=resume,
+        chain_id=chain_id,
+        chains=chains,
+        jobs=jobs,
+        force=force,
+        quiet=quiet,
+        allow_code=allow_code,
+    )
+    say(f"wrote {output}" if result.written else f"{output} is finished already", quiet)
+
+
+@app.command()
+def summarize(
+    chains: Annotated[
+        list[Path], typer.Argument(metavar="CHAINS...", help="Chains files of one spec.", show_default=False)
+    ],
+    output: Annotated[Path | None, output_option("Summary file to write (HDF5).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="HTML page to write, with plots.")
+    ] = None,
+    require_convergence: Annotated[
+        bool, typer.Option("--require-convergence", help="Exit with 5 if the chains have not converged.")
+    ] = False,
+    contrast: Annotated[
+        bool,
+        typer.Option(
+            "--contrast",
+            help="Compare two groups of the one release behind a chains file, or two fits, A and B.",
+        ),
+    ] = False,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            metavar="M",
+            help="With --contrast: difference up to which shares count as equal; 0.01 where left out, and 0 "
+            "for groups of a model that has none.",
+            show_default=False,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="A,B",
+            help="With --contrast of one chains file: the two groups, where the release has more.",
+        ),
+    ] = None,
+    public_groups: Annotated[
+        bool,
+        typer.Option(
+            "--public-groups",
+            help="With --contrast: who is in which group is public and fixed, so that the joint guarantee is "
+            "the larger of the two; without, none is stated.",
+        ),
+    ] = False,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Merge chains, and report density, clusters and diagnostics; or compare two fits."""
+    for name, given in (
+        ("--margin", margin is not None),
+        ("--public-groups", public_groups),
+        ("--groups", groups is not None),
+    ):
+        if given and not contrast:
+            raise UsageError(f"{name}: goes with --contrast")
+    outputs = [path for path in (output, report) if path is not None]
+    check_files(chains, outputs, force)
+    if output is not None:
+        check_suffix(output, "a summary")
+    if dry_run:
+        names = ", ".join(str(path) for path in outputs) or "nothing"
+        emit(f"would read {', '.join(str(path) for path in chains)}\nwould write {names}")
+        return
+    import dpmix
+
+    doubt: ConvergenceError | None = None
+    options: dict[str, Any] = {
+        "overrides": tuple(set_ or ()),
+        "report": report,
+        "require_convergence": require_convergence,
+        "force": force,
+    }
+    summary: Any
+    try:
+        if contrast:
+            options |= {"margin": margin, "public_groups": public_groups}
+            options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
+            summary = dpmix.contrast(chains, output, **options)
+        else:
+            summary = dpmix.summarize(chains, output, **options)
+    except ConvergenceError as error:  # everything is computed and written all the same
+        doubt, summary = error, error.result
+    emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
+    for path in outputs:
+        say(f"wrote {path}", quiet)
+    if doubt is not None:
+        raise doubt
+
+
+app.command()(predict)
+
+
+@app.command()
+def synthesize(
+    spec: Spec,
+    output: Annotated[
+        Path | None,
+        output_option("Synthetic records to write: csv or csv.gz, with the guarantee in FILE.json, or h5."),
+    ] = None,
+    chains: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--chains",
+            metavar="FILE",
+            help="Analyst: draw from the posterior predictive of these chains instead; repeatable.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Curator: set kinds of synthesis side by side, and release nothing."),
+    ] = False,
+    runs: Annotated[
+        int | None, typer.Option("--runs", min=1, metavar="R", help="With --compare: runs of each kind.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --compare: print one JSON object.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="With --compare: HTML page to write.")
+    ] = None,
+    ledger: Ledger = None,
+    dataset: Dataset = None,
+    new_ledger: NewLedger = False,
+    no_ledger: NoLedger = False,
+    yes: Yes = False,
+    set_: Set = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Release synthetic records: curator from the data, analyst with --chains from a fit."""
+    entries = {"--ledger": ledger, "--dataset": dataset, "--new-ledger": new_ledger or None}
+    for name, asked in entries.items():
+        if asked is not None and (compare or chains):
+            raise UsageError(
+                f"{name}: {'--compare' if compare else '--chains'} spends nothing, so leave it out"
+            )
+    _check_ledger_options(ledger, new_ledger, no_ledger)
+    checked = checked_spec(spec, set_, ledger, dataset)
+    if compare and chains:
+        raise UsageError("--compare is for the curator, --chains for the analyst; give one of them")
+    if yes and (compare or chains):
+        raise UsageError(f"--yes: {'--compare' if compare else '--chains'} asks for none, so leave it out")
+    for name, given in (("--runs", runs), ("--json", as_json or None), ("--report", report)):
+        if given is not None and not compare:
+            raise UsageError(f"{name}: goes with --compare")
+    if output is None and not compare:
+        raise UsageError("--output FILE: missing; name the file of the synthetic records")
+    source = checked.data.path if checked.data and not chains else None
+    outputs = [path for path in (output, report) if path is not None]
+    check_files([spec, source, *(chains or [])], outputs, force)
+    import dpmix
+
+    if compare:
+        from dpmix.api.compare_kinds import compare as compare_kinds
+
+        if dry_run:
+            return print_plan(
+                checked, ("data", "synthesis"), "compare kinds of synthesis, and release nothing"
+            )
+        found = compare_kinds(checked, runs=runs, report=report, output=output, force=force, quiet=quiet)
+        emit(json.dumps(found.to_json()) if as_json else found.to_text())
+        for path in outputs:
+            say(f"wrote {path}, for the curator alone", quiet)
+        return
+    assert output is not None  # checked above
+    if dry_run and chains:
+        names = ", ".join(str(path) for path in chains)
+        return emit(f"would draw from the posterior predictive of {names}\nwould write {output}")
+    if dry_run:
+        from dpmix.api.spending import Entering
+        from dpmix.api.synthesize import steps
+
+        planned = steps(checked, Entering(new_ledger, no_ledger, yes))
+        return print_plan(checked, ("data", "synthesis"), *planned, f"write {output}")
+    dpmix.synthesize(
+        checked,
+        output,
+        chains=chains or None,
+        force=force,
+        quiet=quiet,
+        new_ledger=new_ledger,
+        no_ledger=no_ledger,
+        yes=yes,
+    )
+    say(f"wrote {output}", quiet)
+
+
+@app.command()
+def calibrate(
+    spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
+) -> None:
+    """Print what the guarantee costs, as JSON: the scale of the noise, and what it guarantees exactly."""
+    checked = checked_spec(spec, set_)
+    import dpmix
+
+    emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
+
+
+@app.command()
+def warmup(
+    spec: Spec,
+    release: Annotated[
+        Path | None,
+        typer.Option("--release", metavar="FILE", help="Release file; else one of made-up records."),
+    ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python file of a custom model; read it first.")
+    ] = False,
+    set_: Set = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Compile what fitting a spec, or the runs of a sweep, needs and keep it: later fits start at once."""
+    from dpmix.spec.sweep_spec import is_sweep
+
+    several = is_sweep(spec)
+    checked = spec if several else checked_spec(spec, set_)
+    check_files([spec, release], [], False)
+    import dpmix
+
+    overrides = tuple(set_ or ()) if several else ()
+    found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
+    say(found.in_words(), quiet)
+
+
+@app.command()
+def audit(
+    spec: Spec,
+    runs: Annotated[
+        int, typer.Option("--runs", min=200, metavar="N", help="Releases of each of two databases.")
+    ] = 10_000,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="That the lower bound holds.")
+    ] = 0.999,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    set_: Set = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Curator: bound from below what a mechanism gives away, by many releases of made-up neighbours."""
+    checked = checked_spec(spec, set_)
+    from dpmix.api.audit import DisprovedError
+    from dpmix.api.audit import audit as run_audit
+
+    found = run_audit(checked, runs=runs, confidence=confidence, quiet=quiet)
+    emit(json.dumps(found.to_json()) if as_json else found.to_text())
+    if not found.consistent:
+        raise DisprovedError(found)
+
+
+@app.command()
+def validate(
+    spec: Spec, set_: Set = None, quiet: Quiet = False, debug: Debug = False, version: Version = False
+) -> None:
+    """Check a spec, of a run or of a sweep, without running it, and say what it describes."""
+    from dpmix.spec.sweep_spec import is_sweep, load_sweep
+
+    if is_sweep(spec):
+        from dpmix.sweeping.plan import make_plan
+
+        runs = make_plan(load_sweep(spec, set_ or ())).runs
+        for run_ in runs:
+            run_.spec()
+        if not quiet:
+            emit(f"{spec}: ok, a sweep of {len(runs)} run{'s' * (len(runs) > 1)}")
+        return
+    checked = checked_spec(spec, set_)
+    if not quiet:
+        from dpmix.spec.describe import describe
+
+        emit(f"{spec}: ok")
+        for section, text in describe(checked).items():
+            emit(f"  {section + ':':<11}{text}")
+
+
+@app.command()
+def schema(
+    of_sweeps: Annotated[bool, typer.Option("--sweep", help="That of specs of dpmix sweep.")] = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Print the JSON Schema of specs, for editors."""
+    from dpmix.spec.schema import schema as of_spec
+    from dpmix.spec.schema import sweep_schema
+
+    found = sweep_schema() if of_sweeps else of_spec()
+    emit(json.dumps(found, indent=2))
+
+
+@app.command()
+def init(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to start from; a wrong one lists all.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Folder to write to, where a spec goes with other files."
+        ),
+    ] = None,
+    force: Force = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Print a commented spec to start from, or write it with the files it names."""
+    from dpmix.spec.starters import starter, starter_files
+
+    if output is None:
+        return emit(starter(kind).rstrip("\n"))
+    from dpmix.store.atomic import check_output, write_bytes
+
+    if str(output) == "-":
+        raise UsageError("- is no folder; leave --output out to print the spec")
+    found = starter_files(kind)
+    if not output.is_dir():
+        raise DataError(
+            f"cannot write into {output}: {'not a folder' if output.exists() else 'no such folder'}"
+        )
+    for name in found:
+        check_output(output / name, force=force)
+    for name, text in found.items():
+        write_bytes(output / name, text.encode("utf-8"), force=force)
+        say(f"wrote {output / name}", False)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # none sees a spec, nor is looked for
+    gc.set_threshold(100_000)  # modules are many objects that stay, and were looked through again and again
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is half written is cleaned up
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(app, sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""What the commands share: options, and how they read specs, check files and speak."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmix.errors import DataError, UsageError
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from dpmix._version import __version__
+
+        emit(f"dpmix {__version__}")
+        raise typer.Exit
+
+
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file (YAML).", show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the spec, such as sampler.chains=2; repeatable. Relative paths count from "
+        "the folder of the spec.",
+        show_default=False,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No messages but warnings and errors.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite outputs that exist.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check spec and files, say what would be done, do nothing.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger", metavar="FILE", help="Enter the release in this file, and keep to the budget it has."
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Name of the data in the ledger, for privacy.dataset."),
+]
+NewLedger = Annotated[
+    bool, typer.Option("--new-ledger", help="Start the ledger; without this it has to be there.")
+]
+NoLedger = Annotated[
+    bool, typer.Option("--no-ledger", help="Enter nothing in the spec's ledger; the release records that.")
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="Go on in spite of warnings that ask for it, or with another table than before."
+    ),
+]
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+]
+
+
+def output_option(what: str) -> Any:
+    """Return the option that names a command's output."""
+    return typer.Option("--output", "-o", metavar="FILE", help=what, show_default=False)
+
+
+def checked_spec(
+    path: Path, overrides: Sequence[str] | None, ledger: Path | None = None, dataset: str | None = None
+) -> Any:
+    """Return the spec of a file with its overrides, and with ledger and data set that options name."""
+    from dpmix.spec.load import load_spec, naming_ledger
+
+    return load_spec(path, (*(overrides or ()), *naming_ledger(ledger, dataset)))
+
+
+def check_files(inputs: Sequence[Path | None], outputs: Sequence[Path], force: bool) -> None:
+    """Check before any work that inputs are there, and that writing outputs destroys nothing unasked."""
+    from dpmix.spec.standard_input import is_stream
+    from dpmix.store.atomic import check_output
+
+    taken = set()
+    for path in inputs:
+        if path is not None and not is_stream(path):
+            if not path.is_file():
+                raise DataError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
+            taken.add(path.resolve())
+    for path in outputs:
+        final = check_output(path, force=force)
+        if final in taken:
+            raise UsageError(f"{path} is named twice, as output and as another file")
+        taken.add(final)
+
+
+def check_suffix(path: Path, what: str, *, strict: bool = False) -> None:
+    """Check before any work that the name of an HDF5 file promises no other format; see `store.atomic`."""
+    from dpmix.store import atomic
+
+    atomic.check_suffix(path, what, strict=strict)
+
+
+def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:
+    """Print what a command would do."""
+    from dpmix.spec.describe import describe
+
+    for section, text in describe(spec).items():
+        if section in sections:
+            emit(f"{section + ':':<11}{text}")
+    for step in steps:
+        emit(f"would {step}")
+
+
+def emit(text: str) -> None:
+    """Print data."""
+    print(text, flush=True)
+
+
+def say(text: str, quiet: bool) -> None:
+    """Tell the user something that is no data."""
+    if not quiet:
+        print(f"dpmix: {text}", file=sys.stderr)

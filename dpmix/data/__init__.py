@@ -1,0 +1,1 @@
+"""Files, standard input and simulations, as checked tables."""

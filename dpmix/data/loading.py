@@ -1,0 +1,362 @@
+"""From the sections ``data`` and ``release`` of a spec to checked arrays and releases."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.data.missing import Missing
+from dpmix.data.simulations import generators, simulate_groups, simulate_records
+from dpmix.data.tables import load_mixed, load_table, load_text
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.curators.by_kind import stated
+from dpmix.mechanisms.curators.private_groups import Groups, groups_of
+from dpmix.mechanisms.laws.every import law_of, law_type
+from dpmix.release.categories import Categories
+from dpmix.release.sanitized import Release
+from dpmix.spec import RunSpec
+from dpmix.spec.data_section import DataSpec
+from dpmix.spec.mechanism_section import NoisyCountsMechanism
+from dpmix.spec.parametric_models import ELSEWHERE
+from dpmix.spec.standard_input import is_stream
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Confidential records, or simulated ones.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, d), or (n, d + 1)
+        Finite, at least two records. The codes of groups, where there are groups, are the last column.
+    columns : tuple of str
+        Names of the d columns.
+    rng : Generator or None
+        For simulated records, the generator that their noise may come from; None for real ones, which take
+        their noise from the operating system.
+    group : str or None
+        Name of the column of groups whose sizes are private.
+    table : mapping of str to float64 array (n,), or tuple of n str
+        What was read, by column, before anything was made of it; by it the ledger knows the table again.
+    """
+
+    values: NDArray[np.float64]
+    columns: tuple[str, ...]
+    rng: np.random.Generator | None = None
+    table: Mapping[str, NDArray[np.float64] | Sequence[str]] = field(default_factory=dict)
+    group: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the records were simulated."""
+        return self.rng is not None
+
+    def __repr__(self) -> str:
+        """Show the shape, and no values."""
+        return f"Data(n={len(self.values)}, columns={self.columns}, simulated={self.simulated})"
+
+
+def load_data(spec: RunSpec) -> Data:
+    """Read, or simulate, the records of the section ``data``.
+
+    Simulated data and their noise are drawn from ``data.seed``; without one, from a fresh seed.
+
+    Raises
+    ------
+    SpecError
+        When there is no such section, or it is not of numbers.
+    DataError
+        For what `load_table` refuses, and fewer than two records.
+    """
+    section = spec.data
+    if section is None:
+        raise SpecError("data: missing; name the confidential file, its columns and their public domain")
+    if spec.mechanism is not None and spec.mechanism.kind == "noisy_counts":
+        return _load_codes(spec, spec.mechanism)
+    if spec.mechanism is not None and spec.mechanism.kind == "posterior":
+        return _load_categories(spec)
+    if section.labelled:
+        raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
+    if section.simulate is not None:
+        return _simulated(section)
+    assert section.path is not None  # the spec requires it
+    missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
+    if section.group is not None:
+        return _load_groups(section, section.path, section.group, missing)
+    values, names = load_table(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
+    return Data(values, names, table=missing.as_read(dict(zip(names, values.T, strict=True))))
+
+
+def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) -> Data:
+    """Return numeric columns, and the codes of groups beside them."""
+    if section.columns is None:
+        raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
+    numbers, texts = load_mixed(path, section.columns, [group], least=2, missing=missing)
+    missing.tell()
+    codes = coded(texts[group], group, section.groups)
+    table = missing.as_read({**numbers, **texts})
+    return Data(np.column_stack([*numbers.values(), codes]), section.columns, table=table, group=group)
+
+
+def missing_of(section: DataSpec, *, whole: bool = False) -> Missing:
+    """Return what stands for missing values in the columns of ``data``.
+
+    With `whole`, a record with any missing value is replaced as a whole.
+    """
+    return Missing(section.missing, section.listed, whole)
+
+
+def _simulated(section: DataSpec) -> Data:
+    """Return simulated records, and the generator of their noise."""
+    assert section.simulate is not None and section.n is not None  # the spec requires it
+    if section.n < 2:
+        raise SpecError("data.n: at least 2 records are needed")
+    columns = section.columns or ("value",)
+    draws, noise = generators(section.seed)
+    if section.group is None:
+        assert not isinstance(section.alpha, dict)  # that is by group
+        values = simulate_records(section.simulate, section.n, draws, section.alpha)
+    else:
+        values = simulate_groups(section.simulate, section.n, draws, section.groups, section.alpha)
+    if len(columns) != values.shape[1] - (section.group is not None):
+        raise SpecError(f"data.columns: {section.simulate} has one column")
+    return Data(values, columns, noise, group=section.group)
+
+
+def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
+    """Return the levels of features and the class, as codes from 0 on.
+
+    Columns with public categories are coded by them; others hold whole numbers from 1 on.
+    """
+    section = spec.data
+    assert section is not None  # the caller has looked
+    if section.domain is not None:
+        raise SpecError("data.domain: is not for levels and classes; list data.categories, or leave it out")
+    simulated = None
+    if section.simulate is not None:
+        if section.simulate != "naive_bayes":
+            raise SpecError(f"data.simulate: {section.simulate} has no levels and classes; take naive_bayes")
+        if section.labelled:
+            raise SpecError("data.categories: naive_bayes has whole numbers from 1 on; leave them out")
+        simulated = _simulated(section)
+    columns = section.columns if simulated is None else simulated.columns
+    if columns is None:
+        raise SpecError("data.columns: noisy_counts needs columns of levels, the class the last of them")
+    sizes = (*mechanism.levels, mechanism.classes)
+    if len(sizes) != len(columns):
+        raise SpecError(
+            f"mechanism.levels: has {len(mechanism.levels)} entries, but data.columns names {len(columns)} "
+            "columns; give one for each feature, the class being the last column"
+        )
+    listed = [section.categories_of(i) for i in range(len(columns))]
+    listed_group = [] if section.group is None or simulated is not None else [section.group]
+    numeric = [name for name, names in zip(columns, listed, strict=True) if names is None]
+    textual = [name for name, names in zip(columns, listed, strict=True) if names is not None]
+    texts: dict[str, tuple[str, ...]] = {}
+    missing = missing_of(section)
+    if simulated is not None:
+        numbers = dict(zip(columns, simulated.values.T, strict=False))  # groups may stand last
+    else:
+        assert section.path is not None  # the spec requires it
+        numbers, texts = load_mixed(
+            section.path, numeric, [*textual, *listed_group], least=2, missing=missing
+        )
+        missing.tell()
+    parts = []
+    for name, names, size in zip(columns, listed, sizes, strict=True):
+        if names is not None:
+            parts.append(coded(texts[name], name, tuple(str(category) for category in names)))
+            continue
+        column = numbers[name]
+        bad = (column != np.floor(column)) | (column < 1) | (column > size)
+        if bad.any():
+            raise DataError(
+                f"column {name!r} has a value in record {int(np.argmax(bad)) + 1} that is none of its {size} "
+                f"levels: whole numbers from 1 to {size}, or list data.categories"
+            )
+        parts.append(column - 1)
+    if section.group is not None:
+        own = None if simulated is None else simulated.values[:, -1]
+        parts.append(coded(texts[section.group], section.group, section.groups) if own is None else own)
+    rng = None if simulated is None else simulated.rng
+    return Data(
+        np.column_stack(parts), tuple(columns), rng, missing.as_read({**numbers, **texts}), section.group
+    )
+
+
+def _load_categories(spec: RunSpec) -> Data:
+    """Return the codes of the one column of public categories that a posterior is of."""
+    section = spec.data
+    assert section is not None  # the caller has looked
+    if section.simulate is not None or section.columns is None or len(section.columns) != 1:
+        key = "simulate" if section.simulate is not None else "columns"
+        raise SpecError(f"data.{key}: posterior needs one named column of categories")
+    names = section.categories_of(0)
+    if names is None:
+        raise SpecError("data.categories: missing; list the public categories of the column")
+    assert section.path is not None  # the spec requires it
+    missing = missing_of(section)
+    (texts,) = load_text(section.path, section.columns, least=2, missing=missing)
+    missing.tell()
+    codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
+    return Data(codes[:, None], section.columns, table=missing.as_read({section.columns[0]: texts}))
+
+
+def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the number of each text among public categories, which are told apart as text, then as numbers.
+
+    Raises
+    ------
+    DataError
+        Naming the record, not its value, when a text is none of them.
+    """
+    known = Categories(categories)
+    found = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        code = known.code(text)
+        if code < 0:
+            raise DataError(
+                f"column {name!r} has a value in record {i + 1} that is none of data.categories; list every "
+                "category that may occur"
+            )
+        found[i] = code
+    return found
+
+
+def unprotected(spec: RunSpec) -> Release:
+    """Return the records of ``data`` as they are, for a non-private posterior to compare with.
+
+    The release says that it is not private: kind ``none``, epsilon infinite. It must not leave the curator.
+
+    Raises
+    ------
+    SpecError, DataError
+        As `load_data`.
+    """
+    if spec.data is not None and is_stream(spec.data.path):
+        raise SpecError("data.path: - is for what is released of the data; name their file for a fit of them")
+    data = load_data(spec)
+    return Release(
+        values=data.values,
+        columns=data.columns,
+        mechanism=law_of({"kind": "none"}),
+        epsilon=float("inf"),
+        delta=None,
+        rho=None,
+        n=len(data.values),
+        private=False,
+        simulated=data.simulated,
+    )
+
+
+def load_values(spec: RunSpec) -> Release:
+    """Read the values of the section ``release``, made elsewhere by a mechanism that only the model knows.
+
+    Nothing is known of their guarantee. The number of confidential records is the model's ``n``.
+
+    Raises
+    ------
+    SpecError
+        When the model's ``n`` is missing.
+    DataError
+        For what `load_table` refuses.
+    """
+    assert spec.release is not None and spec.release.path is not None and spec.model is not None
+    n = (spec.model.model_extra or {}).get("n")
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+        raise SpecError(f"model.n: {n} must be a whole number of at least 1")
+    if n is None:
+        raise SpecError(
+            "model.n: missing; say of how many confidential records the release is, or give its mechanism"
+        )
+    values, names = load_table(spec.release.path, spec.release.columns, public=True)
+    return Release(
+        values=values,
+        columns=names,
+        mechanism=law_of({"kind": ELSEWHERE, "scale": []}),
+        epsilon=None,
+        delta=None,
+        rho=None,
+        n=n,
+        trust="global",
+    )
+
+
+def load_stated_release(spec: RunSpec) -> Release:
+    """Read the sanitized values of the section ``release``, made elsewhere by the stated mechanism.
+
+    The guarantee is what the spec states, by formula; nothing here vouches for how the noise was drawn.
+
+    Raises
+    ------
+    SpecError
+        When ``release`` or ``mechanism`` is missing, or the mechanism does not say how much noise there is,
+        or of how many records a histogram is.
+    DataError
+        For what `load_table` refuses, and values that cannot come from the mechanism.
+    """
+    if spec.release is None or spec.release.path is None:
+        key = "release" if spec.release is None else "release.path"
+        raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
+    if spec.mechanism is None:
+        raise SpecError("mechanism: missing; say which noise the values under release carry")
+    path = spec.release.path
+    trust = law_type(spec.mechanism.kind).trust
+    n = getattr(spec.mechanism, "n", None)
+    if trust == "global" and n is None:
+        raise SpecError(
+            f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
+            "records it is"
+        )
+    groups = groups_of(spec.groups)
+    labels: tuple[tuple[str, ...] | None, ...] = ()
+    if groups is not None and spec.mechanism.kind == "smoothed_histogram":
+        values, names, labels = _load_draws(path, spec.release.columns, groups)
+    else:
+        values, names = load_table(path, spec.release.columns, public=True)
+    mechanism, guarantee = stated(spec.mechanism, len(names), n, groups)
+    problem = mechanism.problem(values)
+    if problem is not None:
+        raise DataError(f"{path} {problem}")
+    warning = None if n is None else mechanism.warning(values, n)
+    if warning is not None:
+        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
+    none = mechanism.kind == "none"
+    return Release(
+        values=values,
+        columns=names,
+        mechanism=mechanism,
+        epsilon=float("inf") if none else guarantee.epsilon,
+        delta=guarantee.delta,
+        rho=guarantee.rho,
+        n=len(values) if n is None else n,
+        adjacency=guarantee.adjacency,
+        trust=trust,
+        private=not none,
+        labels=labels,
+    )
+
+
+def _load_draws(
+    path: Path, columns: Sequence[str] | None, groups: Groups
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
+    """Return draws of a histogram of groups with the codes of their groups, names, and labels of codes.
+
+    Raises
+    ------
+    SpecError
+        When the column of the draws is not named.
+    DataError
+        For what `load_mixed` refuses, and groups that are none.
+    """
+    if columns is None or len(columns) != 1:
+        raise SpecError("release.columns: must name the one column of the draws, without that of the groups")
+    numbers, texts = load_mixed(path, columns, [groups.name], public=True)
+    codes = coded(texts[groups.name], groups.name, groups.names)
+    return np.column_stack([*numbers.values(), codes]), (*columns, groups.name), (None, groups.names)

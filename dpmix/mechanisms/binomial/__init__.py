@@ -1,0 +1,1 @@
+"""A binomial count of each record."""

@@ -1,0 +1,80 @@
+"""The law of a record's number of successes (methods, section 2)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from dpmix.mechanisms.laws.law_base import (
+    EstimatedMoments,
+    Floats,
+    Labels,
+    Law,
+    Number,
+    OnePair,
+    Says,
+    Scales,
+    Whole,
+    first,
+    moments_of_records,
+)
+
+__all__ = ["LAW", "BinomialLaw"]
+
+
+class BinomialLaw(Law):
+    """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
+
+    columns_each = False
+    finite_outputs = True
+
+    trials: Annotated[Whole, Field(ge=1), Says("does not state its trials, a whole number of at least 1")]
+    weight: Annotated[Number, Field(gt=0, lt=1), Says("does not state its weight, between 0 and 1")]
+    domain: OnePair
+    scale: Scales
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value is no number of successes."""
+        if values.shape[1] != 1:
+            return f"has {values.shape[1]} columns, but a binomial release has one"
+        column = values[:, 0]
+        bad = (column != np.floor(column)) | (column < 0) | (column > self.trials)
+        return first(bad, f"is no whole number from 0 to the {self.trials} trials", "record")
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records."""
+        return (
+            f"Each of {n} records was released on its own as the number of successes in {self.trials} trials,"
+            " whose probability is the record's place in the domain, drawn towards a half (weight "
+            f"{self.weight:.4g})."
+        )
+
+    def estimates(self, successes: Floats) -> Floats:
+        """Return the unbiased estimate lo + width (1/2 + (z/M - 1/2)/w) of each record."""
+        low, high = self.domain[0]
+        return np.asarray(low + (high - low) * (0.5 + (successes / self.trials - 0.5) / self.weight))
+
+    @property
+    def step(self) -> float:
+        """Distance between the estimates that a release can have."""
+        low, high = self.domain[0]
+        return (high - low) / (self.trials * self.weight)
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return the moments given that E Z (Z - 1)/(M (M - 1)) = p^2, p = 1/2 + w (y - 1/2)."""
+        if self.trials < 2:
+            return None
+        successes, weight = values[:, 0], self.weight
+        p = successes / self.trials
+        square = successes * (successes - 1.0) / (self.trials * (self.trials - 1.0))
+        least = 0.5 * (1.0 - weight)
+        found = moments_of_records((p - least) / weight, (square - 2.0 * least * p + least**2) / weight**2)
+        lo, hi = self.domain[0] if pair is None else pair
+        return found.moved(lo, hi - lo)
+
+
+LAW = BinomialLaw

@@ -1,0 +1,90 @@
+"""What a sampler asks of a channel; implementations register by the classes of channel and kernel.
+
+The release of a record is a number z: its own where one number is released, else the row of the arrays that
+the channel holds. Latent values are in the kernel's coordinate. A channel may also hold variables of its own
+that a chain moves (`augmented`), given which a record's density is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpmix.numerics.jit import dispatch
+
+__all__ = [
+    "augment",
+    "augmented",
+    "draw_latent",
+    "draw_start",
+    "fill_marginal",
+    "hides",
+    "log_constant",
+    "log_marginal",
+    "noise_density",
+    "noise_variance",
+    "settle",
+]
+
+
+def augmented(channel: Any) -> tuple[str, ...]:
+    """Return the names of the fields that belong to a chain's state; a chain takes copies of them."""
+    return tuple(getattr(channel, "augmented", ()))
+
+
+@dispatch()
+def noise_density(channel, z, y):
+    """Return q(z | y), `y` in the data's units, up to a factor that depends on z alone."""
+
+
+@dispatch()
+def noise_variance(channel):
+    """Return the variance of the noise, a scale for proposals."""
+
+
+@dispatch()
+def hides(channel):
+    """Return whether the release differs from the records."""
+
+
+@dispatch(on=2)
+def log_marginal(channel, kernel, z, theta, h):
+    """Return log g(z | theta[:, h]): the density of a release z, its latent value integrated out.
+
+    What depends on z alone may be left out, and is in `log_constant`.
+    """
+
+
+@dispatch()
+def log_constant(channel):
+    """Return what `log_marginal` leaves out, summed over all records."""
+
+
+@dispatch(on=2)
+def fill_marginal(channel, kernel, theta, h, z, start, stop, out):
+    """Set ``out[i - start]`` to g(z[i] | theta[:, h]) for start <= i < stop.
+
+    Values too small for a double are replaced by tiny ones; `log_marginal` serves where all are tiny.
+    """
+
+
+@dispatch(on=2)
+def draw_latent(channel, kernel, rng, z, theta, h):
+    """Draw y from p(y | z, theta[:, h]), exactly; not every pair of channel and kernel has it."""
+
+
+@dispatch(on=2)
+def draw_start(channel, kernel, rng, z):
+    """Draw or choose a latent value to start from, with nothing known but z."""
+
+
+@dispatch(on=2)
+def settle(channel, kernel, rng, values):
+    """Set or draw the channel's own variables given latent values of all records."""
+
+
+@dispatch(on=2)
+def augment(channel, kernel, rng, z, theta, labels, order, k):
+    """Draw the channel's own variables given everything else but the latent values.
+
+    ``order[:k]`` lists the components, and ``labels`` (n,) has each record's.
+    """

@@ -1,0 +1,1 @@
+"""Noisy second moments of clamped predictors and response."""

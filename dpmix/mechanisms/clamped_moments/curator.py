@@ -1,0 +1,251 @@
+"""Noisy second moments of clamped predictors and response (methods, section 7; linear regression)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import Pairs, clamp, width
+from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.conversions import laplace_rho
+from dpmix.spec.mechanism_section import ClampedMomentsMechanism
+
+__all__ = [
+    "ClampedMoments",
+    "GroupedWidths",
+    "exact_sensitivity",
+    "factors",
+    "grouped_widths",
+    "paper_sensitivity",
+    "stated",
+]
+
+_BITS = 20  # values in [-1, 1] are moved to multiples of 2^-20, so that sums of products are exact
+_MOST = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClampedMoments(NoisyStatistic):
+    """Release sums of products of values that are clamped to public bounds and rescaled to [-1, 1].
+
+    With x~ = (1, x~_1, .., x~_p) and y~ the rescaled predictors and response, the entries are x~'y~,
+    intercept first, y~'y~, and the upper triangle of x~'x~ by rows without its constant first entry. With
+    q = p + 1 replacing a record moves them by at most D1 = q + q/(2 (q + 1)) + q (q + 1)/2 in L1 norm, the
+    largest over pairs of records jointly; the paper's p^2 + 3 p + 3 bounds the entries one by one. Laplace
+    noise of scale D1/eps is eps-DP.
+
+    Parameters
+    ----------
+    domain : tuple of (lo, hi)
+        Public bounds, one pair per predictor and the response's last.
+    """
+
+    kind: ClassVar[str] = "clamped_moments"
+
+    @classmethod
+    def from_spec(
+        cls, spec: ClampedMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
+    ) -> ClampedMoments:
+        """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
+
+        Groups are for `dpmix.mechanisms.clamped_moments.grouped_moments.GroupedMoments`.
+
+        Raises
+        ------
+        SpecError
+            When the bounds do not go with the columns.
+        PrivacyError
+            When the guarantee cannot be met.
+        """
+        bounds = bounds_of(spec)
+        if len(bounds) != len(columns) or len(columns) < 2:
+            raise SpecError(
+                f"mechanism.bounds: {len(bounds)} pairs for {len(columns)} columns; give one for each "
+                "predictor and the response's last"
+            )
+        if n >= _MOST:
+            raise PrivacyError(f"clamped_moments takes fewer than {_MOST} records, not {n}")
+
+        def make(scale: float) -> ClampedMoments:
+            return cls(
+                columns=tuple(columns),
+                s=scale,
+                calibration="scale" if spec.scale is not None else spec.calibration,
+                requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
+                n=n,
+                domain=bounds,
+                groups=groups,
+            )
+
+        if spec.scale is not None:
+            return make(spec.scale)
+        assert spec.epsilon is not None  # the spec states one of the two
+        if spec.calibration == "paper":
+            return make(_widths(len(columns) - 1, groups)[1] / spec.epsilon)
+        made: ClampedMoments = calibrated_scale(make, make(1.0).sensitivity, spec.epsilon)
+        return made
+
+    @property
+    def sensitivity(self) -> float:
+        """The exact one, and what rounding sums to doubles may add."""
+        p = len(self.domain) - 1
+        return exact_sensitivity(p) * ROUNDED_UP + 2 * self.size * self.n * 2.0**-52
+
+    @property
+    def rho(self) -> float:
+        """That of the whole sensitivity on one entry, which no other division of it exceeds."""
+        return laplace_rho((self.sensitivity + self.size * 2.0**-40) / self.s) * ROUNDED_UP
+
+    @property
+    def size(self) -> int:
+        """Number of entries: p + 1, 1 and (p + 1) (p + 2)/2 - 1."""
+        q = len(self.domain)
+        return q + 1 + q * (q + 1) // 2 - 1
+
+    def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
+        """Return the entries, shape (size,), summed exactly."""
+        products, unit, clamped = self._products(values)
+        return np.array([float(_exact_sum(entry)) for entry in products.T]) / unit, clamped
+
+    def _products(self, values: Floats) -> tuple[NDArray[np.int64], float, tuple[int, ...]]:
+        """Return each record's entries in units of 1/2^40, that number, and how many values were clamped."""
+        bounded, clamped = clamp(self.kind, self.domain, values)
+        low, high = np.array(self.domain).T
+        unit = np.clip(2 * (bounded - low) / (high - low) - 1, -1, 1)
+        whole = np.rint(unit * 2**_BITS).astype(np.int64)
+        table = np.hstack([np.full((len(whole), 1), 2**_BITS, dtype=np.int64), whole])
+        first, second = np.array(factors(len(self.domain))).T
+        return table[:, first] * table[:, second], 2.0 ** (2 * _BITS), clamped
+
+    def own(self) -> dict[str, Any]:
+        """Return the bounds."""
+        return {"bounds": [list(pair) for pair in self.domain]}
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee, the paper's sensitivity too."""
+        return super().figures() | {"sensitivity_paper": paper_sensitivity(len(self.domain) - 1)}
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        return (
+            f"Laplace noise of scale {self.s:.6g} on {self.size} second moments of "
+            f"{', '.join(self.columns)}, clamped to their bounds and rescaled to [-1, 1]"
+        )
+
+
+def factors(q: int) -> list[tuple[int, int]]:
+    """Return the factors of each entry as columns of (1, x~_1, .., x~_p, y~), p = q - 1."""
+    moments = [(i, j) for i in range(q) for j in range(i, q) if j > 0]
+    return [*((i, q) for i in range(q + 1)), *moments]
+
+
+def exact_sensitivity(p: int) -> float:
+    """Return the L1 sensitivity of the moments of p predictors, jointly: 16/3, 75/8, 72/5 for p = 1, 2, 3."""
+    q = p + 1
+    return q + q / (2 * (q + 1)) + q * (q + 1) / 2
+
+
+def paper_sensitivity(p: int) -> float:
+    """Return p^2 + 3 p + 3, valid and larger (Ju, Awan, Gong and Rao 2022, section 5)."""
+    return float(p * p + 3 * p + 3)
+
+
+class GroupedWidths(NamedTuple):
+    """Of the moments of groups whose sizes are private."""
+
+    centre: tuple[float, ...]
+    """What is taken off each entry."""
+    kappa: float
+    """By what sizes are multiplied beside sums."""
+    exact: float
+    """L1 sensitivity of (kappa sizes, sums)."""
+    paper: float
+    """The same with the paper's in place of the exact one of moments, where that is larger."""
+
+
+def grouped_widths(p: int, groups: Groups) -> GroupedWidths:
+    """Return centres, kappa and the exact sensitivity of the moments of groups (methods, section 16).
+
+    A record that changes its group takes f(x) - c from the sums of one group and adds f(x') - c to those of
+    another, f the entries of one record z in [-1, 1]^q, q = p + 1. The c from which the largest
+    D = ||f(z) - c|| in L1 norm is least is 0 of z_i and z_i z_j, by the symmetry of changing signs (D is
+    convex in c), and 1 of squares: at z = (1, .., 1) no c <= 1 gives less than q (q + 1)/2, which at 1 is
+    the most. For with t = |z| it is sum t_i + sum_(i<j) t_i t_j + sum (1 - t_i^2); of t with one sum T it is
+    largest where all are equal, T + T^2/2 - 3 T^2/(2 q) + q, which is largest at T = q for q >= 2.
+
+    So 2 D = q (q + 1), attained by (1, .., 1) that changes its group, above `exact_sensitivity`, the most
+    within a group; each size that changes adds kappa.
+
+    Parameters
+    ----------
+    p : int
+        Number of predictors.
+    groups : Groups
+        The public groups.
+    """
+    q = p + 1
+    centre = tuple(1.0 if i == j else 0.0 for i, j in factors(q))
+    apart = float(q * (q + 1))
+    kappa = groups.kappa(apart, len(centre))
+    sizes = groups.changes * kappa
+    return GroupedWidths(centre, kappa, apart + sizes, max(apart, paper_sensitivity(p)) + sizes)
+
+
+def _widths(p: int, groups: Groups | None) -> tuple[float, float]:
+    """Return the exact sensitivity, and the paper's."""
+    if groups is None:
+        return exact_sensitivity(p), paper_sensitivity(p)
+    found = grouped_widths(p, groups)
+    return found.exact, found.paper
+
+
+def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
+    """Return the public bounds of a spec.
+
+    Raises
+    ------
+    SpecError
+        When there are none, or two that differ.
+    """
+    bounds = spec.bounds or spec.domain
+    if bounds is None:
+        raise SpecError("mechanism.bounds: missing; give one pair per predictor, and the response's last")
+    if spec.bounds is not None and spec.domain is not None and spec.bounds != spec.domain:
+        raise SpecError("mechanism.bounds: differ from the domain; give the public bounds once")
+    for pair in bounds:
+        width(pair)
+    return bounds
+
+
+def stated(spec: ClampedMomentsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
+    bounds = bounds_of(spec)
+    p = len(bounds) - 1
+    if p < 1:
+        raise SpecError("mechanism.bounds: one pair; give one per predictor, and the response's last")
+    exact, paper = _widths(p, groups)
+    if spec.scale is not None:
+        scale = spec.scale
+    else:
+        assert spec.epsilon is not None  # the spec states one of the two
+        scale = (paper if spec.calibration == "paper" else exact) / spec.epsilon
+    own: dict[str, Any] = {"bounds": [list(pair) for pair in bounds], "noise": "laplace", "scale": [scale]}
+    if groups is not None:
+        known = grouped_widths(p, groups)
+        own |= {"groups": groups.describe(), "kappa": known.kappa, "centre": list(known.centre)}
+        own["scale"] = [scale / known.kappa, scale]
+    guarantee = Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
+    return own | {"sensitivity": [exact]}, with_groups(guarantee, groups)
+
+
+def _exact_sum(values: NDArray[np.int64]) -> int:
+    """Return the sum of whole numbers of up to 2^40, in chunks that 64 bits hold."""
+    step = 1 << 22
+    return sum(int(values[start : start + step].sum()) for start in range(0, len(values), step))

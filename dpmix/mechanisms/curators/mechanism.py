@@ -1,0 +1,300 @@
+"""What a mechanism is, and what the local additive ones share."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.privacy.accounting import Guarantee, compose
+from dpmix.privacy.noise import AdditiveNoise, Kind
+from dpmix.privacy.order import random_order
+from dpmix.release.sanitized import Release
+
+Pairs = tuple[tuple[float, float], ...]
+Progress = Callable[[int], None]
+NoisyCells = tuple[int, float]
+"""Number of the cells that the records are counted in, and their noise's standard deviation."""
+
+
+class Mechanism(abc.ABC):
+    """A way of releasing records: its parameters are public, and it knows its own guarantee."""
+
+    kind: ClassVar[str]
+    domain: Pairs
+
+    @property
+    @abc.abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Total guarantee over the columns of a record."""
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """Cells of a table of counts and the standard deviation of their noise; None where there is none."""
+        return None
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+
+    @abc.abstractmethod
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee: numbers, or lists over columns."""
+
+    @abc.abstractmethod
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where, such as "Laplace noise of scale 2 on x"."""
+
+    def check(self, values: NDArray[np.float64]) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse, before anything is spent or drawn, what `privatize` would refuse.
+
+        Raises
+        ------
+        DataError, PrivacyError
+            When the values are none that the mechanism takes.
+        """
+
+    @abc.abstractmethod
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values with noise from the operating system's randomness.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, d)
+            Confidential.
+        columns : sequence of str
+            Their names.
+        progress : callable, optional
+            Called with the number of values done, of n times d.
+
+        Returns
+        -------
+        Release, tuple of int
+            The numbers of values clamped per column are the curator's to see, and not part of the release.
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not finite float64 numbers of shape (n, d), or too many.
+        """
+
+    def made(
+        self,
+        values: NDArray[np.float64],
+        columns: Sequence[str],
+        n: int,
+        *,
+        private: bool,
+        chosen: Mapping[str, Any] | None = None,
+        labels: tuple[tuple[str, ...] | None, ...] = (),
+        order: str | None = None,
+    ) -> Release:
+        """Return released values with the mechanism's guarantee.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (rows, columns)
+            Sanitized.
+        columns : sequence of str
+            Their names.
+        n : int
+            Number of confidential records.
+        private : bool
+            False for seeded noise, of simulated records.
+        chosen : mapping, optional
+            What is public of this release beside `describe`.
+        labels, order
+            As in `Release`.
+        """
+        total = self.guarantee
+        stated = self.describe() | dict(chosen or {})
+        if not private and "granularity" in stated:
+            stated["granularity"] = None
+        law = law_of(stated)
+        return Release(
+            values=values,
+            columns=tuple(columns),
+            mechanism=law,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            rho=total.rho,
+            n=n,
+            adjacency=total.adjacency,
+            proved=total.proved,
+            trust=law.trust,
+            private=private,
+            simulated=not private,
+            labels=labels,
+            order=order,
+        )
+
+    @abc.abstractmethod
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; the release says it is not private."""
+
+
+@dataclass(frozen=True)
+class LocalAdditive(Mechanism):
+    """Noise added to each number of each record by itself (methods, section 2).
+
+    A record's number y in column l is clamped to the public [lo_l, hi_l] and released as y + noise of scale
+    s_l. Replacing the record moves it by at most D_l = hi_l - lo_l, rounded up.
+
+    Parameters
+    ----------
+    domain : tuple of (lo, hi)
+        Public bounds, one pair per column.
+    scale : tuple of float
+        Noise scale per column, in its units.
+    calibration : str
+        How the scale was found.
+    requested : dict
+        What was asked for, such as ``{"epsilon": 5.0}``.
+    delta : float or None
+        The delta at which Gaussian noise is stated as (epsilon, delta).
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    kind: ClassVar[Kind]
+    domain: Pairs
+    scale: tuple[float, ...]
+    calibration: str
+    requested: dict[str, float] = field(default_factory=dict)
+    delta: float | None = None
+    order: str = "shuffled"
+
+    def __post_init__(self) -> None:
+        """Check that scales and bounds go together."""
+        if len(self.scale) != len(self.domain):
+            raise PrivacyError(f"{len(self.scale)} noise scales for {len(self.domain)} pairs of bounds")
+
+    @property
+    def sensitivity(self) -> tuple[float, ...]:
+        """Width of each column's domain, rounded up."""
+        return tuple(width(pair) for pair in self.domain)
+
+    @property
+    def noises(self) -> tuple[AdditiveNoise, ...]:
+        """The noise of each column."""
+        pairs = zip(self.scale, self.sensitivity, strict=True)
+        return tuple(AdditiveNoise(self.kind, s, d) for s, d in pairs)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Total guarantee over a record's columns, from the noise library's own privacy map."""
+        return compose([noise.event() for noise in self.noises], delta=self.delta)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        return {
+            "kind": self.kind,
+            "scale": list(self.scale),
+            "domain": [list(pair) for pair in self.domain],
+            "sensitivity": list(self.sensitivity),
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            "granularity": [2.0**noise.granularity for noise in self.noises],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee: numbers, or lists over columns."""
+        found = {"scale": self.scale, "sensitivity": self.sensitivity}
+        return {name: v[0] if len(v) == 1 else list(v) for name, v in found.items()}
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        noise = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of standard deviation"}
+        pairs = zip(self.scale, columns, strict=True)
+        scales = ", ".join(f"{scale:.6g} on {name}" for scale, name in pairs)
+        return f"{noise[self.kind]} {scales}, {order_in_words(self.order)}"
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; see `Mechanism`."""
+        bounded, clamped = clamp(self.kind, self.domain, values)
+        released = np.empty_like(bounded)
+        n = bounded.shape[0]
+        rows = random_order(n) if self.order == "shuffled" else slice(None)
+        for column, noise in enumerate(self.noises):
+            report = None if progress is None else _shifted(progress, column * n)
+            released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
+        return self.made(released, columns, n, private=True, order=self.order), clamped
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded floating-point noise; see `Mechanism`."""
+        bounded, clamped = clamp(self.kind, self.domain, values)
+        released = np.column_stack(
+            [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
+        )
+        return self.made(released, columns, len(released), private=False, order="public"), clamped
+
+
+def clamp(
+    kind: str, domain: Pairs, values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    """Return the values moved into the domain, and how many of each column were outside.
+
+    Raises
+    ------
+    PrivacyError
+        When the values are not finite float64 numbers of shape (n, d).
+    """
+    if values.ndim != 2 or values.shape[1] != len(domain) or values.dtype != np.float64:
+        raise PrivacyError(f"{kind} takes float64 values of {len(domain)} columns")
+    if not np.isfinite(values).all():
+        raise PrivacyError(f"{kind} takes finite values only")
+    low, high = np.array(domain, dtype=np.float64).T
+    outside = ((values < low) | (values > high)).sum(axis=0)
+    return np.clip(values, low, high), tuple(int(count) for count in outside)
+
+
+def noise_sd(noise: str, scale: float) -> float:
+    """Return the standard deviation of Laplace, two-sided geometric or Gaussian noise of a scale."""
+    if noise == "laplace":
+        return math.sqrt(2) * scale
+    if noise == "geometric":  # with q = exp(-1/s) the variance is 2 q/(1 - q)^2
+        return 1 / (math.sqrt(2) * math.sinh(min(0.5 / scale, 700.0)))
+    return scale
+
+
+def order_in_words(order: str) -> str:
+    """Say in which order rows are released."""
+    return "rows in random order" if order == "shuffled" else "rows in their own order, which is public"
+
+
+def width(pair: tuple[float, float]) -> float:
+    """Return hi - lo, rounded up.
+
+    Raises
+    ------
+    PrivacyError
+        When the bounds are not finite, or lo is not below hi.
+    """
+    low, high = pair
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+    exact = Fraction(high) - Fraction(low)
+    nearest = high - low
+    if not math.isfinite(nearest):
+        raise PrivacyError(f"the bounds [{low:g}, {high:g}] are too far apart")
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _shifted(progress: Progress, offset: int) -> Progress:
+    return lambda done: progress(offset + done)

@@ -1,0 +1,140 @@
+"""What the mechanisms of one column, with values on a public domain, share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, clamp
+from dpmix.mechanisms.curators.private_groups import Groups
+from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.privacy.order import random_order
+from dpmix.release.sanitized import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneColumn(Mechanism):
+    """A mechanism that releases one column.
+
+    Parameters
+    ----------
+    domain : tuple of one (lo, hi)
+        Public bounds.
+    calibration : str
+        How noise or weight were found.
+    requested : dict
+        What was asked for, such as ``{"epsilon": 5.0}``.
+    groups : Groups, optional
+        Groups whose sizes are private; values have their codes as last column then. For histograms alone.
+    """
+
+    kind: ClassVar[str]
+    domain: Pairs
+    calibration: str
+    requested: dict[str, float] = field(default_factory=dict)
+    groups: Groups | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is one pair of finite bounds."""
+        if len(self.domain) != 1:
+            raise PrivacyError(f"{self.kind} releases one column, not {len(self.domain)}")
+        low, high = self.domain[0]
+        if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
+            raise PrivacyError(f"the bounds [{low:g}, {high:g}] must be finite, the lower one first")
+
+    def _describe(self, **own: Any) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "domain": [list(pair) for pair in self.domain],
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            **({} if self.groups is None else {"groups": self.groups.describe()}),
+        } | own
+
+    def _clamp(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values in the domain, shape (n,), and how many were outside."""
+        bounded, outside = clamp(self.kind, self.domain, values)
+        return np.ascontiguousarray(bounded[:, 0]), outside
+
+    def _cells(self, values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+        """Return the cell of each record, a bin or group * bins + bin, and how many values were outside."""
+        groups: NDArray[np.int64] | int = 0
+        if self.groups is not None:
+            values, groups = self.groups.parted(values)
+        bounded, outside = self._clamp(values)
+        return groups * bins + cell_of(bounded, checked_edges(self.kind, self.domain[0], bins)), outside
+
+    def _count(self, bins: int) -> int:
+        """Return how many cells there are: bins, in each group where there are groups."""
+        return bins * (1 if self.groups is None else self.groups.count)
+
+    def _release(
+        self,
+        values: NDArray[np.float64],
+        columns: Sequence[str],
+        n: int,
+        rng: np.random.Generator | None,
+    ) -> Release:
+        private = rng is None
+        single = values.shape[1] == 1
+        return self.made(
+            values,
+            columns if single else self.names(columns[0]),
+            n,
+            private=private,
+            chosen={"column": columns[0]},
+            labels=() if single or self.groups is None else (None, self.groups.names),
+            order=self._order(private),
+        )
+
+    def _order(self, private: bool) -> str | None:
+        """Return what a release says of the order of its rows; None where they are no records."""
+        return None
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the columns of the release."""
+        return (column,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOneColumn(OneColumn):
+    """A mechanism that releases each record of one column by itself.
+
+    Parameters
+    ----------
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    order: str = "shuffled"
+
+    def _order(self, private: bool) -> str | None:
+        return self.order if private else "public"
+
+    def _rows(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return the values in the domain in the order of their release, and how many were outside."""
+        bounded, outside = self._clamp(values)
+        return bounded[random_order(len(bounded))] if self.order == "shuffled" else bounded, outside
+
+
+def checked_edges(kind: str, pair: tuple[float, float], cells: int) -> NDArray[np.float64]:
+    """Return the edges of equal cells.
+
+    Raises
+    ------
+    PrivacyError
+        When there are more cells than doubles between the bounds.
+    """
+    edges = equal_edges(pair, cells)
+    if not (np.diff(edges) > 0).all():
+        raise PrivacyError(
+            f"{kind} on [{pair[0]:.17g}, {pair[1]:.17g}] cannot have {cells} cells: they would be narrower "
+            "than the numbers there; take fewer"
+        )
+    return edges

@@ -1,0 +1,1 @@
+"""Gaussian noise on each record."""

@@ -1,0 +1,90 @@
+"""The Gaussian mechanism on each record (methods, sections 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
+from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
+from dpmix.privacy.gaussian_delta import classical_mu, gaussian_mu
+from dpmix.privacy.noise import Kind, calibrated
+from dpmix.spec.mechanism_section import GaussianMechanism
+
+
+@dataclass(frozen=True)
+class Gaussian(LocalAdditive):
+    """Release y_l + N(0, eta_l^2) for each of the d columns l of each record.
+
+    With D_l the width of column l and mu^2 = sum_l (D_l/eta_l)^2, it is exactly (mu^2/2)-zCDP, and
+    (eps, delta)-DP iff Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) <= delta (Balle and Wang 2018).
+    The columns share equally: eta_l = sqrt(d) D_l/mu.
+    """
+
+    kind: ClassVar[Kind] = "gaussian"
+
+    @classmethod
+    def from_spec(cls, spec: GaussianMechanism, domain: Pairs) -> Gaussian:
+        """Calibrate to a spec's (epsilon, delta), rho or scale, never exceeding what was asked.
+
+        Raises
+        ------
+        PrivacyError
+            When it cannot be met, and for the classical calibration beyond epsilon = 1.
+        """
+        if spec.scale is not None:
+            return cls(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
+        if spec.rho is not None:
+            calibration, requested = "exact", {"rho": spec.rho}
+        else:
+            assert spec.epsilon is not None  # the spec states one of the three
+            assert spec.delta is not None
+            calibration, requested = spec.calibration, {"epsilon": spec.epsilon, "delta": spec.delta}
+        mu = _mu(spec)
+        for _ in range(60):
+            share = 0.5 * mu * mu / len(domain)
+            root = math.sqrt(len(domain))
+            noises = [calibrated("gaussian", root * width(p) / mu, width(p), share) for p in domain]
+            made = cls(domain, tuple(n.scale for n in noises), calibration, requested, spec.delta)
+            total = made.guarantee
+            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+                return made
+            mu *= 1 - 1e-15
+        raise PrivacyError(f"no Gaussian noise meets {requested}")
+
+
+def stated(
+    spec: GaussianMechanism, domain: Pairs | None, columns: int
+) -> tuple[tuple[float, ...], Guarantee]:
+    """Return standard deviations and guarantee of a release made elsewhere, as its spec states them.
+
+    Parameters
+    ----------
+    spec : GaussianMechanism
+        With a scale; or with (epsilon, delta) or rho, and then `domain`.
+    domain : tuple of (lo, hi) or None
+        Public bounds per column; without them a scale alone gives no guarantee.
+    columns : int
+        Number of columns.
+    """
+    if spec.scale is not None:
+        scale = (spec.scale,) * columns
+        if domain is None:
+            return scale, Guarantee(None, None, None)
+    else:
+        assert domain is not None  # the spec requires it
+        scale = tuple(math.sqrt(columns) * width(pair) / _mu(spec) for pair in domain)
+    losses = [0.5 * (width(pair) / s) ** 2 for pair, s in zip(domain, scale, strict=True)]
+    return scale, compose([GaussianEvent(loss) for loss in losses], delta=spec.delta)
+
+
+def _mu(spec: GaussianMechanism) -> float:
+    if spec.rho is not None:
+        return math.sqrt(2 * spec.rho)
+    assert spec.epsilon is not None  # the spec states one of the three
+    assert spec.delta is not None
+    if spec.calibration == "classical":
+        return classical_mu(spec.epsilon, spec.delta)
+    return gaussian_mu(spec.epsilon, spec.delta)

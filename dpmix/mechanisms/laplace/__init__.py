@@ -1,0 +1,1 @@
+"""Laplace noise on each record."""

@@ -1,0 +1,82 @@
+"""The Laplace mechanism on each record (methods, sections 1 and 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
+from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
+from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
+from dpmix.privacy.noise import Kind, calibrated
+from dpmix.spec.mechanism_section import LaplaceMechanism
+
+
+@dataclass(frozen=True)
+class Laplace(LocalAdditive):
+    """Release y_l + Laplace(s_l) for each of the d columns l of each record.
+
+    With D_l the width of column l, it is eps-DP with eps = sum_l D_l/s_l, and rho-zCDP with
+    rho = sum_l (eps_l - 1 + e^-eps_l), eps_l = D_l/s_l, both exactly. Epsilon (or rho) is shared equally:
+    s_l = d D_l/eps.
+    """
+
+    kind: ClassVar[Kind] = "laplace"
+
+    @classmethod
+    def from_spec(cls, spec: LaplaceMechanism, domain: Pairs) -> Laplace:
+        """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
+
+        Raises
+        ------
+        PrivacyError
+            When it cannot be met.
+        """
+        if spec.scale is not None:
+            return cls(domain, (spec.scale,) * len(domain), "scale", {"scale": spec.scale})
+        each = _epsilon_of_each(spec, len(domain))
+        name = "epsilon" if spec.epsilon is not None else "rho"
+        asked = float(getattr(spec, name))
+        share = each
+        for _ in range(60):
+            noises = [calibrated("laplace", width(p) / share, width(p), share) for p in domain]
+            made = cls(domain, tuple(n.scale for n in noises), spec.calibration, {name: asked})
+            if float(getattr(made.guarantee, name)) <= asked:
+                return made
+            share *= 1 - 4e-16  # the sum over columns, or rho, was rounded above what was asked
+        raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
+
+
+def stated(spec: LaplaceMechanism, domain: Pairs | None, columns: int) -> tuple[tuple[float, ...], Guarantee]:
+    """Return scales and guarantee of a release made elsewhere, as its spec states them.
+
+    Parameters
+    ----------
+    spec : LaplaceMechanism
+        With a scale; or with epsilon or rho, and then `domain`.
+    domain : tuple of (lo, hi) or None
+        Public bounds per column; without them a scale alone gives no guarantee.
+    columns : int
+        Number of columns.
+    """
+    if spec.scale is not None:
+        scale = (spec.scale,) * columns
+        if domain is None:
+            return scale, Guarantee(None, None, None)
+        losses = [width(pair) / s for pair, s in zip(domain, scale, strict=True)]
+    else:
+        assert domain is not None  # the spec requires it
+        each = _epsilon_of_each(spec, columns)
+        losses = [each] * columns
+        scale = tuple(width(pair) / each for pair in domain)
+    return scale, compose([LaplaceEvent(loss) for loss in losses])
+
+
+def _epsilon_of_each(spec: LaplaceMechanism, columns: int) -> float:
+    if spec.epsilon is not None:
+        return positive("mechanism.epsilon", spec.epsilon) / columns
+    assert spec.rho is not None  # the spec states one of the three
+    if spec.calibration == "paper":
+        return rho_to_pure_bound(spec.rho) / columns
+    return laplace_epsilon(spec.rho / columns)

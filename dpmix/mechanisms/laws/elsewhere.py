@@ -1,0 +1,23 @@
+"""The law of values that were made elsewhere, which the analyst's model alone describes."""
+
+from __future__ import annotations
+
+from dpmix.mechanisms.laws.law_base import Law
+
+__all__ = ["LAW", "ElsewhereLaw"]
+
+
+class ElsewhereLaw(Law):
+    """Nothing is known of it here."""
+
+    trust = "global"
+
+    def done(self, n: int) -> str:
+        """Say that nothing is known."""
+        return (
+            f"The released values were made of {n} records elsewhere, by a mechanism that the model "
+            "describes; nothing is known here of what they guarantee."
+        )
+
+
+LAW = ElsewhereLaw

@@ -1,0 +1,223 @@
+"""The law of synthetic records: the generator that drew them, and its public columns (section 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
+from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name
+from dpmix.mechanisms.laws.sums_of_groups import is_number
+
+__all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
+
+GENERATORS = (
+    "pitman_yor",
+    "dirichlet_multinomial",
+    "perturbed_histogram",
+    "smoothed_histogram",
+    "posterior_predictive",
+)
+_NUMBERS = {
+    "pitman_yor": ("discount", "concentration"),
+    "dirichlet_multinomial": ("concentration",),
+    "smoothed_histogram": ("weight",),
+}
+
+
+class PublicColumn(BaseModel):
+    """Name of a column with its public bounds, or the categories that codes stand for; or neither."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    name: Annotated[str, Says("does not name every column")]
+    domain: Pair | None = None
+    categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+
+def _checked_columns(value: Any) -> Any:
+    """Say which column lacks something, before its parts are parsed."""
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("does not describe its columns")
+    for part in value:
+        if isinstance(part, PublicColumn):
+            continue
+        if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
+            raise ValueError("does not name every column")
+        if "domain" in part and not is_pair(part["domain"]):
+            raise ValueError(f"does not state the bounds of {part['name']}")
+        names = part.get("categories")
+        if "categories" in part and not (
+            isinstance(names, list | tuple) and names and all(isinstance(c, str) for c in names)
+        ):
+            raise ValueError(f"does not state the categories of {part['name']}")
+    return value
+
+
+class SyntheticLaw(Law):
+    """Synthetic records, with codes for labels, drawn by a generator with settings of its own."""
+
+    trust = "global"
+
+    generator: Annotated[
+        Literal[
+            "pitman_yor",
+            "dirichlet_multinomial",
+            "perturbed_histogram",
+            "smoothed_histogram",
+            "posterior_predictive",
+        ],
+        Says(f"does not state its generator, one of {', '.join(GENERATORS)}"),
+    ]
+    columns: Annotated[
+        tuple[PublicColumn, ...], BeforeValidator(_checked_columns), Says("does not describe its columns")
+    ]
+    records: Whole | None = None
+    snap: Any = None
+    base: Any = None
+    post_processing: Any = None
+    source: dict[str, Any] | None = None
+    discount: Any = None
+    concentration: Any = None
+    weight: Any = None
+    bins: Any = None
+    noise: Any = None
+    scale: Annotated[Scales, Says("does not state one noise scale")] = ()
+
+    @model_validator(mode="after")
+    def _all_of_its_generator(self) -> Self:
+        problem = self._lists_problem() or self._numbers_problem()
+        if problem is not None:
+            raise ValueError(problem)
+        return self
+
+    def _lists_problem(self) -> str | None:
+        for stated, is_one, what in (
+            (self.snap, _is_snap, "the grids that values were moved to"),
+            (self.base, _is_base, "the distributions of new values"),
+        ):
+            whole = (
+                isinstance(stated, list | tuple)
+                and len(stated) == len(self.columns)
+                and all(map(is_one, stated))
+            )
+            if stated is not None and not whole:
+                return f"does not state {what}, one entry per column"
+        return None
+
+    def _numbers_problem(self) -> str | None:
+        if self.generator == "posterior_predictive" and not isinstance(self.post_processing, str):
+            return "does not say what it is post-processing of"
+        for key in _NUMBERS.get(self.generator, ()):
+            if not is_number(getattr(self, key)):
+                return f"does not state its {key}, a number"
+        if self.generator in ("dirichlet_multinomial", "perturbed_histogram", "smoothed_histogram"):
+            bins = self.bins
+            whole = isinstance(bins, list | tuple) and all(isinstance(b, int) and b > 0 for b in bins)
+            if not whole or len(bins) != len(self.columns):
+                return "does not state its bins, one number per column"
+        if self.generator == "perturbed_histogram" or self.noise is not None:
+            if self.noise not in NOISES:
+                return f"does not state its noise, one of {', '.join(NOISES)}"
+            if len(self.scale) != 1:
+                return "does not state one noise scale"
+        return None
+
+    @property
+    def unproved(self) -> str | None:
+        """Why the release that they are post-processing of is not proved."""
+        return None if not self.source else law_of(self.source).unproved
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value lies outside of its column's bounds, or is no code of its labels."""
+        for i, part in enumerate(self.columns):
+            names = labels[i] if labels else None
+            if names is None and (self.generator == "posterior_predictive" or part.domain is None):
+                continue  # a model may go on beyond the bounds
+            low, high = (
+                part.domain if names is None and part.domain is not None else (0, len(names or ()) - 1)
+            )
+            column = values[:, i]
+            bad = (column < low) | (column > high)
+            what = f"lies outside [{low:g}, {high:g}]"
+            if names is not None:
+                bad |= column != np.floor(column)
+                what = "is no code of its labels"
+            problem = first(bad, what, f"{part.name}, record")
+            if problem is not None:
+                return problem
+        return None
+
+    def done(self, n: int) -> str:
+        """Say what was drawn from n records."""
+        records = "Synthetic records" if self.records is None else f"{self.records} synthetic records"
+        return f"{records} were drawn{self._from(n)}, and released for all of them together."
+
+    def _from(self, n: int) -> str:
+        stated = None if self.concentration is None else f"{float(self.concentration):.4g}"
+        if self.generator == "pitman_yor":
+            discount = float(self.discount)
+            process = (
+                "Dirichlet process" if discount == 0.0 else f"Pitman-Yor process of discount {discount:g}"
+            )
+            return f" from the posterior predictive of a {process} (concentration {stated}) given {n} records"
+        cells = math.prod(self.bins or ())
+        over = f" over {cells} cells" if cells > 1 else ""
+        if self.generator == "dirichlet_multinomial":
+            prior = f" (prior count {stated} in each cell)"
+            return f" from the posterior predictive of a Dirichlet-multinomial{over}{prior} given {n} records"
+        counts = (
+            ""
+            if self.noise is None
+            else f", with {noise_name(self.noise)}{of_scale(self.scale)} added to its counts"
+        )
+        if self.generator == "perturbed_histogram":
+            return f" from the histogram of {n} records{over}{counts}"
+        if self.generator == "smoothed_histogram":
+            smooth = f", mixed with the uniform density (weight {float(self.weight):.4g})"
+            return f" from the histogram of {n} records{over}{counts}{smooth}"
+        return f" from a posterior given a release of {n} records"
+
+
+def is_pair(value: Any) -> bool:
+    """Whether JSON's value is a pair of bounds, the lower one first."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(map(is_number, value))
+        and value[0] < value[1]
+    )
+
+
+def _is_snap(value: Any) -> bool:
+    """Whether it says what `dpmix.release.columns.Grid.describe` does, or that there is no grid."""
+    if not isinstance(value, Mapping):
+        return value is None
+    step: Any = value.get("step")
+    pair: Any = value.get("domain")
+    return is_number(step) and step > 0 and is_pair(pair) and pair[1] - pair[0] < 1e9 * step
+
+
+def _is_base(value: Any) -> bool:
+    """Whether it says what a base measure under `synthesis` does, or that there is none."""
+    if not isinstance(value, Mapping):
+        return value is None
+    kind, edges, weights = (value.get(key) for key in ("kind", "edges", "weights"))
+    if kind == "beta":
+        return all(is_number(value.get(key)) and value[key] > 0 for key in ("a", "b"))
+    if kind != "histogram":
+        return bool(kind == "uniform")
+    if not (isinstance(edges, list | tuple) and isinstance(weights, list | tuple)):
+        return False
+    if len(edges) != len(weights) + 1 or not all(map(is_number, [*edges, *weights])):
+        return False
+    return min(weights, default=-1) >= 0 and sum(weights) > 0 and all(a < b for a, b in pairwise(edges))
+
+
+LAW = SyntheticLaw

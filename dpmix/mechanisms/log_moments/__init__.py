@@ -1,0 +1,1 @@
+"""Noisy means of the logarithms of censored compositions."""

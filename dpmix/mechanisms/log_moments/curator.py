@@ -1,0 +1,494 @@
+"""Noisy means of the logarithms of censored compositions (methods, section 8)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
+from dpmix.numerics.rounding import figure
+from dpmix.privacy.accounting import Guarantee, LaplaceEvent
+from dpmix.privacy.conversions import laplace_rho, response_rho
+from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
+from dpmix.release.sanitized import Release
+from dpmix.spec.mechanism_section import LogMomentsMechanism
+
+__all__ = [
+    "Grouped",
+    "LogMoments",
+    "SUM_TOLERANCE",
+    "chosen_threshold",
+    "epsilons_of",
+    "exact_width",
+    "grouped_sums",
+    "meant",
+    "paper_width",
+    "sizes_of",
+    "stated",
+    "thresholds_of",
+]
+
+
+# What a spec states of noisy mean logarithms of compositions: thresholds, parts, epsilons, scales.
+
+BITS = 30
+"""Logarithms are rounded to multiples of 2^-BITS, so that their sums are exact."""
+_SHARE_OF_CHOICE = 0.1  # of epsilon, for choosing the threshold
+
+
+class Grouped(NamedTuple):
+    """The sums of log max(x, a) - c of groups, at one threshold a (methods, section 16).
+
+    A record that stays in its group moves the sums by `exact_width` W at most. One that changes its group
+    takes f(x) - c from the sums of one and adds f(x') - c to those of another: by the centre c of
+    `centre_of` that is W at most, too, and two records attain it, so that c makes the second case no worse
+    than the first. Sizes times kappa, of all groups but the last, add kappa for each that changes.
+    """
+
+    centre: float
+    kappa: float
+    width: float
+    """The exact L1 sensitivity of (kappa sizes, sums)."""
+    paper: float
+    """The same with d |log a| in place of W."""
+
+
+@functools.cache
+def grouped_sums(threshold: float, parts: int, groups: Groups) -> Grouped:
+    """Return centre, kappa and sensitivities, kappa by the public rule of `Groups.kappa`."""
+    centre = round(centre_of(threshold, parts) * 2.0**BITS) * 2.0**-BITS
+    apart = 2 * centred_width(threshold, parts, centre)
+    kappa = groups.kappa(apart, parts)
+    paper = max(apart, paper_width(threshold, parts))
+    sizes = groups.changes * kappa
+    return Grouped(centre, kappa, max(exact_width(threshold, parts), apart) + sizes, paper + sizes)
+
+
+def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:
+    """Return the candidate thresholds of a spec, which decrease."""
+    if spec.thresholds is None:
+        assert spec.threshold is not None  # the spec has one of the two
+        return (spec.threshold,)
+    return spec.thresholds
+
+
+def epsilons_of(spec: LogMomentsMechanism) -> tuple[float, float]:
+    """Return epsilon1 and epsilon2 of a spec; of a total a tenth goes to the choice among thresholds."""
+    several = spec.thresholds is not None and len(spec.thresholds) > 1
+    if spec.epsilon is not None:
+        share = _SHARE_OF_CHOICE if several else 0.0
+        first = spec.epsilon * (1 - share)
+        return first, spec.epsilon - first
+    assert spec.epsilon1 is not None  # the spec states one of the two
+    return spec.epsilon1, spec.epsilon2 or 0.0
+
+
+def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
+    """Return the number of records of each part.
+
+    Raises
+    ------
+    SpecError
+        When a part would be empty, or the sizes are of another number of records.
+    """
+    if spec.split is None:
+        return (n,)
+    if isinstance(spec.split, tuple):
+        if sum(spec.split) != n:
+            raise SpecError(
+                f"mechanism.split: {list(spec.split)} has {sum(spec.split)} records, but there are {n}"
+            )
+        return spec.split
+    first = round(spec.split * n)
+    if not 0 < first < n:
+        raise SpecError(f"mechanism.split: {spec.split:g} of {n} records leaves a part empty")
+    return first, n - first
+
+
+def stated(
+    spec: LogMomentsMechanism, n: int | None, groups: Groups | None = None
+) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula.
+
+    Raises
+    ------
+    SpecError
+        When the threshold that was used, the number of parts or of records is missing.
+    """
+    thresholds = thresholds_of(spec)
+    if len(thresholds) > 1:
+        raise SpecError(
+            "mechanism.threshold: missing; say which of the thresholds the release was censored at"
+        )
+    if spec.components is None:
+        raise SpecError("mechanism.components: missing; say how many parts a composition has")
+    records = spec.n if n is None else n
+    if records is None:
+        raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
+    first, second = epsilons_of(spec)
+    sizes = sizes_of(spec, records)
+    own: dict[str, Any] = {
+        "components": spec.components,
+        "threshold": thresholds[0],
+        "thresholds": list(thresholds),
+        "parts": list(sizes),
+    }
+    if groups is None:
+        exact, paper = (of(thresholds[0], spec.components) for of in (exact_width, paper_width))
+    else:
+        found = grouped_sums(thresholds[0], spec.components, groups)
+        exact, paper = found.width, found.paper
+        own |= {"groups": groups.describe(), "kappa": found.kappa, "centre": found.centre}
+    wide = paper if spec.calibration == "paper" else exact
+    own["scale"] = _scales(wide / first, sizes, own.get("kappa"))
+    epsilon = first * exact / wide
+    rho = laplace_rho(epsilon) + (2 * response_rho(second / 2) if second else 0.0)
+    return own, with_groups(Guarantee(epsilon + second, 0.0, rho, "global"), groups)
+
+
+def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[float]:
+    """Return the noise of means, by part, of a sum's scale; or that of groups' sizes and of their sums."""
+    return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
+
+
+def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
+    """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
+
+    Parameters
+    ----------
+    spec : LogMomentsMechanism
+    made : Law
+        Of the release.
+
+    Raises
+    ------
+    SpecError
+        When the parts have other sizes than the spec's records.
+    """
+    sizes, (first, _) = sizes_of(spec, sum(made["parts"])), epsilons_of(spec)
+    threshold, parts, groups = (
+        float(made["threshold"]),
+        int(made["components"]),
+        groups_of(made.get("groups")),
+    )
+    kappa = None
+    if groups is None:
+        exact, paper = exact_width(threshold, parts), paper_width(threshold, parts)
+    else:
+        _, kappa, exact, paper = grouped_sums(threshold, parts, groups)
+    wide = paper if spec.calibration == "paper" else exact
+    return {
+        "components": spec.components,
+        "thresholds": list(thresholds_of(spec)),
+        "parts": list(sizes),
+        "scale": _scales(wide / first, sizes, kappa),
+    }
+
+
+Floats = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-6
+"""How far the parts of a composition may be from summing to one."""
+
+_BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
+_UP = 1 + 8 * 2.0**-52
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMoments(Mechanism):
+    """Release the mean of log max(x, a) over the compositions x of n records, with Laplace noise.
+
+    Replacing a record moves the d means by at most W(a)/n in L1 norm, W(a) the largest of
+    -s log(s a) - t log(t a) over s, t >= 1, s + t <= d, terms with s a > 1 dropped: from a composition that
+    is equal on s parts to one that is equal on t others. The paper's d |log a| is larger.
+
+    A threshold is chosen among candidates a_1 > .. > a_M by the noisy numbers of records that each is the
+    first to leave uncensored (L1 sensitivity 2), which costs epsilon2; see `chosen_threshold`. Split in two,
+    by index and at random, each part has its own means and noise scaled by its own size: a record is in one
+    part, so that epsilon1 covers both.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of the d parts.
+    thresholds : tuple of float
+        Decreasing candidates; a single one is taken as it is.
+    epsilon1, epsilon2 : float
+        For the means, and for the choice among several thresholds (0 for one).
+    sizes : tuple of int
+        Number of records of each part.
+    calibration : str
+        ``"exact"`` or ``"paper"``.
+    requested : dict
+        What was asked for.
+    """
+
+    kind: ClassVar[str] = "log_moments"
+    columns: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    epsilon1: float
+    epsilon2: float
+    sizes: tuple[int, ...]
+    calibration: str = "exact"
+    requested: dict[str, float] = field(default_factory=dict)
+    domain: Pairs = ()
+    groups: Groups | None = None
+
+    @classmethod
+    def from_spec(
+        cls, spec: LogMomentsMechanism, columns: Sequence[str], n: int, groups: Groups | None = None
+    ) -> LogMoments:
+        """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+        Groups are for `dpmix.mechanisms.log_moments.grouped_log_moments.GroupedLogMoments`.
+
+        Raises
+        ------
+        SpecError
+            When the compositions have fewer than two parts, thresholds do not decrease, or a part of the
+            records would be empty.
+        PrivacyError
+            When the guarantee cannot be met.
+        """
+        if len(columns) < 2:
+            raise SpecError(
+                "data.columns: names one share; a composition has two or more: name all of its columns"
+            )
+        if spec.components is not None and spec.components != len(columns):
+            raise SpecError(f"mechanism.components: {spec.components}, but data.columns names {len(columns)}")
+        thresholds = thresholds_of(spec)
+        first, second = epsilons_of(spec)
+        if len(thresholds) == 1 and second:
+            raise SpecError("mechanism.epsilon2: is for choosing among thresholds; leave it out")
+        return cls(
+            columns=tuple(columns),
+            thresholds=thresholds,
+            epsilon1=first,
+            epsilon2=second,
+            sizes=sizes_of(spec, n),
+            calibration=spec.calibration,
+            requested={
+                k: float(getattr(spec, k))
+                for k in ("epsilon", "epsilon1", "epsilon2")
+                if getattr(spec, k) is not None
+            },
+            groups=groups,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return sum(self.sizes)
+
+    @property
+    def choice(self) -> GeometricNoise | None:
+        """The noise of the scores that a threshold is chosen by; None where there is no choice."""
+        if len(self.thresholds) == 1:
+            return None
+        return GeometricNoise(2 / self.epsilon2, 2, len(self.thresholds))
+
+    def noise(self, part: int, threshold: float) -> AdditiveNoise:
+        """Return the noise of the means of a part, at a threshold."""
+        d, n = len(self.columns), self.sizes[part]
+        rounding = d * 2.0**-_BITS / n + 4 * d * abs(math.log(threshold)) * 2.0**-52
+        sensitivity = exact_width(threshold, d) / n * _UP + rounding
+        # a difference of means, or of a mean and the smallest possible one
+        spread = abs(math.log(threshold)) + 1.0
+        if self.calibration == "paper":
+            scale = paper_width(threshold, d) / n / self.epsilon1
+            return AdditiveNoise("laplace", scale, sensitivity, d, spread)
+        return calibrated(
+            "laplace", sensitivity / self.epsilon1, sensitivity, self.epsilon1, block=d, spread=spread
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What means and choice cost together, the most over thresholds and parts, by the noises' maps."""
+        losses = []
+        for threshold in self.thresholds:
+            for part in range(len(self.sizes)):
+                event = self.noise(part, threshold).event()
+                assert isinstance(event, LaplaceEvent)  # its noise is
+                losses.append(event.epsilon)
+        first, choice = max(losses), self.choice
+        if choice is None:
+            return Guarantee(first, 0.0, laplace_rho(first) * _UP, "global")
+        second = choice.epsilon
+        total = math.nextafter(first + second, math.inf)
+        limit = sum(self.requested.values())
+        total = min(total, limit) if first + second <= limit else total
+        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * _UP
+        return Guarantee(total, 0.0, rho, "global")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is public before anything is chosen, for JSON."""
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "components": len(self.columns),
+            "thresholds": list(self.thresholds),
+            "parts": list(self.sizes),
+            "epsilon1": self.epsilon1,
+            "epsilon2": self.epsilon2,
+            "calibration": self.calibration,
+            "requested": dict(self.requested),
+            "domain": None,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee, by threshold and part where several."""
+        d = len(self.columns)
+        several = len(self.sizes) > 1
+        scales = [[self.noise(part, a).scale for part in range(len(self.sizes))] for a in self.thresholds]
+        exact = [[exact_width(a, d) / size for size in self.sizes] for a in self.thresholds]
+        paper = [[paper_width(a, d) / size for size in self.sizes] for a in self.thresholds]
+        widths = {"scale": scales, "sensitivity": exact, "sensitivity_paper": paper}
+        by_part = {name: w if several else [part[0] for part in w] for name, w in widths.items()}
+        found: dict[str, Any] = {"n": self.n, "parts": list(self.sizes), "epsilon1": self.epsilon1}
+        if len(self.thresholds) == 1:
+            return found | {name: w[0] for name, w in by_part.items()}
+        return found | {"epsilon2": self.epsilon2, "thresholds": list(self.thresholds)} | by_part
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        parts = "" if len(self.sizes) == 1 else f" of parts of {self.sizes[0]} and {self.sizes[1]} records"
+        means = f"on {len(self.columns)} mean logarithms{parts}, censored at"
+        if len(self.thresholds) == 1:
+            a = self.thresholds[0]
+            scales = ", ".join(f"{self.noise(part, a).scale:.4g}" for part in range(len(self.sizes)))
+            return f"Laplace noise of scale {scales} {means} {a:g}"
+        return (
+            f"Laplace noise (epsilon {figure(self.epsilon1)}) {means} one of {len(self.thresholds)} "
+            f"thresholds, chosen with geometric noise (epsilon {figure(self.epsilon2)})"
+        )
+
+    def check(self, values: Floats) -> None:
+        """Refuse what are no compositions; see `Mechanism`."""
+        checked(values, self.columns)
+
+    def privatize(
+        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the means; see `Mechanism`. Nothing is clamped: what is censored is not told."""
+        released = self._release(values, None)
+        if progress is not None:
+            progress(values.size)
+        return released, (0,) * len(self.columns)
+
+    def simulate(
+        self, values: Floats, columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the means of simulated compositions with seeded noise; see `Mechanism`."""
+        return self._release(values, rng), (0,) * len(self.columns)
+
+    def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
+        shares = checked(values, self.columns)
+        if len(shares) != self.n:
+            raise PrivacyError(f"the guarantee is for {self.n} records, not {len(shares)}")
+        threshold, scores = self._choose(shares, rng)
+        order = np.arange(self.n)
+        if len(self.sizes) > 1:
+            seed = int.from_bytes(os.urandom(32), "little")
+            order = (np.random.default_rng(seed) if rng is None else rng).permutation(self.n)
+        parts, scales, start = [], [], 0
+        for part, size in enumerate(self.sizes):
+            means = mean_logs(shares[order[start : start + size]], threshold)
+            start += size
+            noise = self.noise(part, threshold)
+            parts.append(noise.add(means) if rng is None else noise.simulate(means, rng))
+            scales.append(noise.scale)
+        chosen: dict[str, Any] = {"threshold": threshold, "scale": scales}
+        if scores is not None:
+            chosen["scores"] = scores
+        values = np.concatenate(parts)[:, None]
+        return self.made(values, ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+    def _choose(self, shares: Floats, rng: np.random.Generator | None) -> tuple[float, list[float] | None]:
+        """Return the threshold, and the noisy scores it was chosen by."""
+        noise = self.choice
+        if noise is None:
+            return self.thresholds[0], None
+        smallest = shares.min(axis=1)
+        uncensored = np.array([(smallest >= a).sum() for a in self.thresholds], dtype=np.int64)
+        scores = np.diff(uncensored, prepend=0)
+        noisy = noise.add(scores) if rng is None else noise.simulate(scores, rng)
+        return self.thresholds[chosen_threshold(noisy, self.n, self.epsilon2)], noisy.tolist()
+
+
+def checked(values: Floats, columns: Sequence[str]) -> Floats:
+    """Return compositions, each divided by its sum.
+
+    Raises
+    ------
+    DataError
+        Naming the record, not its values, when a share is negative or not finite, or they do not sum to one.
+    """
+    if values.ndim != 2 or values.shape[1] != len(columns):
+        raise PrivacyError(f"log_moments takes compositions of {len(columns)} parts")
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise DataError(
+            f"column {columns[column]!r} has a share in record {row + 1} that is negative or no number"
+            f"{_more(bad)}; a composition has shares from 0 to 1"
+        )
+    sums = values.sum(axis=1)
+    off = np.abs(sums - 1) > SUM_TOLERANCE
+    if off.any():
+        raise DataError(
+            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {SUM_TOLERANCE:g}"
+            f"{_more(off)}; name all parts of a composition, and divide each record by its sum first"
+        )
+    return np.asarray(values / sums[:, None])
+
+
+def _more(bad: NDArray[np.bool_]) -> str:
+    more = int(bad.sum()) - 1
+    return f" (and {more} more)" if more else ""
+
+
+def mean_logs(shares: Floats, threshold: float) -> Floats:
+    """Return the means of log max(x, a), shape (d,), of logarithms rounded to 2^-30 and summed exactly."""
+    logs = np.log(np.maximum(shares, threshold))
+    whole = np.rint(logs * 2.0**_BITS).astype(np.int64)
+    step = 1 << 24
+    sums = [
+        sum(int(part.sum()) for part in np.array_split(column, max(1, -(-len(column) // step))))
+        for column in whole.T
+    ]
+    return np.array([total / (len(shares) << _BITS) for total in sums])
+
+
+def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
+    """Return the number of the threshold that noisy scores choose (methods, section 8).
+
+    With g the smallest integer that the noise reaches with probability at most 0.025: the first threshold if
+    s_1 + g >= 0.99 n, else the smallest one that surely leaves one record in a hundred more uncensored,
+    s_m - g >= 0.01 n, else the first.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (M,)
+        Noisy numbers of records that each threshold is the first to leave uncensored.
+    n : int
+        Number of records.
+    epsilon : float
+        Of the noise, whose parameter is exp(-epsilon/2).
+    """
+    parameter = math.exp(-epsilon / 2)
+    g = max(0, math.ceil(-2 * math.log(0.025 * (1 + parameter)) / epsilon))
+    if scores[0] + g >= 0.99 * n:
+        return 0
+    surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
+    return surely[-1] if surely else 0

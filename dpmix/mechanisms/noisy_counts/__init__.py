@@ -1,0 +1,1 @@
+"""Noisy counts of the levels of features within classes."""

@@ -1,0 +1,227 @@
+"""Noisy counts of every feature's levels within every class (methods, section 7; naive Bayes)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import SpecError
+from dpmix.mechanisms.curators.mechanism import NoisyCells, noise_sd
+from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.conversions import laplace_rho, response_rho
+from dpmix.spec.mechanism_section import NoisyCountsMechanism
+
+__all__ = ["NoisyCounts", "stated"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyCounts(NoisyStatistic):
+    """Release n_ij^k + noise: records of class i whose feature k is at level j, for each k, i and j.
+
+    Replacing a record takes 1 from a count of every feature and adds 1 to another: the L1 sensitivity is 2 K
+    for K features, and noise of scale 2 K/eps is eps-DP. Each of the 2 K changes costs, exactly,
+    rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
+
+    Entries stand by feature, then class, then level.
+
+    With groups whose sizes are private the class is the pair (group, class), of code group * classes +
+    class: a record that changes its group takes 1 from a count of every feature and adds 1 to another, as
+    one that changes its class does. Sums of counts over levels say all that is said of the groups' sizes.
+
+    Parameters
+    ----------
+    levels : tuple of int
+        Number of levels of each feature.
+    classes : int
+        Number of classes.
+    categories : tuple
+        Public categories of each column, features first and the class last; None where levels are numbers.
+    """
+
+    kind: ClassVar[str] = "noisy_counts"
+    levels: tuple[int, ...]
+    classes: int
+    categories: tuple[tuple[str, ...] | None, ...] = ()
+
+    @classmethod
+    def from_spec(
+        cls,
+        spec: NoisyCountsMechanism,
+        columns: Sequence[str],
+        n: int,
+        categories: Sequence[tuple[str, ...] | None] = (),
+        groups: Groups | None = None,
+    ) -> NoisyCounts:
+        """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
+
+        Parameters
+        ----------
+        spec : NoisyCountsMechanism
+            Checked.
+        columns : sequence of str
+            Names of the features, and the class last.
+        n : int
+            Number of records.
+        categories : sequence of tuple of str or None
+            Public categories of each column.
+        groups : Groups, optional
+            Groups whose sizes are private; their codes stand last in values, after the class.
+
+        Raises
+        ------
+        SpecError
+            When levels, classes and categories do not go with the columns.
+        PrivacyError
+            When the guarantee cannot be met.
+        """
+        check_levels(spec, columns, categories)
+
+        def make(scale: float) -> NoisyCounts:
+            return cls(
+                columns=tuple(columns),
+                s=scale,
+                calibration="scale" if spec.scale is not None else "exact",
+                requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
+                n=n,
+                noise=spec.noise,
+                levels=spec.levels,
+                classes=spec.classes,
+                categories=tuple(categories),
+                groups=groups,
+            )
+
+        if spec.scale is not None:
+            return make(spec.scale)
+        assert spec.epsilon is not None  # the spec states one of the two
+        made: NoisyCounts = calibrated_scale(make, 2.0 * len(spec.levels), spec.epsilon)
+        return made
+
+    @property
+    def sensitivity(self) -> float:
+        """Two for each feature."""
+        return 2.0 * len(self.levels)
+
+    @property
+    def rho(self) -> float:
+        """Total over the 2 K changes."""
+        return noise_rho(self.noise, self.s, len(self.levels), 2.0**-40)
+
+    @property
+    def size(self) -> int:
+        """Number of counts."""
+        return self.cells * sum(self.levels)
+
+    @property
+    def cells(self) -> int:
+        """Number of classes, or of pairs of group and class."""
+        return self.classes * (1 if self.groups is None else self.groups.count)
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """Those of the feature with most levels, in which every record is counted once, and their noise."""
+        cells = self.size // sum(self.levels) * max(self.levels)
+        return cells, noise_sd(self.noise, self.s)
+
+    def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
+        """Return the counts of codes, shape (size,); codes from 0 on, the class last before groups."""
+        group: NDArray[np.int64] | int = 0
+        if self.groups is not None:
+            values, group = self.groups.parted(values)
+        codes = values.astype(np.int64)
+        label = group * self.classes + codes[:, -1]
+        parts = [
+            np.bincount(label * count + codes[:, k], minlength=self.cells * count)
+            for k, count in enumerate(self.levels)
+        ]
+        return np.concatenate(parts), (0,) * values.shape[1]
+
+    def own(self) -> dict[str, Any]:
+        """Return levels, classes and categories."""
+        known = {
+            name: list(names)
+            for name, names in zip(self.columns, self.categories, strict=False)
+            if names is not None
+        }
+        found: dict[str, Any] = {"levels": list(self.levels), "classes": self.classes}
+        if known:
+            found["categories"] = known
+        return found if self.groups is None else found | {"groups": self.groups.describe()}
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        own = {} if self.groups is None else {"groups": self.groups.describe()}
+        return super().figures() | own
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        words = {"laplace": "Laplace noise", "geometric": "two-sided geometric noise"}[self.noise]
+        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
+        return (
+            f"{words} of scale {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
+            f"{self.classes} classes{by}"
+        )
+
+
+def check_levels(
+    spec: NoisyCountsMechanism, columns: Sequence[str], categories: Sequence[tuple[str, ...] | None]
+) -> None:
+    """Check that levels and classes go with columns and categories.
+
+    Raises
+    ------
+    SpecError
+        Naming the first that does not.
+    """
+    if len(columns) != len(spec.levels) + 1:
+        raise SpecError(
+            f"mechanism.levels: has {len(spec.levels)} entries, but data.columns names {len(columns)} "
+            "columns; give one for each feature, the class being the last column"
+        )
+    sizes = (*spec.levels, spec.classes)
+    for i, (name, names) in enumerate(zip(columns, categories, strict=False)):
+        if names is not None and len(names) != sizes[i]:
+            key = "classes" if i == len(spec.levels) else "levels"
+            raise SpecError(
+                f"mechanism.{key}: {sizes[i]} of {name}, but data.categories lists {len(names)}; correct one"
+            )
+
+
+def noise_rho(noise: str, scale: float, features: int, granularity: float = 0.0) -> float:
+    """Return the zCDP of noise on the counts of some features, rounded up.
+
+    Parameters
+    ----------
+    noise : {"laplace", "geometric"}
+        Distribution of the noise.
+    scale : float
+        Its scale.
+    features : int
+        Number of features K.
+    granularity : float
+        By how much rounding to a grid may add to a change.
+    """
+    each = (1 + granularity) / scale
+    return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
+
+
+def stated(spec: NoisyCountsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
+    features = len(spec.levels)
+    scale = spec.scale if spec.scale is not None else 2 * features / (spec.epsilon or 1.0)
+    own: dict[str, Any] = {
+        "levels": list(spec.levels),
+        "classes": spec.classes,
+        "noise": spec.noise,
+        "scale": [scale],
+        "sensitivity": [2.0 * features],
+    }
+    if groups is not None:
+        own["groups"] = groups.describe()
+    guarantee = Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
+    return own, with_groups(guarantee, groups)

@@ -1,0 +1,1 @@
+"""No mechanism: the records themselves."""

@@ -1,0 +1,1 @@
+"""Noisy counts of the bins of a histogram of the whole sample."""

@@ -1,0 +1,246 @@
+"""Noisy counts of the bins of a histogram of the whole sample (methods, section 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress, noise_sd
+from dpmix.mechanisms.curators.one_column import OneColumn
+from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
+from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
+from dpmix.privacy.gaussian_delta import gaussian_mu
+from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
+from dpmix.release.sanitized import Release
+from dpmix.spec.mechanism_section import PerturbedHistogramMechanism
+
+Noise = Literal["laplace", "gaussian", "geometric"]
+
+SENSITIVITY = {"laplace": 2.0, "gaussian": math.nextafter(math.sqrt(2.0), 2.0), "geometric": 2.0}
+"""Replacing a record takes 1 from a count and adds 1 to another: L2 norm sqrt 2, L1 norm 2."""
+
+_WORDS = {
+    "laplace": "Laplace noise of scale",
+    "gaussian": "Gaussian noise of standard deviation",
+    "geometric": "two-sided geometric noise of scale",
+}
+_UP = 1 + 8 * 2.0**-52
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedHistogram(OneColumn):
+    """Release c_j + noise for each of the m equal bins.
+
+    Laplace and two-sided geometric noise of scale s (parameter exp(-1/s)) are eps-DP with eps = 2/s; each of
+    the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
+    Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
+
+    With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
+    changes its group takes 1 from a count and adds 1 to another, too.
+    """
+
+    kind: ClassVar[str] = "perturbed_histogram"
+    bins: int
+    noise: Noise
+    s: float
+    n: int | None = None
+    delta: float | None = None
+
+    @classmethod
+    def from_spec(
+        cls,
+        spec: PerturbedHistogramMechanism,
+        domain: Pairs,
+        n: int | None = None,
+        groups: Groups | None = None,
+    ) -> PerturbedHistogram:
+        """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
+
+        Raises
+        ------
+        PrivacyError
+            When it cannot be met.
+        """
+        names = ("epsilon", "delta", "rho", "scale")
+        requested = {k: float(getattr(spec, k)) for k in names if getattr(spec, k) is not None}
+        formula = formula_scale(spec)
+        for attempt in range(60):
+            made = cls(
+                domain=domain,
+                calibration="scale" if spec.scale is not None else "exact",
+                requested=requested,
+                bins=spec.bins,
+                noise=spec.noise,
+                s=formula * (1 + (2.0**attempt - 1) * 2.0**-52),
+                n=spec.n if n is None else n,
+                delta=spec.delta,
+                groups=groups,
+            )
+            if spec.scale is not None:
+                return made
+            total = made.guarantee
+            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+                return made
+        raise PrivacyError(f"no {spec.noise} noise meets {requested}")
+
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """The scale of every count's noise."""
+        return (self.s,)
+
+    @property
+    def source(self) -> AdditiveNoise | GeometricNoise:
+        """The noise of all counts together."""
+        if self.noise == "geometric":
+            return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.cells)
+        spread = 2.0**53 if self.n is None else float(self.n)
+        return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
+
+    @property
+    def cells(self) -> int:
+        """Number of counts."""
+        return self._count(self.bins)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Epsilon, or rho of Gaussian noise, by the noise library's own privacy map; else rho exactly."""
+        return with_groups(self._guarantee, self.groups)
+
+    @property
+    def _guarantee(self) -> Guarantee:
+        noise = self.source
+        if isinstance(noise, GeometricNoise):
+            return Guarantee(noise.epsilon, 0.0, noise_rho(self.noise, self.s), "global")
+        event = noise.event()
+        if isinstance(event, LaplaceEvent):
+            rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
+            return Guarantee(event.epsilon, 0.0, rho, "global")
+        return compose([event], delta=self.delta, trust="global")
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Mechanism`."""
+        source = self.source
+        cells = source.size if isinstance(source, GeometricNoise) else source.block
+        return cells, noise_sd(self.noise, self.s)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        noise = self.source
+        grid = 1.0 if isinstance(noise, GeometricNoise) else 2.0**noise.granularity
+        return self._describe(
+            bins=self.bins,
+            noise=self.noise,
+            scale=[self.s],
+            sensitivity=[SENSITIVITY[self.noise]],
+            granularity=[grid],
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        found: dict[str, Any] = {"scale": self.s, "sensitivity": SENSITIVITY[self.noise], "bins": self.bins}
+        if self.noise == "geometric":
+            found["parameter"] = math.exp(-1 / self.s)
+        if self.groups is not None:
+            found |= {"groups": self.groups.describe(), "cells": self.cells}
+        return found | ({} if self.n is None else {"n": self.n})
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
+        return f"{_WORDS[self.noise]} {self.s:.6g} on the counts of {columns[0]} in {self.bins} bins{by}"
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; see `Mechanism`."""
+        counts, clamped = self._counts(values)
+        noise = self.source
+        if isinstance(noise, GeometricNoise):
+            noisy = noise.add(counts)
+        else:
+            noisy = noise.add(counts.astype(np.float64))
+        if progress is not None:
+            progress(len(values))
+        return self._release(noisy[:, None], columns, len(values), None), clamped
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; see `Mechanism`."""
+        counts, clamped = self._counts(values)
+        noise = self.source
+        if isinstance(noise, GeometricNoise):
+            noisy = noise.simulate(counts, rng)
+        else:
+            noisy = noise.simulate(counts.astype(np.float64), rng)
+        return self._release(noisy[:, None], columns, len(values), rng), clamped
+
+    def _counts(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+        if self.n is not None and len(values) != self.n:
+            raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
+        cells, clamped = self._cells(values, self.bins)
+        return np.bincount(cells, minlength=self.cells).astype(np.int64), clamped
+
+
+def noise_rho(noise: Noise, scale: float, granularity: float = 0.0) -> float:
+    """Return the exact zCDP of Laplace or geometric noise on the counts, rounded up.
+
+    Parameters
+    ----------
+    noise : {"laplace", "geometric"}
+        Distribution of the noise.
+    scale : float
+        Its scale.
+    granularity : float
+        By how much rounding to a grid may add to a change.
+    """
+    each = (1 + granularity) / scale
+    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * _UP
+
+
+def formula_scale(spec: PerturbedHistogramMechanism) -> float:
+    """Return the scale of a spec's noise, in real numbers.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    if spec.scale is not None:
+        return spec.scale
+    if spec.noise == "gaussian":
+        if spec.rho is not None:
+            return 1 / math.sqrt(spec.rho)
+        assert spec.epsilon is not None  # the spec states one of the three
+        assert spec.delta is not None
+        return math.sqrt(2.0) / gaussian_mu(spec.epsilon, spec.delta)
+    if spec.epsilon is not None:
+        return 2 / spec.epsilon
+    assert spec.rho is not None
+    return 1 / (response_epsilon if spec.noise == "geometric" else laplace_epsilon)(spec.rho / 2)
+
+
+def stated(
+    spec: PerturbedHistogramMechanism, groups: Groups | None = None
+) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
+    scale = formula_scale(spec)
+    own = {
+        "bins": spec.bins,
+        "noise": spec.noise,
+        "scale": [scale],
+        "sensitivity": [SENSITIVITY[spec.noise]],
+    } | ({} if groups is None else {"groups": groups.describe()})
+    if spec.noise == "gaussian":
+        guarantee = compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
+    else:
+        guarantee = Guarantee(2 / scale, 0.0, noise_rho(spec.noise, scale), "global")
+    return own, with_groups(guarantee, groups)

@@ -1,0 +1,110 @@
+"""The law of the noisy counts of a histogram (methods, section 3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dpmix.mechanisms.laws.law_base import (
+    EstimatedMoments,
+    Floats,
+    Labels,
+    Law,
+    OnePair,
+    OneScale,
+    Says,
+    Whole,
+    counted,
+    first,
+    moments_of_cells,
+    of_scale,
+)
+from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name, noise_variance
+from dpmix.numerics.equal_cells import equal_edges
+
+__all__ = ["LAW", "PerturbedHistogramLaw"]
+
+
+class PerturbedHistogramLaw(Law):
+    """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
+
+    trust = "global"
+    row = "bin"
+    grouped = True
+    columns_each = False
+
+    bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
+    noise: Annotated[
+        Literal["laplace", "gaussian", "geometric"],
+        Says(f"does not state its noise, one of {', '.join(NOISES)}"),
+    ]
+    domain: OnePair
+    scale: OneScale
+
+    def edges(self) -> Floats:
+        """Return the edges of the bins, in the units of the data."""
+        return equal_edges(self.domain[0], self.bins)
+
+    @property
+    def power(self) -> float:
+        """The p of noise whose log density is -|x/s|^p, up to factors."""
+        return 2.0 if self.noise == "gaussian" else 1.0
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value is no count, or that there are others than the bins."""
+        rows, columns = values.shape
+        groups = self.group_names
+        if columns != 1:
+            return f"has {columns} columns, but a {self.kind} release has one"
+        if rows != self.bins * max(1, len(groups)):
+            each = f" in each of {len(groups)} groups" if groups else ""
+            return f"has {counted(rows, 'noisy count')}, but mechanism.bins is {self.bins}{each}"
+        if self.noise == "geometric":
+            column = values[:, 0]
+            return first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
+        return None
+
+    def warning(self, values: Floats, n: int) -> str | None:
+        """Say that counts exceed the number of records, as noise, a wrong n and wrong bins make them."""
+        above = int((values > n).sum())
+        if not above:
+            return None
+        return (
+            f"{above} of {counted(len(values), 'noisy count')} "
+            f"{'is' if above == 1 else 'are'} above n = {n}: legal with noise, but check n and the bins"
+        )
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records."""
+        noise = noise_name(self.noise)
+        added = f"{noise[0].upper()}{noise[1:]}{of_scale(self.scale)} was added to the counts of {n} records"
+        if self.groups is None:
+            return f"{added} in {self.bins} bins, which were released for all of them together."
+        column, names = next(iter(self.groups.items()))
+        return (
+            f"{added} by {column} ({', '.join(names)}) in {self.bins} bins, which were released for all of "
+            "them together; how many records a group has is private."
+        )
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return the moments of the shares of bins, noise taken off the square."""
+        first_power, second_power = moments_of_cells(len(values))
+        shares = values[:, 0] / n
+        mean = float(first_power @ shares)
+        variance = float(second_power @ shares) - mean**2
+        loadings = second_power - 2.0 * mean * first_power
+        kurtosis = max(float((first_power - mean) ** 4 @ shares) - variance**2, 0.0)
+        noise = noise_variance(self.noise, self.scale[0])
+        error = math.sqrt(kurtosis / n + noise * float(loadings @ loadings) / n**2)
+        # the square of a noisy mean is too large by the variance of that noise
+        found = EstimatedMoments(mean, variance + noise * float(first_power @ first_power) / n**2, error)
+        low, high = self.domain[0] if pair is None else pair
+        return found.moved(low, high - low)
+
+
+LAW = PerturbedHistogramLaw

@@ -1,0 +1,1 @@
+"""Draws from the smoothed histogram of the whole sample."""

@@ -1,0 +1,251 @@
+"""Draws from the smoothed histogram of the whole sample (methods, section 3; Wasserman and Zhou 2010)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import Pairs, Progress
+from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
+from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
+from dpmix.release.sanitized import Release
+from dpmix.spec.mechanism_section import SmoothedHistogramMechanism
+
+_GRID = 2**52
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedHistogram(OneColumn):
+    """Release k draws from f(x) = (1-w) m c_j/n + w on bin j of m equal bins of [0, 1], c_j of n records.
+
+    Replacing a record changes the probability of a draw by a factor of at most 1 + (1-w) m/(w n), attained
+    by a bin that is empty otherwise: eps = k log(1 + (1-w) m/(w n)), and the smallest weight that gives eps
+    is w = m/(m + n (e^(eps/k) - 1)). Each draw costs eps/k, so that rho = eps tanh(eps/(2 k)) is valid.
+
+    The weight is a double, rounded up. A draw is, with probability w exactly, of any bin, and else of the
+    bin of any record; its place in the bin is drawn without looking at the data.
+
+    With groups whose sizes are private a draw is of one of G m pairs of group and bin, which take the place
+    of the m bins above: a record that changes its group moves from one cell to another, too. Draws are then
+    released as place and code of group.
+    """
+
+    kind: ClassVar[str] = "smoothed_histogram"
+    bins: int
+    draws: int
+    n: int
+    weight: float
+
+    @classmethod
+    def from_spec(
+        cls,
+        spec: SmoothedHistogramMechanism,
+        domain: Pairs,
+        n: int | None = None,
+        groups: Groups | None = None,
+    ) -> SmoothedHistogram:
+        """Calibrate to a spec's epsilon or weight; the recorded guarantee never exceeds what was asked.
+
+        Parameters
+        ----------
+        spec : SmoothedHistogramMechanism
+            Checked.
+        domain : tuple of one (lo, hi)
+            Public bounds.
+        n : int, optional
+            Number of records, in place of ``spec.n``.
+        groups : Groups, optional
+            Groups whose sizes are private; their codes stand last in values.
+
+        Raises
+        ------
+        SpecError
+            When the number of records is not known.
+        """
+        weight, requested, records = weight_of(spec, n, 1 if groups is None else groups.count)
+        calibration = "exact" if spec.weight is None else "weight"
+        return cls(
+            domain=domain,
+            calibration=calibration,
+            requested=requested,
+            bins=spec.bins,
+            draws=spec.draws,
+            n=records,
+            weight=weight,
+            groups=groups,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee of the weight that is used, rounded up."""
+        found = smoothed_guarantee(self.cells, self.draws, self.n, self.weight)
+        return with_groups(found, self.groups)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells that a draw is of."""
+        return self._count(self.bins)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        return self._describe(scale=[], bins=self.bins, draws=self.draws, weight=self.weight)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        found: dict[str, Any] = {
+            "weight": self.weight,
+            "bins": self.bins,
+            "draws": self.draws,
+            "n": self.n,
+        }
+        if self.groups is None:
+            return found
+        return found | {"groups": self.groups.describe(), "cells": self.cells}
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say what is released."""
+        by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
+        drawn = f"{self.draws} draw{'s' * (self.draws > 1)}"
+        return (
+            f"sampling noise: {drawn} from the histogram of {columns[0]} in {self.bins} bins{by}, smoothed "
+            f"with weight {self.weight:.6g}"
+        )
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; see `Mechanism`."""
+        drawn, clamped = self.draw(values, os.urandom)
+        if progress is not None:
+            progress(len(values))
+        return self._release(drawn, columns, self.n, None), clamped
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; see `Mechanism`."""
+        drawn, clamped = self.draw(values, rng.bytes)
+        return self._release(drawn, columns, self.n, rng), clamped
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the columns of the release."""
+        return (column,) if self.groups is None else (column, self.groups.name)
+
+    def draw(
+        self, values: NDArray[np.float64], source: Source
+    ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Return draws, shape (k, 1) or with codes of groups (k, 2), and how many values were clamped."""
+        if len(values) != self.n:
+            raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
+        edges = checked_edges(self.kind, self.domain[0], self.bins)
+        cells, clamped = self._cells(values, self.bins)
+        group, chosen = np.divmod(draw_cells(cells, self.cells, self.weight, self.draws, source), self.bins)
+        left, right = edges[chosen], edges[chosen + 1]
+        place = (integers(_GRID, self.draws, source) + 0.5) / _GRID
+        inside = np.nextafter(right, -np.inf)
+        drawn: NDArray[np.float64] = np.clip(left + place * (right - left), left, inside)
+        return (drawn[:, None] if self.groups is None else np.column_stack([drawn, group])), clamped
+
+
+def draw_cells(
+    cells: NDArray[np.int64], bins: int, weight: float, draws: int, source: Source
+) -> NDArray[np.int64]:
+    """Draw bins from a smoothed histogram, exactly: any bin with probability `weight`, else a record's.
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (n,)
+        Bin of each record.
+    bins : int
+        Number of bins.
+    weight : float
+        Probability of a uniform draw.
+    draws : int
+        Number of draws.
+    source : callable
+        Gives this many random bytes.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws,)
+    """
+    of_records = cells[integers(len(cells), draws, source)]
+    uniform = bernoulli(weight.as_integer_ratio(), draws, source)
+    return np.where(uniform, integers(bins, draws, source), of_records)
+
+
+def smoothed_guarantee(bins: int, draws: int, n: int, weight: float) -> Guarantee:
+    """Return the guarantee of a smoothing weight, rounded up: eps exactly, and a valid rho."""
+    if weight == 1:
+        return Guarantee(0.0, 0.0, 0.0, "global")
+    with localcontext(digits()):
+        each = log1p((1 - Decimal(weight)) * bins / (Decimal(weight) * n))
+        epsilon = round_up(draws * each)
+        excess = expm1(each)
+        half = excess / (excess + 2)  # tanh(each/2)
+        return Guarantee(epsilon, 0.0, round_up(draws * each * half), "global")
+
+
+def weight_of(
+    spec: SmoothedHistogramMechanism, n: int | None, groups: int = 1
+) -> tuple[float, dict[str, float], int]:
+    """Return the weight of a spec, rounded up, what it asks for, and the number of records.
+
+    Parameters
+    ----------
+    spec : SmoothedHistogramMechanism
+    n : int or None
+        Number of records, in place of ``spec.n``.
+    groups : int
+        Number of groups, in each of which there are ``spec.bins`` cells.
+
+    Raises
+    ------
+    SpecError
+        When the number of records is not known.
+    """
+    records = spec.n if n is None else n
+    if records is None:
+        raise SpecError(
+            "mechanism.n: missing; the guarantee of a smoothed_histogram depends on the number of records"
+        )
+    if spec.weight is not None:
+        return spec.weight, {"weight": spec.weight}, records
+    assert spec.epsilon is not None  # the spec states one of the two
+    cells = groups * spec.bins
+    with localcontext(digits()):
+        each = min(Decimal(spec.epsilon) / spec.draws, Decimal(2000))
+        weight = round_up(Decimal(cells) / (cells + records * expm1(each)))
+    weight = min(max(weight, 1e-300), 1.0)
+    while (smoothed_guarantee(cells, spec.draws, records, weight).epsilon or 0.0) > spec.epsilon:
+        weight = math.nextafter(weight, 2.0)
+    return weight, {"epsilon": spec.epsilon}, records
+
+
+def stated(
+    spec: SmoothedHistogramMechanism, n: int | None, groups: Groups | None = None
+) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula.
+
+    Raises
+    ------
+    SpecError
+        When the number of records is not known.
+    """
+    count = 1 if groups is None else groups.count
+    weight, _, records = weight_of(spec, n, count)
+    own: dict[str, Any] = {"bins": spec.bins, "draws": spec.draws, "weight": weight, "scale": []}
+    if groups is not None:
+        own["groups"] = groups.describe()
+    guarantee = smoothed_guarantee(count * spec.bins, spec.draws, records, weight)
+    return own, with_groups(guarantee, groups)

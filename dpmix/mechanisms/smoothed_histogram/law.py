@@ -1,0 +1,95 @@
+"""The law of draws from a smoothed histogram (methods, section 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from dpmix.mechanisms.laws.law_base import (
+    EstimatedMoments,
+    Floats,
+    Labels,
+    Law,
+    Number,
+    OnePair,
+    Says,
+    Scales,
+    Whole,
+    counted,
+    first,
+    moments_of_records,
+)
+from dpmix.numerics.equal_cells import equal_edges
+
+__all__ = ["LAW", "SmoothedHistogramLaw"]
+
+
+class SmoothedHistogramLaw(Law):
+    """Draws, uniform on the domain with probability w, else from the histogram of the records."""
+
+    trust = "global"
+    row = "draw"
+    grouped = True
+    on_data_scale = True
+    columns_each = False
+
+    bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
+    draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
+    weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]
+    domain: OnePair
+    scale: Scales
+
+    def edges(self) -> Floats:
+        """Return the edges of the bins, in the units of the data."""
+        return equal_edges(self.domain[0], self.bins)
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value is no draw."""
+        rows, columns = values.shape
+        groups = self.group_names
+        if groups:
+            if columns != 2:
+                return (
+                    f"has {counted(columns, 'column')}, but draws of groups have two, place and code of group"
+                )
+            codes = values[:, 1]
+            bad = (codes != np.floor(codes)) | (codes < 0) | (codes >= len(groups))
+            problem = first(bad, f"is no code of {len(groups)} groups", "draw")
+            if problem is not None:
+                return problem
+        elif columns != 1:
+            return f"has {columns} columns, but a {self.kind} release has one"
+        if rows != self.draws:
+            return f"has {counted(rows, 'draw')}, but mechanism.draws is {self.draws}"
+        low, high = self.domain[0]
+        column = values[:, 0]
+        return first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records."""
+        drawn = f"{self.draws} draws from the histogram of {n} records"
+        mixed = f"mixed with the uniform density (weight {self.weight:.4g}), were released for all of them"
+        if self.groups is None:
+            return f"{drawn} over {self.bins} bins, {mixed} together."
+        column, names = next(iter(self.groups.items()))
+        return (
+            f"{drawn} by {column} ({', '.join(names)}) over {self.bins} bins in each group, {mixed} "
+            "together; how many records a group has is private."
+        )
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return the moments, the uniform draws taken off."""
+        low, high = self.domain[0] if pair is None else pair
+        draws = (values[:, 0] - low) / (high - low)
+        if self.weight >= 1.0:
+            return EstimatedMoments(0.5, 0.0, float("inf")).moved(low, high - low)
+        rest = 1.0 - self.weight
+        found = moments_of_records((draws - 0.5 * self.weight) / rest, (draws**2 - self.weight / 3.0) / rest)
+        return found.moved(low, high - low)
+
+
+LAW = SmoothedHistogramLaw

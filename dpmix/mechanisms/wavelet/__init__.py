@@ -1,0 +1,1 @@
+"""Haar coefficients of each record with Laplace noise."""

@@ -1,0 +1,227 @@
+"""Releases whose density depends on a record's cell alone: the Haar wavelet (methods, sections 2 and 4).
+
+The channel holds the density of every record's release for each of the C cells, scaled to a maximum of 1 a
+record. Given y the noise is one look-up, and g a dot product of a record's row and the kernel's masses of the
+cells. The end cells reach to the ends of the kernel's support.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.kernels.beta import Beta
+from dpmix.kernels.intervals import fill_log_masses
+from dpmix.kernels.kernel_functions import draw_within, fill_masses
+from dpmix.kernels.normal import NormalNIG
+from dpmix.mechanisms.channels.channel_functions import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    hides,
+    log_constant,
+    log_marginal,
+    noise_density,
+    noise_variance,
+)
+from dpmix.numerics.jit import njit
+
+__all__ = ["Cells", "cell_of", "wavelet_cells"]
+
+_SMALLEST = 1e-305  # in place of marginal densities that underflow
+_LOWEST = -740.0  # logs of densities beside a row's largest; eps-DP keeps them above -eps
+
+
+class Cells(NamedTuple):
+    """Cells between `edges` (C - 1,) of [lo, hi], in data units.
+
+    density (n, C): of record i's release given the cell, beside the largest of its row; constant: the sum of
+    the logs of these largest; start (n,): the cell that a record starts in; spread: mean variance of a record
+    given its release under a uniform law, a scale for proposals.
+    """
+
+    edges: Any
+    density: Any
+    constant: float
+    start: Any
+    spread: float
+    lo: float
+    hi: float
+
+
+def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: float) -> Cells:
+    """Return the channel of a Haar wavelet release.
+
+    Parameters
+    ----------
+    values
+        Released coefficients, shape (n, 2^(J+1) - 1), by level j = 0..J and within it by k = 0..2^j - 1.
+    lo, hi
+        Ends of the domain, in data units.
+    scale
+        Scale of the Laplace noise on each coefficient.
+
+    Raises
+    ------
+    ValueError
+        When the number of columns is not 2^(J+1) - 1 for some J >= 0.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    records, columns = values.shape
+    cells = columns + 1
+    if columns < 1 or cells & columns:
+        raise ValueError(f"a wavelet release has 2^(J+1) - 1 columns, not {columns}")
+    # a coefficient's log density beside that at 0 counts for the cells below it only
+    logs = np.zeros((records, 1))
+    first = 0
+    while first < columns:
+        width = logs.shape[1]
+        released = values[:, first : first + width]
+        height = math.sqrt(width)  # 2^(j/2)
+        below = np.empty((records, 2 * width))
+        below[:, 0::2] = logs + (np.abs(released) - np.abs(released - height)) / scale
+        below[:, 1::2] = logs + (np.abs(released) - np.abs(released + height)) / scale
+        logs = below
+        first += width
+    top = np.max(logs, axis=1)
+    constant = math.fsum(top) - math.fsum(np.abs(values).ravel()) / scale
+    constant -= records * columns * math.log(2.0 * scale)
+    density = np.exp(np.maximum(logs - top[:, None], _LOWEST))
+    finest = values[:, cells // 2 - 1 :]
+    largest = np.argmax(np.abs(finest), axis=1)
+    start = 2.0 * largest + (finest[np.arange(records), largest] < 0.0)
+    # the arithmetic of the mechanism: exact for cells that are dyadic parts of [lo, hi]
+    edges = lo + (hi - lo) * (np.arange(1, cells) / cells)
+    share = density / np.sum(density, axis=1, keepdims=True)
+    middle = (np.arange(cells) + 0.5) / cells
+    variance = share @ middle**2 - (share @ middle) ** 2 + 1.0 / (12.0 * cells * cells)
+    spread = float(np.mean(variance)) * (hi - lo) ** 2 if records else (hi - lo) ** 2 / 12.0
+    return Cells(edges, np.ascontiguousarray(density), constant, start, spread, float(lo), float(hi))
+
+
+@njit
+def cell_of(channel, y):
+    """Return the cell of `y`, in data units; cells are about equal, so that it is where one expects."""
+    last = len(channel.edges)
+    place = (y - channel.lo) / (channel.hi - channel.lo) * (last + 1)
+    c = int(min(max(place, 0.0), last))
+    while c > 0 and y < channel.edges[c - 1]:
+        c -= 1
+    while c < last and y >= channel.edges[c]:
+        c += 1
+    return c
+
+
+@noise_density.register
+def _noise_density(channel: Cells, z, y):
+    return channel.density[int(z), cell_of(channel, y)]
+
+
+@noise_variance.register
+def _noise_variance(channel: Cells):
+    return channel.spread
+
+
+@hides.register
+def _hides(channel: Cells):
+    return True
+
+
+@log_constant.register
+def _log_constant(channel: Cells):
+    return channel.constant
+
+
+@njit
+def _dot(row, masses):
+    """Return the dot product; eight sums of their own, which become vector instructions."""
+    size = len(masses)
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    whole = size - size % 8
+    for c in range(0, whole, 8):
+        s0 += row[c] * masses[c]
+        s1 += row[c + 1] * masses[c + 1]
+        s2 += row[c + 2] * masses[c + 2]
+        s3 += row[c + 3] * masses[c + 3]
+        s4 += row[c + 4] * masses[c + 4]
+        s5 += row[c + 5] * masses[c + 5]
+        s6 += row[c + 6] * masses[c + 6]
+        s7 += row[c + 7] * masses[c + 7]
+    for c in range(whole, size):
+        s0 += row[c] * masses[c]
+    return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+
+
+def _log_marginal(channel, kernel, z, theta, h):
+    row = channel.density[int(z)]
+    logs = np.empty(len(row))
+    fill_log_masses(kernel, theta, h, channel.edges, logs)
+    top = -math.inf
+    for c in range(len(row)):
+        logs[c] += math.log(row[c])
+        top = max(top, logs[c])
+    if top == -math.inf:
+        return top
+    total = 0.0
+    for c in range(len(row)):
+        total += math.exp(logs[c] - top)
+    return top + math.log(total)
+
+
+def _fill_marginal(channel, kernel, theta, h, z, start, stop, out):
+    masses = np.empty(channel.density.shape[1])
+    fill_masses(kernel, theta, h, channel.edges, masses)
+    for i in range(start, stop):
+        out[i - start] = max(_dot(channel.density[int(z[i])], masses), _SMALLEST)
+
+
+def _draw_latent(channel, kernel, rng, z, theta, h):
+    row = channel.density[int(z)]
+    last = len(row) - 1
+    weights = np.empty(last + 1)
+    fill_log_masses(kernel, theta, h, channel.edges, weights)
+    for c in range(last + 1):
+        weights[c] += math.log(row[c])
+    top = np.max(weights)
+    total = 0.0
+    for c in range(last + 1):
+        total += math.exp(weights[c] - top)
+        weights[c] = total
+    u = rng.random() * total
+    c = 0
+    while c < last and weights[c] <= u:
+        c += 1
+    low = channel.edges[c - 1] if c > 0 else -math.inf
+    high = channel.edges[c] if c < last else math.inf
+    return draw_within(kernel, rng, theta, h, low, high)
+
+
+for _kernel in (NormalNIG, Beta):
+    log_marginal.register(_log_marginal, Cells, _kernel)
+    fill_marginal.register(_fill_marginal, Cells, _kernel)
+    draw_latent.register(_draw_latent, Cells, _kernel)
+
+
+@njit
+def _start_place(channel, rng, z):
+    """Draw a point of the record's starting cell: its distances from lo and from hi, in cells, above 0."""
+    share = 1.0 - rng.random()
+    if share == 1.0:
+        share = 0.5
+    c = channel.start[int(z)]
+    return c + share, len(channel.edges) + 1 - c - share
+
+
+@draw_start.register
+def _draw_start_normal(channel: Cells, kernel: NormalNIG, rng, z):
+    below, above = _start_place(channel, rng, z)
+    return channel.lo + (channel.hi - channel.lo) * (below / (below + above))
+
+
+@draw_start.register
+def _draw_start_beta(channel: Cells, kernel: Beta, rng, z):
+    below, above = _start_place(channel, rng, z)
+    return math.log(below / above)

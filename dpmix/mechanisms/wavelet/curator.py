@@ -1,0 +1,272 @@
+"""The Haar coefficients of each record with Laplace noise (methods, section 2; P1 section 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
+from dpmix.numerics.equal_cells import cell_of
+from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
+from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
+from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
+from dpmix.release.sanitized import Release
+from dpmix.spec.mechanism_section import WaveletMechanism
+
+_MOST = 2**28
+"""Numbers that a release may have: two gigabytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wavelet(LocalOneColumn):
+    """Release psi_jk(y) + Laplace(s) for every level j = 0..J and k = 0..2^j - 1, in this order.
+
+    y is mapped to [0, 1), and psi_jk(y) = 2^(j/2) (1[0 <= u < 1/2] - 1[1/2 <= u < 1]) with u = 2^j y - k, so
+    that the coefficients depend on the dyadic cell of y of width 2^-(J+1) alone; y = hi is in the last one.
+    Two records whose cells part at level d differ by 2 2^(d/2) in one coefficient, and by 2^(j/2) in two
+    coefficients of each finer level j. Replacing a record costs at most, at d = 0,
+    eps = 2 (2^((J+1)/2) - 1)/(sqrt 2 - 1)/s exactly; rho is the largest over d of the sum over these
+    coefficients of e - 1 + exp(-e), e = change/s, exactly.
+    """
+
+    kind: ClassVar[str] = "wavelet"
+    levels: int
+    s: float
+
+    @classmethod
+    def from_spec(cls, spec: WaveletMechanism, domain: Pairs, n: int | None = None) -> Wavelet:
+        """Calibrate to a spec's epsilon, rho or scale; the recorded guarantee never exceeds what was asked.
+
+        Raises
+        ------
+        PrivacyError
+            When it cannot be met.
+        """
+        name = next(k for k in ("epsilon", "rho", "scale") if getattr(spec, k) is not None)
+        asked = float(getattr(spec, name))
+        made = cls(
+            domain=domain,
+            calibration="scale" if name == "scale" else spec.calibration,
+            requested={name: asked},
+            levels=spec.levels,
+            s=formula_scale(spec),
+        )
+        if name == "scale" or spec.calibration == "paper":
+            return made
+        for attempt in range(60):
+            if name == "epsilon":
+                noise = calibrated("laplace", made.s, made.sensitivity[0], asked, block=made.noise.block)
+                scale = noise.scale
+            else:
+                scale = made.s * (1 + (2.0**attempt - 1) * 2.0**-52)
+            found = cls(**{**vars(made), "s": scale})
+            if float(getattr(found.guarantee, name)) <= asked:
+                return found
+        raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
+
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """The Laplace scale of every coefficient."""
+        return (self.s,)
+
+    @property
+    def sensitivity(self) -> tuple[float, ...]:
+        """Largest L1 change of the coefficients, rounded up."""
+        return (haar_sensitivity(self.levels),)
+
+    @property
+    def noise(self) -> AdditiveNoise:
+        """The noise of all coefficients of some records."""
+        width = 2 ** (self.levels + 1) - 1
+        return AdditiveNoise("laplace", self.s, haar_sensitivity(self.levels), max(1, BLOCK // width) * width)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Epsilon by the noise library's own privacy map; rho exactly, with its granularity."""
+        noise = self.noise
+        event = noise.event()
+        assert isinstance(event, LaplaceEvent)
+        return Guarantee(event.epsilon, 0.0, haar_rho(self.levels, self.s, 2.0**noise.granularity))
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        return self._describe(
+            levels=self.levels,
+            scale=[self.s],
+            sensitivity=list(self.sensitivity),
+            granularity=[2.0**self.noise.granularity],
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee."""
+        found: dict[str, Any] = {"scale": self.s, "sensitivity": self.sensitivity[0]}
+        if self.calibration == "paper":
+            found["sensitivity_paper"] = paper_sensitivity(self.levels)
+            found |= {f"{name}_requested": value for name, value in self.requested.items()}
+        return found
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say which noise goes where."""
+        width = 2 ** (self.levels + 1) - 1
+        noise = (
+            f"Laplace noise of scale {self.s:.6g} on each of the {width} Haar coefficients of {columns[0]}"
+        )
+        return f"{noise}, {order_in_words(self.order)}"
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the coefficients: the column's with (j, k)."""
+        return tuple(f"{column}_{j}_{k}" for j in range(self.levels + 1) for k in range(2**j))
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; see `Mechanism`."""
+        self.check(values)
+        coefficients, clamped = self._coefficients(*self._rows(values))
+        n, width = coefficients.shape
+        report = None if progress is None else lambda done: progress(done // width)
+        noisy = self.noise.add(coefficients.ravel(), report).reshape(n, width)
+        return self._release(noisy, columns, n, None), clamped
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; see `Mechanism`."""
+        self.check(values)
+        coefficients, clamped = self._coefficients(*self._clamp(values))
+        noisy = self.noise.simulate(coefficients, rng)
+        return self._release(noisy, columns, len(noisy), rng), clamped
+
+    def check(self, values: NDArray[np.float64]) -> None:
+        """Refuse more coefficients than a release can have; see `Mechanism`."""
+        width = 2 ** (self.levels + 1) - 1
+        if len(values) * width > _MOST:
+            raise PrivacyError(
+                f"{len(values)} records of {width} coefficients each are more than the {_MOST} numbers that "
+                f"a release may have; take mechanism.levels below {self.levels}"
+            )
+
+    def _coefficients(
+        self, bounded: NDArray[np.float64], clamped: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        edges = checked_edges(self.kind, self.domain[0], 2 ** (self.levels + 1))
+        return haar(cell_of(bounded, edges), self.levels), clamped
+
+
+def haar(cells: NDArray[np.int64], levels: int) -> NDArray[np.float64]:
+    """Return the Haar coefficients of dyadic cells.
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (n,)
+        From 0 to 2^(levels+1) - 1.
+    levels : int
+        Finest level J.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 2^(levels+1) - 1)
+        In (j, k) order.
+    """
+    found = np.zeros((len(cells), 2 ** (levels + 1) - 1))
+    rows = np.arange(len(cells))
+    for j in range(levels + 1):
+        halves = cells >> (levels - j)
+        height = math.sqrt(2.0**j)
+        found[rows, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -height, height)
+    return found
+
+
+def haar_changes(levels: int, parting: int) -> list[tuple[int, float]]:
+    """Return how the coefficients of two cells that part at a level differ: (how many, by how much).
+
+    Parameters
+    ----------
+    levels : int
+        Finest level J.
+    parting : int
+        The level d whose coefficient has the two cells in its two halves; 0 <= d <= J.
+    """
+    found = [(1, 2 * math.sqrt(2.0**parting))]
+    return found + [(2, math.sqrt(2.0**j)) for j in range(parting + 1, levels + 1)]
+
+
+def haar_sensitivity(levels: int) -> float:
+    """Return the L1 sensitivity 2 (2^((J+1)/2) - 1)/(sqrt 2 - 1), of the coefficients as doubles too."""
+    exact = [2.0 ** (j // 2) for j in range(0, levels + 1, 2)]
+    roots = [math.nextafter(math.sqrt(2.0**j), math.inf) for j in range(1, levels + 1, 2)]
+    return 2 * sum_up(exact + roots)
+
+
+def haar_rho(levels: int, scale: float, granularity: float = 0.0) -> float:
+    """Return the exact zCDP of Laplace noise on the coefficients, rounded up.
+
+    The Renyi divergences of independent coefficients add, and each has its largest ratio to the order at
+    order 1.
+
+    Parameters
+    ----------
+    levels : int
+        Finest level J.
+    scale : float
+        Laplace scale.
+    granularity : float
+        By how much rounding to a grid may add to a change.
+    """
+    return max(
+        (1 + 2.0**-48)
+        * sum(count * laplace_rho((by + granularity) / scale) for count, by in haar_changes(levels, parting))
+        for parting in range(levels + 1)
+    )
+
+
+def paper_sensitivity(levels: int) -> float:
+    """Return P1's bound 12 sqrt 2/(sqrt 2 - 1) 2^(J/2), valid and 6.6 times too large at J = 6."""
+    return 12 * math.sqrt(2) / (math.sqrt(2) - 1) * math.sqrt(2.0**levels)
+
+
+def formula_scale(spec: WaveletMechanism) -> float:
+    """Return the Laplace scale of a spec, in real numbers."""
+    if spec.scale is not None:
+        return spec.scale
+    epsilon = spec.epsilon
+    if spec.calibration == "paper":
+        if epsilon is None:
+            assert spec.rho is not None  # the spec states one of the three
+            epsilon = rho_to_pure_bound(spec.rho)
+        return paper_sensitivity(spec.levels) / epsilon
+    if epsilon is not None:
+        return haar_sensitivity(spec.levels) / epsilon
+    assert spec.rho is not None
+    low, high = 0.0, 1.0
+    while haar_rho(spec.levels, high) > spec.rho:
+        low, high = high, 2 * high
+        if high > 1e200:
+            raise PrivacyError(f"no Laplace noise meets rho = {spec.rho:g}")
+    while (middle := 0.5 * (low + high)) not in (low, high) and high - low > 1e-15 * high:
+        if haar_rho(spec.levels, max(middle, 1e-250)) <= spec.rho:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def stated(spec: WaveletMechanism) -> tuple[dict[str, Any], Guarantee]:
+    """Return what is known of a release made elsewhere, and its guarantee by formula.
+
+    Parameters
+    ----------
+    spec : WaveletMechanism
+        With its domain.
+    """
+    scale = formula_scale(spec)
+    loss = haar_sensitivity(spec.levels) / scale
+    own = {"levels": spec.levels, "scale": [scale], "sensitivity": [haar_sensitivity(spec.levels)]}
+    return own, Guarantee(loss, 0.0, haar_rho(spec.levels, scale))

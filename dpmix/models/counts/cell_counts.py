@@ -1,0 +1,216 @@
+"""Releases that depend on the records through their numbers in cells, as log-likelihoods of these numbers.
+
+With c_j of the n records in cell j, the likelihood is exp(sum_j l_j(c_j)) up to a constant, so that moving a
+record changes two terms. Where records are drawn from clipped and normalised noisy counts h, these are latent
+too: l_j is then the log density of the noise h_j - c_j, and the released numbers r_j depend on h alone, see
+`dpmix.models.counts.hidden_noise`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.numerics.equal_cells import cell_of
+from dpmix.numerics.jit import dispatch, njit
+from dpmix.release.sanitized import Release
+
+__all__ = [
+    "HiddenCounts",
+    "NoisyCounts",
+    "PolyaDraws",
+    "SmoothedDraws",
+    "group_names",
+    "hides_counts",
+    "histogram_likelihood",
+    "log_count",
+    "log_likelihood",
+    "log_noise",
+    "reach",
+    "released",
+]
+
+
+# Histogram releases as log-likelihoods of the numbers of records in their bins, in all groups.
+
+
+def group_names(release: Release) -> tuple[str, ...]:
+    """Return the public names of the groups of a release; empty where it is of none."""
+    return next(iter(release.groups.values()), ())
+
+
+def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
+    """Return the log-likelihoods of the counts of a perturbed or smoothed histogram.
+
+    With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j.
+    """
+    mechanism, values = release.mechanism, release.values
+    if release.kind == "perturbed_histogram":
+        noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
+        return NoisyCounts(np.ascontiguousarray(values[:, 0]), noise, scale)
+    bins, groups = int(mechanism["bins"]), max(1, len(group_names(release)))
+    cells = cell_of(values[:, 0], release.mechanism.edges())
+    if release.groups:
+        cells = values[:, 1].astype(np.int64) * bins + cells
+    weight = float(mechanism["weight"])
+    slope = (1.0 - weight) * groups * bins / release.n
+    return SmoothedDraws(released(cells, groups * bins), slope, weight)
+
+
+LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2
+NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC}
+
+
+class NoisyCounts(NamedTuple):
+    """Released counts with noise: released (J,) = c + noise of a kind (LAPLACE, ..) and scale.
+
+    The scale is that of Laplace noise, the standard deviation of Gaussian noise, and -1 / log(r) of two-sided
+    geometric noise, of probabilities proportional to r^|e|.
+    """
+
+    released: Any
+    noise: int
+    scale: float
+
+
+class SmoothedDraws(NamedTuple):
+    """Draws from the cells with probabilities (1 - w) c_j / n + w / J; released (J,) numbers of them.
+
+    slope is (1 - w) J / n, weight is w (methods, section 3).
+    """
+
+    released: Any
+    slope: float
+    weight: float
+
+
+class PolyaDraws(NamedTuple):
+    """Sequential draws from the predictive of a Dirichlet-multinomial with prior count `prior` in each cell.
+
+    released (J,) numbers of them; p(r | c) is proportional to prod_j Gamma(a + c_j + r_j) / Gamma(a + c_j).
+    """
+
+    released: Any
+    prior: float
+
+
+class HiddenCounts(NamedTuple):
+    """Draws from the cells with probabilities (1 - w) h_j^+ / sum h^+ + w / J, h = c + noise not released.
+
+    Where no h_j is positive the first term is (1 - w) / J. weight w is 0 for a perturbed histogram; the noise
+    is as in `NoisyCounts`. released (J,) numbers of draws.
+    """
+
+    released: Any
+    noise: int
+    scale: float
+    weight: float
+
+
+def released(cells: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Return the numbers of released records in each of `count` cells, from the cell of each (m,)."""
+    return np.bincount(cells, minlength=count).astype(np.float64)
+
+
+@njit
+def log_noise(noise, scale, e):
+    """Return the log density of the noise `e` up to a constant."""
+    gap = abs(e) / scale
+    return -0.5 * gap * gap if noise == GAUSSIAN else -gap
+
+
+@dispatch()
+def log_count(likelihood, noisy, j, c):
+    """Return l_j(c) up to a constant; `noisy` (J,) are the latent noisy counts, if any."""
+
+
+@dispatch()
+def reach(likelihood, j):
+    """Return about how far l_j lets c_j move: a scale for steps, infinite where it says nothing."""
+
+
+@dispatch()
+def hides_counts(likelihood):
+    """Return whether noisy counts are latent."""
+
+
+@log_count.register
+def _log_count_noisy(likelihood: NoisyCounts, noisy, j, c):
+    return log_noise(likelihood.noise, likelihood.scale, likelihood.released[j] - c)
+
+
+@log_count.register
+def _log_count_smoothed(likelihood: SmoothedDraws, noisy, j, c):
+    r = likelihood.released[j]
+    if r == 0.0:
+        return 0.0
+    density = likelihood.slope * c + likelihood.weight
+    return r * math.log(density) if density > 0.0 else -math.inf
+
+
+@log_count.register
+def _log_count_polya(likelihood: PolyaDraws, noisy, j, c):
+    r, start = likelihood.released[j], likelihood.prior + c
+    if r <= 8.0:
+        product = 1.0
+        for i in range(int(r)):
+            product *= start + i
+        return math.log(product)
+    return math.lgamma(start + r) - math.lgamma(start)
+
+
+@log_count.register
+def _log_count_hidden(likelihood: HiddenCounts, noisy, j, c):
+    return log_noise(likelihood.noise, likelihood.scale, noisy[j] - c)
+
+
+@reach.register
+def _reach_noisy(likelihood: NoisyCounts, j):
+    return 2.0 * likelihood.scale + 1.0
+
+
+@reach.register
+def _reach_smoothed(likelihood: SmoothedDraws, j):
+    return math.inf
+
+
+@reach.register
+def _reach_polya(likelihood: PolyaDraws, j):
+    return math.inf
+
+
+@reach.register
+def _reach_hidden(likelihood: HiddenCounts, j):
+    return 2.0 * likelihood.scale + 1.0
+
+
+@hides_counts.register
+def _noisy_hides(likelihood: NoisyCounts):
+    return False
+
+
+@hides_counts.register
+def _smoothed_hides(likelihood: SmoothedDraws):
+    return False
+
+
+@hides_counts.register
+def _polya_hides(likelihood: PolyaDraws):
+    return False
+
+
+@hides_counts.register
+def _hidden_hides(likelihood: HiddenCounts):
+    return True
+
+
+@njit
+def log_likelihood(likelihood, noisy, counts):
+    """Return sum_j l_j(c_j) of counts (J,), up to a constant."""
+    total = 0.0
+    for j in range(len(counts)):
+        total += log_count(likelihood, noisy, j, counts[j])
+    return total

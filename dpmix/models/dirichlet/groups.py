@@ -1,0 +1,533 @@
+"""Data augmentation for compositions of groups whose sizes are private (`dpmix.models.latent_groups`).
+
+Each group has an alpha of its own. In a sweep it and the group's records move as for a release of that group
+alone (`dpmix.models.dirichlet.augmentation`), given its size; then records move between groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import SpecError
+from dpmix.models import latent_groups
+from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions
+from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, move_jointly, reach
+from dpmix.models.dirichlet.latent_records import (
+    CensoredLogs,
+    Shapes,
+    draw_logs,
+    make_shapes,
+    set_shapes,
+    sweep_logs,
+    sweep_offers,
+)
+from dpmix.models.dirichlet.maps import make_room, unpack, write
+from dpmix.models.dirichlet.model import Composition, Part, settings_of
+from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior
+from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
+from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
+from dpmix.models.model_protocols import Parameter, ParametricChain
+from dpmix.models.sum_augmentation import REFRESH, default_offers
+from dpmix.numerics.gamma import digamma, trigamma
+from dpmix.numerics.jit import njit
+from dpmix.release.sanitized import GROUP, Release
+from dpmix.spec.model_section import GammaPrior
+from dpmix.spec.run_spec import RunSpec
+
+__all__ = ["GroupedCompositions", "GroupedCompositionsChain", "build"]
+
+Floats = NDArray[np.float64]
+
+
+class GroupedLogs(NamedTuple):
+    """What is known.
+
+    sums (G, d): noisy sums of log max(x, a) - centre; sizes (G - 1,): noisy sizes; rate, size_rate: 1 over
+    the scales of their noise; floor: log a; and the prior of every group's alpha.
+    """
+
+    sums: Any
+    sizes: Any
+    centre: float
+    rate: float
+    size_rate: float
+    floor: float
+    prior: AlphaPrior
+
+
+class Plan(NamedTuple):
+    """What a sweep does: offers of soma to all records, or 0; joint; the most records that move together."""
+
+    offers: int
+    joint: bool
+    most: int
+
+
+def build(spec: RunSpec, release: Release) -> GroupedCompositions:
+    """Return the model of a spec given a release of groups; see `dpmix.models.registry.build`.
+
+    Raises
+    ------
+    SpecError
+        For a prior that takes a part of the release.
+    """
+    prior = settings_of(spec).prior
+    if not isinstance(prior, GammaPrior):
+        raise SpecError(
+            f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not "
+            "split; use a gamma {shape, rate}"
+        )
+    d = int(release.mechanism["components"])
+    sums = grouped_sums(release, d)
+    own = gamma_prior(prior.shape, prior.rate, d)
+    threshold = float(release.mechanism["threshold"])
+    offers = 0
+    if spec.sampler.algorithm == "soma":
+        offers = spec.sampler.offers or default_offers(release.n)
+    parts = parts_of_groups(sums, draw_sizes(None, sums), threshold)
+    # single offers move so little, for so long, that a joint move beside them always pays
+    joint = spec.sampler.joint and (offers > 0 or any(joint_pays([part], own) for part in parts if part.size))
+    return GroupedCompositions(release, sums, own, offers, joint)
+
+
+def parts_of_groups(release: GroupedSums, sizes: NDArray[np.int64], threshold: float) -> list[Part]:
+    """Return each group, with a size that it may have, as if it had been released alone."""
+    parts = []
+    for size, sums in zip(sizes.tolist(), release.sums, strict=True):
+        own = max(size, 1)
+        parts.append(Part(size, release.centre + sums / own, release.scale / own, threshold))
+    return parts
+
+
+class GroupedCompositions(Composition):
+    """Compositions of groups given noisy sizes and log moments, by data augmentation.
+
+    Parameters
+    ----------
+    release : Release
+    sums : GroupedSums
+        The same as numbers.
+    prior : AlphaPrior
+        Of the alpha of each group.
+    offers : int
+        Offers of one record to all in a sweep; 0 offers records one of their own each.
+    joint : bool
+        Whether the alpha of a group and its records are also moved together.
+    """
+
+    def __init__(
+        self, release: Release, sums: GroupedSums, prior: AlphaPrior, offers: int, joint: bool
+    ) -> None:
+        super().__init__(release, {"joint_moves": joint})
+        self.constants = {name: value for name, value in self.constants.items() if name != "n1"}
+        alpha, mean, *predictive = self.parameters
+        self.parameters = (
+            Parameter(alpha.name, (GROUP, *alpha.dims)),
+            Parameter(mean.name, (GROUP, *mean.dims), mean.role, mean.title),
+            *latent_groups.parameters_of_groups(),
+            *(Parameter(p.name, (GROUP,), p.role, p.title, p.column) for p in predictive),
+        )
+        self.coords = {**self.coords, GROUP: np.array(sums.names)}
+        self.sums, self.prior, self.n = sums, prior, release.n
+        threshold = float(release.mechanism["threshold"])
+        self.threshold = threshold
+        self.law = GroupedLogs(
+            sums.sums,
+            sums.sizes,
+            float(sums.centre[0]),
+            1.0 / sums.scale,
+            1.0 / sums.size_scale,
+            math.log(threshold),
+            prior,
+        )
+        self.plan = Plan(offers, joint, sums.most)
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> GroupedCompositionsChain:
+        """Return a chain at a start drawn about the release."""
+        return GroupedCompositionsChain(self, rng)
+
+
+class GroupedCompositionsChain(ParametricChain):
+    """A chain over the alpha of all groups and a latent database."""
+
+    model: GroupedCompositions
+
+    def __init__(self, model: GroupedCompositions, rng: Generator) -> None:
+        release, law = model.sums, model.law
+        groups, d = release.sums.shape
+        sizes = draw_sizes(rng, release)
+        self.starts = np.zeros(groups + 1, dtype=np.int64)
+        latent_groups.set_starts(self.starts, sizes)
+        self.alpha, self.root = np.empty((groups, d)), np.empty((groups, d, d))
+        self.records = np.empty((d, model.n))
+        learnt = []
+        for group, part in enumerate(parts_of_groups(release, sizes, model.threshold)):
+            alpha, root = self.alpha[group], self.root[group]
+            alpha[:] = np.maximum(rng.gamma(model.prior.shape) / model.prior.rate, 1e-3)
+            if part.size:
+                alpha[:], means = start_alpha(rng, [part])
+            shapes = make_shapes(d)
+            shapes.alpha[:] = alpha
+            set_shapes(shapes)
+            own = np.empty((d, part.size))
+            draw_logs(rng, shapes, own, part.size)
+            if part.size:
+                own = matched(own, means[0], law.floor)
+            self.records[:, self.starts[group] : self.starts[group + 1]] = own
+            whiten(alpha, part.size, model.prior, root)
+            learnt.append(make_learnt(alpha, root))
+        self.learnt = Learnt(*(np.stack(parts) for parts in zip(*learnt, strict=True)))
+        self.sums, self.age = np.zeros((groups, d)), np.zeros(1, dtype=np.int64)
+        self.slopes = make_slopes(sizes, np.log(self.alpha), _slopes(self.alpha, law), release.size_scale)
+        self._spare = (make_room(model.n, d), make_room(model.n, d))
+        self._offers = np.empty((d, max(model.plan.most, 1)))
+        state: dict[str, NDArray[Any]] = {
+            "alpha": self.alpha,
+            "records": self.records,
+            "starts": self.starts,
+            "sums": self.sums,
+            "root": self.root,
+            "age": self.age,
+        }
+        state |= {f"learnt_{name}": getattr(self.learnt, name) for name in Learnt._fields}
+        state |= {f"slopes_{name}": getattr(self.slopes, name) for name in Slopes._fields}
+        super().__init__(model, rng, state)
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records, alpha and sizes; the moves of alpha learn in burn-in alone."""
+        groups, d = self.alpha.shape
+        self._run(
+            self.burning_in, 1, count, np.zeros((0, groups, 3, d)), np.zeros((0, 2, groups)), np.zeros(0)
+        )
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save alpha, a record of each group, shares and sizes, in one call."""
+        rows = slice(first, first + draws)
+        groups, d = self.alpha.shape
+        saved, sizes = np.zeros((draws, groups, 3, d)), np.zeros((draws, 2, groups))
+        self._run(False, draws, thin, saved, sizes, out["acceptance_rate"][rows])
+        self._write(rows, out, saved, sizes)
+
+    def _run(
+        self, learning: bool, draws: int, thin: int, saved: Floats, sizes: Floats, rates: Floats
+    ) -> None:
+        state = (self.alpha, self.records, self.starts, self.sums, self.learnt, self.slopes)
+        scratch = (self.root, self.age, self._spare, self._offers, self.moves)
+        known = (self.model.law, self.model.plan, self.rng)
+        run_grouped_sweeps(*known, *state, *scratch, learning, draws, thin, saved, sizes, rates)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write alpha, and draw shares and a record of each group."""
+        groups, d = self.alpha.shape
+        saved, sizes = np.zeros((1, groups, 3, d)), np.zeros((1, 2, groups))
+        _save(self.rng, self.alpha, self.starts, saved[0], sizes[0])
+        self._write(slice(row, row + 1), out, saved, sizes)
+
+    def _write(self, rows: slice, out: Mapping[str, Floats], saved: Floats, sizes: Floats) -> None:
+        """Write saved (draws, G, 3, d) and shares and sizes (draws, 2, G) to places of the draws."""
+        out["alpha"][rows], out["mean"][rows] = saved[:, :, 0], saved[:, :, 1]
+        out["group_share"][rows], out["group_size"][rows] = sizes[:, 0], sizes[:, 1]
+        for j, place in enumerate(self.model.predictive):
+            out[place][rows] = saved[:, :, 2, j]
+
+
+def _slopes(alpha: Floats, law: GroupedLogs) -> Floats:
+    """Return the derivatives (G, d) of log alpha by log n_g where n_g E(log x - centre) does not change."""
+    found = np.empty_like(alpha)
+    for own, slopes in zip(alpha, found, strict=True):
+        whole = own.sum()
+        means = np.array([digamma(a) for a in own]) - digamma(whole)
+        moved = law.centre - np.maximum(means, law.floor)
+        inverse = np.array([1.0 / trigamma(a) for a in own])
+        shared = trigamma(whole) / (1.0 - trigamma(whole) * inverse.sum())
+        # of diag(trigamma) - trigamma(whole), by Sherman and Morrison
+        slopes[:] = (inverse * moved + shared * inverse * (inverse @ moved)) / own
+    return found
+
+
+@njit
+def _sum_up(law, starts, records, sums):
+    """Take the sums (G, d) of max(log x, floor) from scratch."""
+    for group in range(len(sums)):
+        for j in range(len(records)):
+            total = 0.0
+            for i in range(starts[group], starts[group + 1]):
+                total += max(records[j, i], law.floor)
+            sums[group, j] = total
+
+
+@njit
+def _shapes_of(shapes, group):
+    """Return the shapes of one group."""
+    return Shapes(shapes.alpha[group], shapes.mode[group], shapes.spread[group], shapes.boost[group])
+
+
+@njit
+def _sweep_group(law, plan, rng, group, shapes, records, starts, sums, learnt, root, room, moves, learning):
+    """Move the records of one group, and its alpha, given its size."""
+    d = len(records)
+    first, last = starts[group], starts[group + 1]
+    size = last - first
+    noisy, own_sums, alpha = np.empty((1, d)), sums[group : group + 1], shapes.alpha[group]
+    for j in range(d):
+        noisy[0, j] = law.sums[group, j] + law.centre * size
+    known = CensoredLogs(noisy[0], law.rate, law.floor)
+    own = _shapes_of(shapes, group)
+    if plan.offers > 0:
+        if size > 0:
+            offers = max(1, plan.offers * size // starts[-1])
+            sweep_offers(known, rng, own, records[:, first:last], sums[group], moves, offers)
+    else:
+        block = max(-(-size // SHARE), min(size, FEWEST))
+        # from anywhere, whatever sizes have been: a place that went on from the last would remember them
+        start = first + min(int(rng.random() * size), max(size - 1, 0))
+        stop = start + block
+        sweep_logs(known, rng, own, records[:, start : min(stop, last)], sums[group], moves)
+        if stop > last:
+            sweep_logs(known, rng, own, records[:, first : first + stop - last], sums[group], moves)
+    totals = np.zeros(d)
+    for j in range(d):
+        for i in range(first, last):
+            totals[j] += records[j, i]
+    slice_alpha(rng, alpha, size, totals, law.prior, root[group], REPEATS)
+    learned = Learnt(
+        learnt.centre[group],
+        learnt.covariance[group],
+        learnt.root[group],
+        learnt.small[group],
+        learnt.counts[group],
+    )
+    if plan.joint and size > 0:
+        both = Compositions(noisy, np.full(1, law.rate), np.array([0, size]), law.floor, law.prior)
+        move_jointly(rng, both, learned, room, alpha, records[:, first:last], own_sums)
+    set_shapes(own)
+    if learning:
+        learn(learned, alpha)
+        whiten(np.exp(learned.centre), size, law.prior, root[group])
+
+
+@njit
+def _gap(law, group, size, j, value):
+    """Return how far a noisy sum is from that of a group of this size, `value`."""
+    return abs(law.sums[group, j] + law.centre * size - value)
+
+
+@njit
+def _transfer(law, rng, shapes, records, starts, sums, offers, source, target, count):
+    """Move records of one group to another; return whether they moved."""
+    first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
+    if last - first < count:
+        return False
+    rows = records.T
+    left = latent_groups.take_aside(rng, rows, first, last, count, target > source)
+    draw_logs(rng, _shapes_of(shapes, target), offers, count)
+    gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
+    d, here = len(records), last - first
+    change = np.zeros((2, d))
+    for j in range(d):
+        for t in range(count):
+            change[0, j] -= max(records[j, left + t], law.floor)
+            change[1, j] += max(offers[j, t], law.floor)
+        before = _gap(law, source, here, j, sums[source, j]) + _gap(law, target, there, j, sums[target, j])
+        after = _gap(law, source, here - count, j, sums[source, j] + change[0, j])
+        after += _gap(law, target, there + count, j, sums[target, j] + change[1, j])
+        gain += law.rate * (before - after)
+    if not (gain >= 0.0 or rng.random() < math.exp(gain)):
+        return False
+    left = latent_groups.open_gap(rows, starts, source, target, count)
+    for j in range(d):
+        for t in range(count):
+            records[j, left + t] = offers[j, t]
+        sums[source, j] += change[0, j]
+        sums[target, j] += change[1, j]
+    return True
+
+
+@njit
+def _follow(law, rng, alpha, new, records, small, room, maps, sums):
+    """Let the records of a group follow its alpha in `room`; return the log ratio of all but the release.
+
+    maps (3, d) and sums (1, d) are set. -inf where there is no such move.
+    """
+    d, n = records.shape
+    silent = Compositions(sums, np.zeros(1), np.array([0, n]), law.floor, law.prior)
+    logs, cubes = np.empty(d), np.empty(d)
+    unpack(rng, alpha, records, small, room)
+    before = reach(silent, room, alpha, alpha, small, n, maps, sums, logs, cubes)
+    if before == -math.inf:
+        return -math.inf
+    return reach(silent, room, alpha, new, small, n, maps, sums, logs, cubes) - before
+
+
+@njit
+def _transfer_jointly(
+    law, rng, shapes, records, starts, sums, small, slopes, rooms, offers, source, target, count
+):
+    """Move records of one group to another, with the alpha of both; return whether they moved.
+
+    Those that stay follow alpha, and those that come are drawn given the new one.
+    """
+    d = len(records)
+    first, last, there = starts[source], starts[source + 1], starts[target + 1] - starts[target]
+    here = last - first
+    if here < count:
+        return False
+    rows = records.T
+    left = latent_groups.take_aside(rng, rows, first, last, count, target > source)
+    low = first if target > source else first + count
+    staying = records[:, low : low + here - count]
+    own = records[:, starts[target] : starts[target + 1]]
+    gain = latent_groups.size_gain(law.sizes, law.size_rate, starts, source, target, count)
+    new, maps, found = np.empty((2, d)), np.empty((2, 3, d)), np.zeros((2, 1, d))
+    for j in range(d):
+        new[0, j], new[1, j] = math.log(shapes.alpha[source, j]), math.log(shapes.alpha[target, j])
+    latent_groups.shift(slopes, source, here, here - count, new[0])
+    latent_groups.shift(slopes, target, there, there + count, new[1])
+    for j in range(d):
+        if not max(abs(new[0, j]), abs(new[1, j])) < 300.0:
+            return False
+        new[0, j], new[1, j] = math.exp(new[0, j]), math.exp(new[1, j])
+    gain += _follow(
+        law, rng, shapes.alpha[source], new[0], staying, small[source], rooms[0], maps[0], found[0]
+    )
+    gain += _follow(law, rng, shapes.alpha[target], new[1], own, small[target], rooms[1], maps[1], found[1])
+    if gain == -math.inf:
+        return False
+    coming = Shapes(new[1], np.empty(d), np.empty(d), np.empty(d + 1))
+    set_shapes(coming)
+    draw_logs(rng, coming, offers, count)
+    for j in range(d):
+        for t in range(count):
+            found[1, 0, j] += max(offers[j, t], law.floor)
+        before = _gap(law, source, here, j, sums[source, j]) + _gap(law, target, there, j, sums[target, j])
+        after = _gap(law, source, here - count, j, found[0, 0, j])
+        after += _gap(law, target, there + count, j, found[1, 0, j])
+        gain += law.rate * (before - after)
+    if not (gain >= 0.0 or rng.random() < math.exp(gain)):
+        return False
+    write(rooms[0], maps[0], small[source], staying)
+    write(rooms[1], maps[1], small[target], own)
+    left = latent_groups.open_gap(rows, starts, source, target, count)
+    for j in range(d):
+        for t in range(count):
+            records[j, left + t] = offers[j, t]
+        sums[source, j], sums[target, j] = found[0, 0, j], found[1, 0, j]
+        shapes.alpha[source, j], shapes.alpha[target, j] = new[0, j], new[1, j]
+    set_shapes(_shapes_of(shapes, source))
+    set_shapes(_shapes_of(shapes, target))
+    return True
+
+
+@njit
+def _save(rng, alpha, starts, saved, sizes):
+    """Write alpha, E[x | alpha] and a record of each group to saved (G, 3, d), shares and sizes to sizes."""
+    groups, d = alpha.shape
+    logs, shapes = np.empty((d, 1)), Shapes(np.empty(d), np.empty(d), np.empty(d), np.empty(d + 1))
+    for group in range(groups):
+        whole = 0.0
+        for j in range(d):
+            shapes.alpha[j] = alpha[group, j]
+            whole += alpha[group, j]
+        set_shapes(shapes)
+        draw_logs(rng, shapes, logs, logs.shape[1])
+        for j in range(d):
+            saved[group, 0, j] = alpha[group, j]
+            saved[group, 1, j] = alpha[group, j] / whole
+            saved[group, 2, j] = math.exp(logs[j, 0])
+    latent_groups.save_sizes(rng, starts, sizes)
+
+
+@njit
+def run_grouped_sweeps(
+    law,
+    plan,
+    rng,
+    alpha,
+    records,
+    starts,
+    sums,
+    learnt,
+    slopes,
+    root,
+    age,
+    rooms,
+    offers,
+    moves,
+    learning,
+    draws,
+    thin,
+    saved,
+    sizes,
+    rates,
+):
+    """Do `draws` times `thin` sweeps; write what is saved after each by `_save`.
+
+    saved (draws, G, 3, d); sizes (draws, 2, G); rates (draws,), of acceptance of single records within their
+    group. Where saved is empty nothing is.
+    """
+    groups, d = alpha.shape
+    shapes = Shapes(alpha, np.empty((groups, d)), np.empty((groups, d)), np.empty((groups, d + 1)))
+    for group in range(groups):
+        set_shapes(_shapes_of(shapes, group))
+    budget = latent_groups.offers_of_sweep(starts[-1], groups)
+    for row in range(draws):
+        for _ in range(thin):
+            if age[0] % REFRESH == 0:
+                _sum_up(law, starts, records, sums)
+            age[0] += 1
+            for group in range(groups):
+                _sweep_group(
+                    law,
+                    plan,
+                    rng,
+                    group,
+                    shapes,
+                    records,
+                    starts,
+                    sums,
+                    learnt,
+                    root,
+                    rooms[0],
+                    moves,
+                    learning,
+                )
+                if learning:
+                    latent_groups.learn_slopes(
+                        slopes, group, starts[group + 1] - starts[group], np.log(alpha[group])
+                    )
+            offered = 0
+            while offered < budget:
+                source, target, count = latent_groups.next_batch(rng, groups, plan.most)
+                offered += count
+                _transfer(law, rng, shapes, records, starts, sums, offers, source, target, count)
+            if plan.joint and groups > 1:
+                source, target, count = latent_groups.next_batch(rng, groups, plan.most)
+                _transfer_jointly(
+                    law,
+                    rng,
+                    shapes,
+                    records,
+                    starts,
+                    sums,
+                    learnt.small,
+                    slopes,
+                    rooms,
+                    offers,
+                    source,
+                    target,
+                    count,
+                )
+        if len(saved) > 0:
+            rates[row] = moves[0] / moves[1]
+            moves[:] = 0.0
+            _save(rng, alpha, starts, saved[row], sizes[row])

@@ -1,0 +1,170 @@
+"""What every method for compositions shares: the release as numbers, and the form of the draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import Law
+from dpmix.models.model_protocols import Parameter, ParametricModel
+from dpmix.numerics.log_widths import exact_width
+from dpmix.release.sanitized import Release
+from dpmix.spec.model_section import DirichletModel
+from dpmix.spec.run_spec import RunSpec
+
+__all__ = [
+    "Composition",
+    "Part",
+    "acceptance_bound",
+    "draw_shares",
+    "parts_of",
+    "settings_of",
+    "used_parts",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Part(NamedTuple):
+    """One part of the records, and what was released of it.
+
+    Parameters
+    ----------
+    size : int
+        Number of records.
+    released : ndarray, shape (d,)
+        Mean of log max(x, a) over these, with Laplace noise.
+    scale : float
+        Of the noise.
+    threshold : float
+        a.
+    """
+
+    size: int
+    released: Floats
+    scale: float
+    threshold: float
+
+
+def parts_of(release: Release) -> list[Part]:
+    """Return the one or two parts of a release of log_moments."""
+    mechanism = release.mechanism
+    d = int(mechanism["components"])
+    values = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
+    sizes = [int(size) for size in mechanism["parts"]]
+    if len(values) != d * len(sizes):
+        raise DataError(
+            f"the release has {len(values)} mean logarithms, and {len(sizes)} parts of {d} components take "
+            f"{d * len(sizes)}"
+        )
+    return [
+        Part(size, values[k * d : (k + 1) * d], float(mechanism["scale"][k]), float(mechanism["threshold"]))
+        for k, size in enumerate(sizes)
+    ]
+
+
+def settings_of(spec: RunSpec) -> DirichletModel:
+    """Return the section `model` of a spec for compositions."""
+    assert isinstance(spec.model, DirichletModel)  # the registry looks
+    return spec.model
+
+
+def used_parts(spec: RunSpec, release: Release) -> list[Part]:
+    """Return the parts that the likelihood is of: all, or the second where the prior takes the first.
+
+    Raises
+    ------
+    SpecError
+        When the prior takes the first of two parts, and the release has one.
+    """
+    parts, prior = parts_of(release), settings_of(spec).prior
+    if not isinstance(prior, str):
+        return parts
+    if len(parts) < 2:
+        raise SpecError(
+            f"model.prior: {prior} takes the first of two parts of a release, and this one has a single one; "
+            "use a gamma {shape, rate}, or release with mechanism.split"
+        )
+    return parts[1:]
+
+
+class Composition(ParametricModel):
+    """A model of compositions: each draw is alpha, E[x | alpha] and a record drawn given alpha.
+
+    Parameters
+    ----------
+    release : Release
+    constants : mapping of str to number
+        What the chains file keeps beside n, the threshold and the sizes of parts.
+    """
+
+    kind = "dirichlet"
+
+    def __init__(self, release: Release, constants: Mapping[str, float] | None = None) -> None:
+        mechanism = release.mechanism
+        self.components = int(mechanism["components"])
+        names = _names(mechanism, self.components)
+        self.predictive = [f"predictive_{_safe(name, j)}" for j, name in enumerate(names)]
+        self.parameters = (
+            Parameter("alpha", ("component",)),
+            Parameter("mean", ("component",), "shares", "E[x]"),
+            *(
+                Parameter(place, (), "draw", "predictive", name)
+                for place, name in zip(self.predictive, names, strict=True)
+            ),
+        )
+        self.coords = {"component": np.array(names)}
+        self.constants = {
+            "n": release.n,
+            "threshold": float(mechanism["threshold"]),
+            **{f"n{k + 1}": size for k, size in enumerate(mechanism["parts"])},
+            **(constants or {}),
+        }
+
+    def write(self, row: int, out: Mapping[str, Floats], alpha: Floats, rng: Generator) -> None:
+        """Write alpha (d,), what follows from it, and a record drawn given it, as one draw."""
+        saved = np.stack([alpha, alpha / alpha.sum(), draw_shares(rng, alpha, 1)[0]])
+        self.write_draws(slice(row, row + 1), out, saved[None])
+
+    def write_draws(self, rows: slice, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write saved (draws, 3, d), alpha, E[x | alpha] and a record of each draw, to places `rows`."""
+        out["alpha"][rows] = saved[:, 0]
+        out["mean"][rows] = saved[:, 1]
+        for place, shares in zip(self.predictive, saved[:, 2].T, strict=True):
+            out[place][rows] = shares
+
+
+def draw_shares(rng: Generator, alpha: Floats, size: int) -> Floats:
+    """Draw compositions (size, d) given alpha; parts too small for a double are zero.
+
+    A gamma variate of shape alpha is one of shape alpha + 1 times U^(1 / alpha), whose logarithm is at hand
+    where the variate itself is not.
+    """
+    logs = np.log(rng.standard_gamma(alpha + 1.0, (size, len(alpha))))
+    logs -= rng.standard_exponential((size, len(alpha))) / alpha
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def acceptance_bound(parts: list[Part]) -> float:
+    """Return e^-w, w the most by which one record can move the log density of the release of its part."""
+    return math.exp(
+        -max(exact_width(part.threshold, len(part.released)) / (part.scale * part.size) for part in parts)
+    )
+
+
+def _names(mechanism: Law, d: int) -> list[str]:
+    """Return the names of the components, or numbers where the release does not tell them."""
+    names = [str(name) for name in mechanism.get("columns") or ()]
+    return names if len(names) == d and len(set(names)) == d else [str(j + 1) for j in range(d)]
+
+
+def _safe(name: str, number: int) -> str:
+    """Return a component's name as a file may hold it, where a slash would be a path."""
+    return name if "/" not in name else f"{name.replace('/', '_')}_{number}"

@@ -1,0 +1,34 @@
+"""Which linear regression a spec asks for, given a release: of one table, or of groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpmix.models.linear_regression.groups import GroupedRegression
+from dpmix.models.linear_regression.latent_records import farthest_change
+from dpmix.models.linear_regression.model import LinearRegression, check_widths, moments_law, start_values
+from dpmix.models.linear_regression.units import Units
+from dpmix.models.sum_augmentation import default_offers
+from dpmix.release.sanitized import Release
+from dpmix.spec.model_section import LinearRegressionModel
+from dpmix.spec.run_spec import RunSpec
+
+__all__ = ["build"]
+
+
+def build(spec: RunSpec, release: Release) -> LinearRegression:
+    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
+    p = len(release.mechanism["bounds"]) - 1
+    check_widths(spec.model, p)
+    law = moments_law(spec.model, release)
+    units = Units.of(release.mechanism["bounds"])
+    start = start_values(spec.model, units)
+    offers = 0
+    if spec.sampler.algorithm == "soma":
+        bound = farthest_change(p + 1) * law.rate
+        offers = spec.sampler.offers or default_offers(release.n, bound)
+    rows = units.rescaled(np.array(spec.model.predict or np.zeros((0, p)), dtype=np.float64))
+    if release.groups:
+        return GroupedRegression(release, law, start, rows, offers, spec.sampler.joint)
+    return LinearRegression(release, law, start, rows, offers, spec.sampler.joint)

@@ -1,0 +1,171 @@
+"""Parameters of a linear regression given a whole database: conjugate draws from its second moments.
+
+beta ~ N(b, diag 1/precision) and sigma2 ~ IG are drawn in turn; x_mean and x_cov are normal-inverse-Wishart,
+or the one of them that is not known is normal or inverse-Wishart given the other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix.models.linear_regression.joint import move_jointly
+from dpmix.models.linear_regression.latent_records import BLOCK, COV, MEAN, SD, Moments
+from dpmix.models.sum_augmentation import draw_theta
+from dpmix.numerics.factors import cholesky, product
+from dpmix.numerics.jit import njit
+
+__all__ = ["draw_covariance", "draw_line", "draw_predictors", "second_moments"]
+
+
+@njit
+def second_moments(model, records, out):
+    """Set `out` (q + 1, q + 1) to the sums of products of (1, x, y), unclamped, over the records.
+
+    Columns of few records at a time are copied side by side, and summed in four parts at once.
+    """
+    q = len(model.columns)
+    block = np.zeros(q * BLOCK)
+    out[:] = 0.0
+    for first in range(0, len(records), BLOCK):
+        count = min(BLOCK, len(records) - first)
+        for j in range(q):
+            for b in range(count):
+                block[j * BLOCK + b] = records[first + b, j]
+            for b in range(count, BLOCK):
+                block[j * BLOCK + b] = 0.0
+        part = (count + 3) // 4
+        for j in range(q):
+            here = j * BLOCK
+            s0 = s1 = s2 = s3 = 0.0
+            for b in range(part):
+                s0 += block[here + b]
+                s1 += block[here + part + b]
+                s2 += block[here + 2 * part + b]
+                s3 += block[here + 3 * part + b]
+            out[0, j + 1] += (s0 + s1) + (s2 + s3)
+            for k in range(j, q):
+                there = k * BLOCK
+                s0 = s1 = s2 = s3 = 0.0
+                for b in range(part):
+                    s0 += block[here + b] * block[there + b]
+                    s1 += block[here + part + b] * block[there + part + b]
+                    s2 += block[here + 2 * part + b] * block[there + 2 * part + b]
+                    s3 += block[here + 3 * part + b] * block[there + 3 * part + b]
+                out[j + 1, k + 1] += (s0 + s1) + (s2 + s3)
+    out[0, 0] = len(records)
+    for j in range(q + 1):
+        for k in range(j):
+            out[j, k] = out[k, j]
+
+
+@njit
+def _draw_beta(model, rng, values, moments):
+    """Draw beta given sigma2."""
+    q = len(model.columns)
+    precision, root, mean = np.empty((q, q)), np.empty((q, q)), np.empty(q)
+    variance = values[q] * values[q]
+    for i in range(q):
+        for j in range(q):
+            precision[i, j] = moments[i, j] / variance
+        precision[i, i] += model.beta_precision[i]
+        mean[i] = model.beta_precision[i] * model.beta_mean[i] + moments[i, q] / variance
+    cholesky(precision, root)
+    for i in range(q):  # forward; then noise; then back
+        for j in range(i):
+            mean[i] -= root[i, j] * mean[j]
+        mean[i] /= root[i, i]
+    for i in range(q):
+        mean[i] += rng.standard_normal()
+    for back in range(q):
+        i = q - 1 - back
+        for j in range(i + 1, q):
+            mean[i] -= root[j, i] * mean[j]
+        mean[i] /= root[i, i]
+        values[i] = mean[i]
+
+
+@njit
+def _draw_sd(model, rng, values, moments):
+    """Draw the sd of the errors given beta."""
+    q = len(model.columns)
+    squares = moments[q, q]
+    for i in range(q):
+        squares -= 2.0 * values[i] * moments[i, q]
+        for j in range(q):
+            squares += values[i] * values[j] * moments[i, j]
+    shape = model.shape + 0.5 * moments[0, 0]
+    scale = model.scale + 0.5 * max(squares, 0.0)
+    values[q] = math.sqrt(scale / rng.standard_gamma(shape))
+
+
+@njit
+def draw_covariance(rng, freedom, matrix, root):
+    """Set `root` to the lower factor of a draw from the inverse-Wishart distribution (Bartlett)."""
+    p = len(matrix)
+    factor, inverse = np.zeros((p, p)), np.zeros((p, p))
+    cholesky(matrix, factor)
+    for i in range(p):  # lower A, then its inverse, by rows
+        for j in range(i):
+            root[i, j] = rng.standard_normal()
+        root[i, i] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
+        for j in range(i):
+            value = 0.0
+            for k in range(j, i):
+                value -= root[i, k] * inverse[k, j]
+            inverse[i, j] = value / root[i, i]
+        inverse[i, i] = 1.0 / root[i, i]
+    spread = product(factor, inverse.T)
+    cholesky(product(spread, spread.T), root)
+
+
+@njit
+def draw_predictors(model, rng, values, moments):
+    """Draw x_mean and x_cov, those of them that are not known."""
+    q = len(model.columns)
+    p = q - 1
+    n = moments[0, 0]
+    mean = values[q + 1 : q + 1 + p]
+    root = values[q + 1 + p :].reshape(p, p)
+    both = not model.known[MEAN]
+    total = n + (model.weight if both else 0.0)
+    if not model.known[COV]:
+        matrix = np.empty((p, p))
+        for i in range(p):
+            for j in range(p):
+                a, b = moments[0, i + 1], moments[0, j + 1]
+                if both:  # x_mean integrated out
+                    a, b = a - n * model.centre[i], b - n * model.centre[j]
+                    value = moments[i + 1, j + 1] - n * model.centre[i] * model.centre[j]
+                    value -= model.centre[i] * b + model.centre[j] * a + a * b / total
+                else:
+                    value = moments[i + 1, j + 1] - mean[i] * b - mean[j] * a + n * mean[i] * mean[j]
+                matrix[i, j] = model.psi[i * p + j] + value
+        draw_covariance(rng, model.freedom + n, matrix, root)
+    if both:
+        noise = np.empty(p)
+        for i in range(p):
+            noise[i] = rng.standard_normal() / math.sqrt(total)
+            mean[i] = (model.weight * model.centre[i] + moments[0, i + 1]) / total
+            for j in range(i + 1):
+                mean[i] += root[i, j] * noise[j]
+
+
+@njit
+def draw_line(model, rng, values, moments):
+    """Draw all that is not known of the parameters given the moments (q + 1, q + 1) of a database."""
+    _draw_beta(model, rng, values, moments)
+    if not model.known[SD]:
+        _draw_sd(model, rng, values, moments)
+    draw_predictors(model, rng, values, moments)
+
+
+@draw_theta.register
+def _draw_theta(model: Moments, rng, theta, records, tally):
+    q = len(model.columns)
+    moments = np.empty((q + 1, q + 1))
+    second_moments(model, records, moments)
+    draw_line(model, rng, theta.values, moments)
+    if theta.learnt[0] > 0.0:
+        move_jointly(model, rng, theta, records, tally, moments)

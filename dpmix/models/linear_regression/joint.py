@@ -1,0 +1,537 @@
+"""A joint move of the parameters and all records of a linear regression; what is random in records stays.
+
+With x = x_mean + L z and y = (1, x) beta + sd e, parameters move while the z and e of all records stay, so
+that the records move along. Where the release says little, this moves parameters across their posterior in
+one step, while draws of parameters given the records can only creep; where it says much, those draws do well
+(Yu and Meng 2011 alternate the two in the same way).
+
+Were no value clamped, the sums would follow from the second moments W of (1, z, e) alone: those of the
+rescaled (1, x~, y~) = B (1, z, e) are B W B'. So they do, but for records near the bounds, which are summed
+one by one. The move is a chain of slice updates along random lines under that approximate posterior, and its
+end is then accepted by the ratio of the exact and the approximate densities, at one pass over all records (a
+surrogate transition: Liu 2001, section 9.4.3). It is exact however many values are clamped. The more records
+are near, the fewer lines there are, so that a move takes little longer than a sweep over the records.
+
+Which records are near is judged by their z and e at a fixed point, the same before and after. In burn-in the
+move learns that point, the mean of the parameters; how near is near, so that about `WANTED` of all moves are
+accepted; and the covariance of the parameters, from which lines are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix.models.linear_regression.latent_records import (
+    COV,
+    MEAN,
+    SD,
+    Moments,
+    clip,
+    distance,
+    fill,
+    subtract,
+)
+from dpmix.numerics.factors import cholesky, invert_lower, product
+from dpmix.numerics.jit import dispatch, njit
+
+__all__ = [
+    "ACCEPTED",
+    "ACTIVE",
+    "HEAD",
+    "LEARNING",
+    "MADE",
+    "NEAR",
+    "SEEN",
+    "approximate",
+    "carry",
+    "coordinates",
+    "follow",
+    "given_sums",
+    "learn",
+    "learnt_room",
+    "log_prior",
+    "map_of",
+    "move_jointly",
+    "pack",
+    "slice_lines",
+    "unpack",
+]
+
+
+# Coordinates in which the parameters of a linear regression move, and what the joint move learns of them.
+#
+# The coordinates are beta, the log of the errors' sd, x_mean, and the lower factor of x_cov with the logs of
+# its diagonal, those of them that are not known. In burn-in the joint move
+# (`dpmix.models.linear_regression.joint`) learns their mean and covariance, and which records are near the
+# bounds.
+
+ACTIVE, LEARNING, SEEN, ACCEPTED, MADE, NEAR, HEAD = 0, 1, 2, 3, 4, 5, 6  # places of `Line.learnt`
+FORGET = 400.0  # states over which averages are taken
+
+
+@njit
+def coordinates(model):
+    """Return how many coordinates are unknown of beta, log sd, x_mean, x_root with a log diagonal."""
+    q = len(model.columns)
+    p = q - 1
+    count = q
+    if not model.known[SD]:
+        count += 1
+    if not model.known[MEAN]:
+        count += p
+    if not model.known[COV]:
+        count += p * (p + 1) // 2
+    return count
+
+
+@njit
+def learnt_room(model):
+    """Return `Line.learnt` before anything is learnt: steps of prior standard deviations, or 1."""
+    q = len(model.columns)
+    p = q - 1
+    k = coordinates(model)
+    learnt = np.zeros(HEAD + k + 2 * k * k)
+    learnt[ACTIVE] = 1.0
+    learnt[SEEN] = 10.0
+    learnt[NEAR] = 0.8
+    mean = learnt[HEAD : HEAD + k]
+    for i in range(q):
+        mean[i] = model.beta_mean[i]
+    at = q
+    if not model.known[SD]:
+        mean[at] = 0.5 * math.log(model.scale / model.shape)
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            mean[at + i] = model.centre[i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                if i == j:
+                    mean[at] = 0.5 * math.log(model.psi[i * p + i] / model.freedom)
+                at += 1
+    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
+    for i in range(k):
+        covariance[i, i] = 1.0 / model.beta_precision[i] if i < q else 1.0
+    at = q + (0 if model.known[SD] else 1)
+    if not model.known[MEAN]:
+        for i in range(p):
+            covariance[at + i, at + i] = model.psi[i * p + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                covariance[at, at] = 1.0 if i == j else model.psi[i * p + i]
+                at += 1
+    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
+    return learnt
+
+
+@njit
+def pack(model, values, point):
+    """Set the coordinates (k,) of parameters."""
+    q = len(model.columns)
+    p = q - 1
+    for i in range(q):
+        point[i] = values[i]
+    at = q
+    if not model.known[SD]:
+        point[at] = math.log(values[q])
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            point[at + i] = values[q + 1 + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                entry = values[q + 1 + p + i * p + j]
+                point[at] = math.log(entry) if i == j else entry
+                at += 1
+
+
+@njit
+def unpack(model, point, values):
+    """Set parameters from their coordinates (k,); what is known stays."""
+    q = len(model.columns)
+    p = q - 1
+    for i in range(q):
+        values[i] = point[i]
+    at = q
+    if not model.known[SD]:
+        values[q] = math.exp(point[at])
+        at += 1
+    if not model.known[MEAN]:
+        for i in range(p):
+            values[q + 1 + i] = point[at + i]
+        at += p
+    if not model.known[COV]:
+        for i in range(p):
+            for j in range(i + 1):
+                values[q + 1 + p + i * p + j] = math.exp(point[at]) if i == j else point[at]
+                at += 1
+
+
+@njit
+def log_prior(model, values, inverse):
+    """Return the log prior density of the coordinates, up to a constant; `inverse` (p, p) is scratch."""
+    q = len(model.columns)
+    p = q - 1
+    total = 0.0
+    for i in range(q):
+        gap = values[i] - model.beta_mean[i]
+        total -= 0.5 * model.beta_precision[i] * gap * gap
+    if not model.known[SD]:
+        total -= 2.0 * model.shape * math.log(values[q]) + model.scale / (values[q] * values[q])
+    if model.known[MEAN] and model.known[COV]:
+        return total
+    root = values[q + 1 + p :].reshape(p, p)
+    invert_lower(root, inverse)
+    if not model.known[MEAN]:
+        for i in range(p):
+            gap = 0.0
+            for j in range(i + 1):
+                gap += inverse[i, j] * (values[q + 1 + j] - model.centre[j])
+            total -= 0.5 * model.weight * gap * gap
+            if not model.known[COV]:
+                total -= math.log(root[i, i])
+    if not model.known[COV]:
+        for i in range(p):
+            # inverse-Wishart, the Jacobian of root root', and that of the log of the diagonal
+            total += (p - i + 1 - (model.freedom + p + 1.0)) * math.log(root[i, i])
+            for j in range(i + 1):
+                for k in range(i + 1):
+                    total -= 0.5 * model.psi[j * p + k] * inverse[i, j] * inverse[i, k]
+    return total
+
+
+@njit
+def learn(learnt, point, share):
+    """Take mean and covariance of the coordinates (k,) one state further.
+
+    They are over `FORGET` states, or over that share of all that were seen, where this is more.
+    """
+    k = len(point)
+    learnt[SEEN] += 1.0
+    gain = 1.0 / max(min(learnt[SEEN], FORGET), share * learnt[SEEN])
+    mean = learnt[HEAD : HEAD + k]
+    covariance = learnt[HEAD + k : HEAD + k + k * k].reshape(k, k)
+    for i in range(k):
+        for j in range(k):
+            product = (1.0 - gain) * (point[i] - mean[i]) * (point[j] - mean[j])
+            covariance[i, j] += gain * (product - covariance[i, j])
+    for i in range(k):
+        mean[i] += gain * (point[i] - mean[i])
+    cholesky(covariance, learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k))
+
+
+WANTED, FARTHEST = 0.8, 2.0
+
+
+@njit
+def map_of(model, values, out, rescaled):
+    """Set `out` (q + 1, q + 1) to the matrix that takes (1, z, e) to (1, x, y), or to (1, x~, y~)."""
+    q = len(model.columns)
+    p = q - 1
+    out[:] = 0.0
+    out[0, 0] = 1.0
+    out[q, 0] = values[0]
+    for i in range(p):
+        out[i + 1, 0] = values[q + 1 + i]
+        out[q, 0] += values[i + 1] * values[q + 1 + i]
+        for j in range(i + 1):
+            entry = values[q + 1 + p + i * p + j]
+            out[i + 1, j + 1] = entry
+            out[q, j + 1] += values[i + 1] * entry
+    out[q, q] = values[q]
+    if rescaled:
+        for i in range(q):
+            for j in range(i + 2):
+                out[i + 1, j] *= model.bounds[q + i]
+            out[i + 1, 0] -= model.bounds[q + i] * model.bounds[i] + 1.0
+
+
+@njit
+def _subtract_moments(table, rest):
+    """Subtract the sums that second moments (q + 1, q + 1) of (1, x~, y~) stand for from `rest` (size,)."""
+    q = len(table) - 1
+    for i in range(q):
+        rest[i] -= table[i, q]
+    rest[q] -= table[q, q]
+    at = q + 1
+    for i in range(q):
+        for j in range(max(i, 1), q):
+            rest[at] -= table[i, j]
+            at += 1
+
+
+@dispatch()
+def approximate(model, values, moments, near, work, rest):
+    """Return the sum of absolute differences of released and approximate sums."""
+
+
+@approximate.register
+def _approximate(model: Moments, values, moments, near, work, rest):
+    """Take the sums from second moments, but for records near the bounds.
+
+    moments (q + 1, q + 1) are those of (1, z, e) over the records that are not in `near` (count, 2 q), whose
+    rows hold z and e, and room; `rest` (size,) is set to the differences, work (3, q + 1, q + 1) is scratch.
+    """
+    size = len(model.columns) + 1
+    matrix, half, table = work[0], work[1], work[2]
+    map_of(model, values, matrix, True)
+    for i in range(size):
+        for j in range(size):
+            value = 0.0
+            for k in range(i + 1):
+                value += matrix[i, k] * moments[k, j]
+            half[i, j] = value
+    for i in range(size):
+        for j in range(i, size):
+            value = 0.0
+            for k in range(j + 1):
+                value += half[i, k] * matrix[j, k]
+            table[i, j] = value
+    for j in range(len(rest)):
+        rest[j] = model.released[j]
+    _subtract_moments(table, rest)
+    q = size - 1
+    for i in range(len(near)):
+        record = near[i]
+        for j in range(q):
+            value = matrix[j + 1, 0]
+            for k in range(j + 1):
+                value += matrix[j + 1, k + 1] * record[k]
+            record[q + j] = clip(value)
+        subtract(record, rest)
+    return distance(rest)
+
+
+@njit
+def _set_apart(model, learnt, values, scratch, records, moments, work):
+    """Return z and e of the records near the bounds, (count, 2 q), and take them out of the moments.
+
+    Near are those with a value beyond `learnt[NEAR]`, rescaled, at the point that was learnt.
+    """
+    q = len(model.columns)
+    at, inverse = work[0], work[1]
+    map_of(model, values, work[2], False)
+    invert_lower(work[2], inverse)
+    scratch[:] = values  # for what is known
+    unpack(model, learnt[HEAD : HEAD + coordinates(model)], scratch)
+    map_of(model, scratch, at, True)
+    matrix = product(at, inverse)
+    bar = learnt[NEAR]
+    chosen = np.empty(len(records), dtype=np.bool_)
+    count = 0
+    for i in range(len(records)):
+        record = records[i]
+        chosen[i] = False
+        for j in range(q):
+            value = matrix[j + 1, 0]
+            for k in range(j + 1):
+                value += matrix[j + 1, k + 1] * record[k]
+            if abs(value) > bar:
+                chosen[i] = True
+        count += chosen[i]
+    near = np.empty((count, 2 * q))
+    count = 0
+    for i in range(len(records)):
+        if chosen[i]:
+            record = records[i]
+            moments[0, 0] -= 1.0
+            for j in range(q):
+                moments[0, j + 1] -= record[j]
+                moments[j + 1, 0] -= record[j]
+                for k in range(q):
+                    moments[j + 1, k + 1] -= record[j] * record[k]
+            follow(inverse, record, near[count])
+            count += 1
+    return near
+
+
+@njit
+def _standardized(model, values, moments, work, out):
+    """Set `out` (q + 1, q + 1) to the moments of (1, z, e), of those of (1, x, y)."""
+    matrix, inverse, half = work[0], work[1], work[2]
+    map_of(model, values, matrix, False)
+    invert_lower(matrix, inverse)
+    size = len(matrix)
+    for i in range(size):
+        for j in range(size):
+            half[i, j] = 0.0
+            for k in range(i + 1):
+                half[i, j] += inverse[i, k] * moments[k, j]
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = 0.0
+            for k in range(j + 1):
+                out[i, j] += half[i, k] * inverse[j, k]
+
+
+@njit
+def _log_density(model, point, values, moments, near, work, rest, inverse):
+    """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
+    unpack(model, point, values)
+    level = approximate(model, values, moments, near, work, rest)
+    return log_prior(model, values, inverse) - model.rate * level
+
+
+@njit
+def _draw_line(model, rng, root, step):
+    """Set `step` (k,) to a random direction: of all coordinates, or of those of beta alone."""
+    k, q = len(step), len(model.columns)
+    last = k if k == q or rng.random() < 0.5 else q
+    for i in range(last):
+        step[i] = rng.standard_normal()
+    for back in range(last):
+        i = last - 1 - back
+        step[i] *= root[i, i]
+        for j in range(i):
+            step[i] += root[i, j] * step[j]
+    for i in range(last, k):
+        step[i] = 0.0
+
+
+@njit
+def slice_lines(model, rng, lines, point, root, values, moments, near, work, rest, inverse):
+    """Move `point` along random lines by slice sampling (Neal 2003).
+
+    Lines are drawn independently of the point and each in the same way, so that all steps together, like one,
+    are reversible for the approximate posterior.
+    """
+    k = len(point)
+    step, offer = np.empty(k), np.empty(k)
+    for _ in range(lines):
+        _draw_line(model, rng, root, step)
+        now = _log_density(model, point, values, moments, near, work, rest, inverse)
+        level = now - rng.standard_exponential()
+        low = -2.0 * rng.random()
+        high = low + 2.0
+        for end in range(2):
+            while True:
+                at = low if end == 0 else high
+                for i in range(k):
+                    offer[i] = point[i] + at * step[i]
+                found = _log_density(model, offer, values, moments, near, work, rest, inverse)
+                if not found > level:
+                    break
+                if end == 0:
+                    low -= 2.0
+                else:
+                    high += 2.0
+        while True:
+            at = low + (high - low) * rng.random()
+            for i in range(k):
+                offer[i] = point[i] + at * step[i]
+            if high - low < 1e-13:
+                break
+            if _log_density(model, offer, values, moments, near, work, rest, inverse) > level:
+                point[:] = offer
+                break
+            if at < 0.0:
+                low = at
+            else:
+                high = at
+
+
+@njit
+def follow(matrix, record, out):
+    """Set the first half of `out` to what (1, x, y) of a record becomes under `matrix` (q + 1, q + 1)."""
+    q = len(matrix) - 1
+    for i in range(q):
+        value = matrix[i + 1, 0]
+        for j in range(i + 1):
+            value += matrix[i + 1, j + 1] * record[j]
+        out[i] = value
+
+
+@dispatch()
+def carry(model, old, new, matrix, record, out):
+    """Set `out` (2 q,) to what a record becomes as parameters do, `old` to `new`, what is random staying.
+
+    `matrix` (q + 1, q + 1) takes (1, x, y) over (1, z, e) from the old to the new.
+    """
+
+
+@carry.register
+def _carry(model: Moments, old, new, matrix, record, out):
+    follow(matrix, record, out)
+    fill(model, out)
+
+
+@dispatch()
+def given_sums(model, released):
+    """Return the same with other released sums (size,)."""
+
+
+@given_sums.register
+def _given_sums(model: Moments, released):
+    return Moments(
+        model.columns,
+        released,
+        model.bounds,
+        model.rate,
+        model.beta_mean,
+        model.beta_precision,
+        model.shape,
+        model.scale,
+        model.centre,
+        model.weight,
+        model.freedom,
+        model.psi,
+        model.known,
+    )
+
+
+@njit
+def move_jointly(model, rng, theta, records, tally, moments):
+    """Move parameters and records; `moments` (q + 1, q + 1) are those of (1, x, y) over the records."""
+    q = len(model.columns)
+    k = coordinates(model)
+    learnt, values = theta.learnt, theta.values
+    root = learnt[HEAD + k + k * k : HEAD + k + 2 * k * k].reshape(k, k)
+    work = np.empty((3, q + 1, q + 1))
+    rest, inverse = np.empty(len(tally.sums)), np.empty((q - 1, q - 1))
+    point, moved, standard = np.empty(k), values.copy(), np.empty((q + 1, q + 1))
+    pack(model, values, point)
+    near = _set_apart(model, learnt, values, moved, records, moments, work)
+    _standardized(model, values, moments, work, standard)
+    before = approximate(model, values, standard, near, work, rest)
+    old = point.copy()
+    lines = min(k + 2, 1 + len(records) // max(len(near), 1))
+    slice_lines(model, rng, lines, point, root, moved, standard, near, work, rest, inverse)
+    unpack(model, point, moved)
+    after = approximate(model, moved, standard, near, work, rest)
+    # records follow by the map from the old (1, x, y) over (1, z, e) to the new
+    map_of(model, values, work[0], False)
+    invert_lower(work[0], work[1])
+    map_of(model, moved, work[2], False)
+    matrix = product(work[2], work[1])
+    rest[:] = model.released
+    offer = np.empty(records.shape[1])
+    for i in range(len(records)):
+        follow(matrix, records[i], offer)
+        fill(model, offer)
+        subtract(offer, rest)
+    level = distance(rest)
+    gain = model.rate * (tally.level[0] - level + after - before)
+    learnt[MADE] += 1.0
+    accepted = gain >= 0.0 or rng.random() < math.exp(gain)
+    if accepted:
+        learnt[ACCEPTED] += 1.0
+        values[:] = moved
+        for i in range(len(records)):
+            follow(matrix, records[i], offer)
+            fill(model, offer)
+            records[i][:] = offer
+        tally.sums[:] = rest
+        tally.level[0] = level
+    if learnt[LEARNING] > 0.0:
+        step = 4.0 / (20.0 + learnt[SEEN])
+        learnt[NEAR] *= math.exp(step * ((1.0 if accepted else 0.0) - WANTED))
+        learnt[NEAR] = min(learnt[NEAR], FARTHEST)
+        learn(learnt, old, 0.0)

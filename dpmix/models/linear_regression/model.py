@@ -1,0 +1,308 @@
+"""Linear regression given noisy clamped moments: the posterior on the original scale, and predictions.
+
+Data augmentation over records of predictors and response (`dpmix.models.linear_regression.latent_records`),
+conjugate draws of the parameters given these (`dpmix.models.linear_regression.conjugate_draws`), and joint
+moves of both (`dpmix.models.linear_regression.joint`), on variables rescaled to [-1, 1]
+(`dpmix.models.linear_regression.units`). Where errors are truncated, parameters move as in
+`dpmix.models.linear_regression.truncated`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import SpecError
+from dpmix.models.linear_regression.conjugate_draws import draw_line
+from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
+from dpmix.models.linear_regression.latent_records import COV, MEAN, SD, Line, Moments, size_of
+from dpmix.models.linear_regression.sweep import make_room, run_moment_sweeps
+from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
+from dpmix.models.linear_regression.units import Units
+from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
+from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
+from dpmix.release.sanitized import Release
+from dpmix.spec.default_priors import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
+from dpmix.spec.model_section import LinearRegressionModel
+
+__all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
+
+Floats = NDArray[np.float64]
+
+
+def check_widths(model: LinearRegressionModel, p: int) -> None:
+    """Refuse vectors and matrices that do not go with the number of predictors.
+
+    Raises
+    ------
+    SpecError
+        Naming the first.
+    """
+    predictors = f"{p} predictor{'s' * (p > 1)}"
+    for key, vector, wanted in (
+        ("prior_mean", model.prior_mean, p + 1),
+        ("prior_sd", model.prior_sd, p + 1),
+        ("x_mean", model.x_mean, p),
+        ("x_cov", model.x_cov, p),
+        ("x_prior.mu0", model.x_prior.mu0, p),
+        ("x_prior.Psi", model.x_prior.Psi, p),
+    ):
+        if isinstance(vector, tuple) and len(vector) != wanted:
+            what = "rows" if key in ("x_cov", "x_prior.Psi") else "entries"
+            intercept = " and an intercept" if wanted > p else ""
+            raise SpecError(
+                f"model.{key}: has {len(vector)} {what}, but the release is of {predictors}{intercept}; "
+                f"give {wanted}"
+            )
+    for number, row in enumerate(model.predict or ()):
+        if len(row) != p:
+            raise SpecError(
+                f"model.predict: row {number + 1} has {len(row)} entries, but the release is of "
+                f"{predictors}; give {p}"
+            )
+    freedom = model.x_prior.nu
+    if freedom is not None and not freedom > p - 1:
+        raise SpecError(
+            f"model.x_prior.nu: {freedom:g} must be greater than {p - 1}, the number of predictors less one"
+        )
+
+
+def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
+    """Return release and prior as compiled functions take them, on the rescaled variables.
+
+    What is stated of errors and predictors is in the units of the data; what is left out is the default on
+    [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), predictors as clusters
+    of multivariate normal mixtures.
+    """
+    units = Units.of(release.mechanism["bounds"])
+    q = len(units.half)
+    p = q - 1
+    prior, default = model.x_prior, niw_from_bounds([(-1.0, 1.0)] * p)
+    freedom = prior.nu if prior.nu is not None else default.nu
+    centre = np.array(default.mu0) if prior.mu0 is None else units.rescaled(np.array(prior.mu0))
+    psi = np.diag(default.psi) if prior.Psi is None else np.array(prior.Psi) / units.covariance()
+    stated = model.sigma2_prior.b
+    scale = ERRORS_SCALE if stated is None else stated / units.scale(1.0, 2)
+    sd = np.broadcast_to(np.asarray(model.prior_sd, dtype=np.float64), (q,))
+    kind = TruncatedMoments if model.response == "truncated" else Moments
+    return kind(
+        columns=(0.0,) * q,
+        released=np.ascontiguousarray(release.values[:, 0]),
+        bounds=np.concatenate([np.full(q, -1.0), np.ones(q)]),
+        rate=1.0 / release.scales[-1],  # of groups, those of sizes stand before it
+        beta_mean=_floats(np.broadcast_to(np.asarray(model.prior_mean, dtype=np.float64), (q,))),
+        beta_precision=_floats(sd**-2.0),
+        shape=float(model.sigma2_prior.a),
+        scale=float(scale),
+        centre=_floats(centre),
+        weight=float(prior.lambda_),
+        freedom=float(freedom),
+        psi=_floats(np.ravel(psi)),
+        known=(model.sigma2 is not None, model.x_mean is not None, model.x_cov is not None),
+    )
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def start_values(model: LinearRegressionModel, units: Units) -> Floats:
+    """Return `Line.values` with what is known, on the rescaled variables, and zeros."""
+    p = len(units.half) - 1
+    values = np.zeros(p + 2 + p + p * p)
+    if model.sigma2 is not None:
+        values[p + 1] = math.sqrt(model.sigma2 / units.scale(1.0, 2))
+    if model.x_mean is not None:
+        values[p + 2 : p + 2 + p] = units.rescaled(np.array(model.x_mean))
+    if model.x_cov is not None:
+        values[p + 2 + p :] = np.linalg.cholesky(np.array(model.x_cov) / units.covariance()).ravel()
+    return values
+
+
+class LinearRegression(ParametricModel):
+    """A linear regression given noisy clamped moments.
+
+    Parameters
+    ----------
+    release : Release
+    law : Moments
+        Release and prior, on the rescaled variables.
+    start : ndarray of float64
+        `Line.values` with what is known, rescaled, and zeros.
+    rows : ndarray of float64, shape (rows, p)
+        Predictors of new rows, rescaled.
+    offers : int
+        Offers of one record to all in a sweep; 0 offers each record one of its own.
+    joint : bool
+        Whether parameters and records are also moved together.
+    """
+
+    kind = "linear_regression"
+
+    def __init__(
+        self, release: Release, law: Moments, start: Floats, rows: Floats, offers: int, joint: bool
+    ) -> None:
+        self.law, self.start, self.rows, self.offers, self.joint = law, start, rows, offers, joint
+        self.n = release.n
+        self.units = Units.of(release.mechanism["bounds"])
+        predictors = [*_names(release, len(law.columns) - 1)]
+        found = [Parameter("beta", ("coefficient",))]
+        if not law.known[SD]:
+            found.append(Parameter("sigma2"))
+        if not law.known[MEAN]:
+            found.append(Parameter("x_mean", ("predictor",)))
+        if not law.known[COV]:
+            found.append(Parameter("x_cov", ("predictor", "predictor_other")))
+        if len(rows):
+            found += [
+                Parameter(name, ("row",)) for name in ("prediction", "prediction_clamped", "predictive")
+            ]
+        self.parameters = tuple(found)
+        self.coords = {
+            "coefficient": np.array(["intercept", *predictors]),
+            "predictor": np.array(predictors),
+            "predictor_other": np.array(predictors),
+            "row": np.arange(len(rows)),
+        }
+        used = {dim for parameter in found for dim in parameter.dims}
+        self.coords = {dim: place for dim, place in self.coords.items() if dim in used}
+        self.constants = {
+            "n": release.n,
+            "sigma2_a": law.shape,
+            "sigma2_b": float(self.units.scale(law.scale, 2)),
+        }
+        self.attrs = {
+            "prior": _prior_in_words(law, release.mechanism["bounds"], predictors),
+            "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
+            "prior_of": "rescaled variables",
+        }
+        if len(rows):
+            self.attrs["row_labels"] = json.dumps(_labels(self.units, predictors, rows))
+        if release.epsilon is not None and not release.delta:
+            self.acceptance_bound = math.exp(-release.epsilon)
+
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:
+        """Return a chain at a draw of parameters and records from the prior."""
+        return RegressionChain(self, rng)
+
+    def write(self, where: Any, out: Mapping[str, Floats], saved: Floats) -> None:
+        """Write parameters (draws, ..), with normals for predictions after them, in the units of the data.
+
+        `where` indexes the first dimensions of the arrays in `out`: draws, and a group where there are any.
+        """
+        q = len(self.law.columns)
+        p = q - 1
+        beta, sd = saved[:, :q], saved[:, q]
+        end = q + 1 + p + p * p
+        units = self.units
+        out["beta"][where] = units.coefficients(beta)
+        if "sigma2" in out:
+            out["sigma2"][where] = units.scale(sd**2, 2)
+        if "x_mean" in out:
+            out["x_mean"][where] = units.centre[:-1] + units.half[:-1] * saved[:, q + 1 : q + 1 + p]
+        if "x_cov" in out:
+            root = saved[:, q + 1 + p : end].reshape(-1, p, p)
+            out["x_cov"][where] = units.covariance() * (root @ root.transpose(0, 2, 1))
+        if "prediction" in out:
+            mean = np.repeat(beta[:, :1], len(self.rows), axis=1)
+            for j in range(p):  # one by one: the same for any number of draws at once
+                mean += beta[:, 1 + j, None] * self.rows[:, j]
+            spread = np.repeat(sd[:, None], len(self.rows), axis=1)
+            if isinstance(self.law, TruncatedMoments):  # what lies within the bounds is not clamped
+                response = truncated(mean, spread, -1.0, 1.0, saved[:, end:])
+                mean = recorded = truncated_means(mean, spread, -1.0, 1.0)
+            else:
+                response = mean + sd[:, None] * saved[:, end:]
+                recorded = clamped_means(mean, spread, -1.0, 1.0)
+            out["prediction"][where] = units.response(mean)
+            out["prediction_clamped"][where] = units.response(recorded)
+            out["predictive"][where] = units.response(response)
+
+    def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
+        """Draw what is not known from the prior, and the mean response of the new rows."""
+        saved = np.zeros((draws, len(self.start) + len(self.rows)))
+        for row in range(draws):
+            values = self.start.copy()
+            draw_prior(self.law, rng, values)
+            saved[row, : len(values)] = values
+        out = {p.name: np.empty((draws, *self.shape(p))) for p in self.parameters if p.name != "predictive"}
+        self.write(slice(None), out | {"predictive": np.empty((draws, len(self.rows)))}, saved)
+        return out
+
+
+def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
+    """Return what new rows are of, such as "age = 30, schooling = 16"."""
+    values = units.centre[:-1] + units.half[:-1] * rows
+    return [", ".join(f"{name} = {x:.6g}" for name, x in zip(predictors, row, strict=True)) for row in values]
+
+
+def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:
+    """Say what the prior of the coefficients means in the units of the data."""
+    sd = [precision**-0.5 for precision in law.beta_precision]
+    truncated = isinstance(law, TruncatedMoments)
+    words = coefficients_in_words(bounds, law.beta_mean, sd, predictors, truncated=truncated)
+    meant = f" {TRUNCATED_MEANS}" if truncated else ""
+    return f"{words[0].upper()}{words[1:]}.{meant}"
+
+
+def _names(release: Release, p: int) -> list[str]:
+    """Return the names of the predictors, or numbers where the release does not tell them."""
+    names = [str(name) for name in release.mechanism.get("columns") or ()]
+    taken = len(names) == p + 1 and len(set(names[:p])) == p and "intercept" not in names[:p]
+    return names[:p] if taken else [str(i + 1) for i in range(p)]
+
+
+class RegressionChain(AugmentedChain):
+    """A chain over parameters and records."""
+
+    model: LinearRegression
+
+    def __init__(self, model: LinearRegression, rng: Generator) -> None:
+        law = model.law
+        q = len(law.columns)
+        learnt = make_learnt(law)
+        learnt[ACTIVE] = float(model.joint)
+        theta = Line(model.start.copy(), learnt)
+        draw_prior(law, rng, theta.values)
+        records = np.zeros((model.n, 2 * q))
+        draw_records(law, rng, theta, records)
+        super().__init__(model, rng, law, theta, records, make_tally(size_of(q)), model.offers)
+        self._scratch = make_room(q)
+
+    def sweep(self, count: int) -> None:
+        """Sweep over records and parameters; the joint move learns in burn-in alone."""
+        self.theta.learnt[LEARNING] = float(self.burning_in)
+        self._run(1, count, np.zeros((0, 0)), np.zeros(0))
+
+    def sweep_and_save(self, draws: int, thin: int, first: int, out: Mapping[str, Floats]) -> None:
+        """Sweep, and save the parameters, in one call."""
+        self.theta.learnt[LEARNING] = 0.0
+        saved = np.zeros((draws, len(self.theta.values) + len(self.model.rows)))
+        self._run(draws, thin, saved, out["acceptance_rate"][first : first + draws])
+        self.model.write(slice(first, first + draws), out, saved)
+
+    def _run(self, draws: int, thin: int, saved: Floats, shares: Floats) -> None:
+        scratch = (self._scratch, self._offer, self._weights, self.moves, self._age)
+        state = (self.law, self.rng, self.theta, self.records, self.tally)
+        run_moment_sweeps(*state, *scratch, self.offers, draws, thin, saved, shares)
+
+    def record(self, row: int, out: Mapping[str, Floats]) -> None:
+        """Write the parameters, and draw the predictions."""
+        noise = self.rng.standard_normal(len(self.model.rows))
+        self.model.write(slice(row, row + 1), out, np.concatenate([self.theta.values, noise])[None])
+
+
+def draw_prior(law: Moments, rng: Generator, values: Floats) -> None:
+    """Draw what is not known of `Line.values` from the prior."""
+    q = len(law.columns)
+    if not law.known[SD]:
+        values[q] = math.sqrt(law.scale / rng.standard_gamma(law.shape))
+    draw_line(law, rng, values, np.zeros((q + 1, q + 1)))  # given no records

@@ -1,0 +1,1 @@
+"""Category probabilities given a released posterior."""

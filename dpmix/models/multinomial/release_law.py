@@ -1,0 +1,236 @@
+"""What a released posterior says of the counts behind it, by the law of the mechanism that released it.
+
+The n records of d categories have counts c, with Dirichlet-multinomial probabilities under the prior; the
+mechanism releases the posterior of counts r with a probability that depends on c:
+
+- method hellinger: w(r | c)/Z(c), the integer weights of `dpmix.posteriors.hellinger_law` over their sum, for
+  gamma and exponent that the release states, whether certified or by the theorem. w(r | c) has the prior that
+  the mechanism used in it, whatever prior the analyst has.
+- methods laplace and geometric: the noise. The release holds the noisy counts themselves, of which r is a
+  function. For two categories r says the same where they are missing: a count c of at least 0 is clipped to 0
+  with a probability proportional to exp(-c/s), as is the density of noise that takes it there.
+
+Where there are few enough counts their posterior is computed, and draws are independent.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, PrivacyError
+from dpmix.models.multinomial.loops import (
+    log_weights_of_states,
+    log_weights_of_two,
+    total_of_two,
+    totals_of_states,
+    totals_of_two,
+)
+from dpmix.posteriors.distance_tables import Posteriors
+from dpmix.posteriors.hellinger_law import LISTED, Law, folded, states
+from dpmix.posteriors.simulated_draws import tables_of
+from dpmix.release.sanitized import Release
+
+__all__ = ["Known", "Listed", "MOST_STATES", "Two", "known_of", "law_of", "listed"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_STATES = 4096
+"""Counts of three categories or more whose normalizers are all computed: the square of it in weights."""
+AT_ONCE = 1e8
+"""Weights of two categories that are summed before the first draw; beyond it normalizers are bounded."""
+
+
+class Known:
+    """What is known of a release.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``posterior``.
+
+    Attributes
+    ----------
+    prior : ndarray (d,)
+        The mechanism's.
+    n : int
+        Number of records.
+    released : ndarray (d,)
+        Counts of the released posterior.
+    law : Law or None
+        Of method hellinger.
+    noisy : ndarray (1,) or (d,) or None
+        Noisy counts of the other methods.
+    scale, noise : float, str
+        Of their noise, ``"laplace"`` or ``"geometric"``.
+    """
+
+    def __init__(self, release: Release) -> None:
+        mechanism = release.mechanism
+        self.prior: Floats = np.array(mechanism["prior"], dtype=np.float64)
+        self.n = release.n
+        self.released: Floats = release.values[:, 0] - self.prior
+        self.law = law_of(mechanism) if mechanism["method"] == "hellinger" else None
+        self.noisy: Floats | None = None
+        self.scale = 0.0
+        self.noise = str(mechanism.get("noise", "laplace"))
+        if self.law is not None:
+            self.released = np.rint(self.released)
+            return
+        self.scale = release.scales[0]
+        found = mechanism.get("noisy_counts")
+        if found is not None:
+            self.noisy = np.array(found, dtype=np.float64)
+        elif self.prior.size == 2:
+            self.noisy = self.released[:1]
+        else:
+            raise DataError(
+                "the release is of three categories or more and does not hold its noisy counts, which the "
+                "nearest posterior does not tell; fit the release file that dpmix privatize writes"
+            )
+
+
+def known_of(release: Release) -> Known:
+    """Return what is known of a release.
+
+    Raises
+    ------
+    DataError
+        When its law cannot be computed.
+    """
+    try:
+        return Known(release)
+    except PrivacyError as error:
+        raise DataError(f"the release cannot be of this mechanism: {error}") from error
+
+
+def law_of(mechanism: Any) -> Law:
+    """Return the law that a release of method hellinger states.
+
+    Raises
+    ------
+    PrivacyError
+        When there can be none of this prior and number of records.
+    """
+    posteriors = Posteriors(tuple(float(entry) for entry in mechanism["prior"]), int(mechanism["n"]))
+    exponent = float(mechanism["exponent_scale"]) * float(mechanism["requested"]["epsilon"]) / 2
+    return Law(posteriors, float(mechanism["gamma"]), exponent, int(mechanism["bits"]))
+
+
+def log_prior(prior: Floats, counts: Integers) -> Floats:
+    """Return the log probabilities of counts (k, d) under the Dirichlet-multinomial, up to a constant."""
+    from scipy.special import gammaln  # late, as it is slow to import
+
+    found: Floats = (gammaln(prior + counts) - gammaln(counts + 1.0)).sum(axis=-1)
+    return found
+
+
+class Listed:
+    """The posterior of all counts, listed, and independent draws from it.
+
+    Parameters
+    ----------
+    prior : ndarray (d,)
+        The analyst's.
+    counts : ndarray of int64 (k, d)
+        All that there can be.
+    log_likelihood : ndarray (k,)
+        Of each.
+    """
+
+    def __init__(self, prior: Floats, counts: Integers, log_likelihood: Floats) -> None:
+        self.counts = counts
+        self.log_likelihood = log_likelihood
+        log = log_prior(prior, counts) + log_likelihood
+        self.probability: Floats = np.exp(log - log.max())
+        self.probability /= self.probability.sum()
+        self._ends = np.cumsum(self.probability)
+
+    def _place(self, rng: Generator) -> int:
+        found = int(np.searchsorted(self._ends, rng.random() * self._ends[-1], side="right"))
+        return min(found, self._ends.size - 1)
+
+    def draw(self, rng: Generator) -> tuple[Integers, float]:
+        """Return counts (d,), and the log likelihood of the release given them."""
+        place = self._place(rng)
+        return self.counts[place], float(self.log_likelihood[place])
+
+
+class Two(Listed):
+    """Likewise of two categories under method hellinger.
+
+    Where the sums Z(c) would take too long before the first draw, a lower bound stands in their place, and a
+    draw is accepted with the bound over Z(c), which is then computed: exact all the same.
+
+    Parameters
+    ----------
+    prior : ndarray (2,)
+        The analyst's.
+    law : Law
+    released : int
+        Count of the first category of the released posterior.
+    budget : float
+        Weights to be summed before the first draw, at most about.
+    """
+
+    def __init__(self, prior: Floats, law: Law, released: int, budget: float = AT_ONCE) -> None:
+        of = law.posteriors
+        self._law = (folded(of), of.unit, law.rates, law.top)
+        table, unit, rates, top = self._law
+        weights = log_weights_of_two(table, unit, released, rates, top)
+        places = np.flatnonzero(np.isfinite(weights))
+        totals, self.complete = totals_of_two(table, unit, places, rates, top, budget)
+        self._totals: Floats = totals
+        counts = np.stack([places, of.n - places], axis=1)
+        super().__init__(prior, counts, weights[places] - np.log(totals))
+
+    def draw(self, rng: Generator) -> tuple[Integers, float]:
+        """Return counts (2,), and the log likelihood of the release given them."""
+        if self.complete:
+            return super().draw(rng)
+        table, unit, rates, top = self._law
+        while True:
+            place = self._place(rng)
+            c = int(self.counts[place, 0])
+            total = float(total_of_two(table, unit, c, rates[c], top))
+            share = float(self._totals[place]) / total
+            if rng.random() < share:
+                return self.counts[place], float(self.log_likelihood[place]) + math.log(share)
+
+
+def listed(prior: Floats, known: Known) -> Listed | None:
+    """Return the posterior of all counts; None where there are too many of them.
+
+    Parameters
+    ----------
+    prior : ndarray (d,)
+        The analyst's.
+    known : Known
+    """
+    d, n = prior.size, known.n
+    size = math.comb(n + d - 1, d - 1)
+    if known.law is not None:
+        if d == 2:
+            return Two(prior, known.law, int(known.released[0]))
+        if size > MOST_STATES:
+            return None
+        counts, tables = states(n, d), tables_of(known.law)
+        totals, rates = totals_of_states(tables, counts)
+        seen = log_weights_of_states(tables, counts, known.released.astype(np.int64), rates)
+        keep = np.isfinite(seen)
+        return Listed(prior, counts[keep], seen[keep] - np.log(totals[keep]))
+    assert known.noisy is not None  # of these methods they are known
+    if d == 2:
+        first = np.arange(n + 1)
+        counts = np.stack([first, n - first], axis=1)
+    elif size <= LISTED:
+        counts = states(n, d)
+    else:
+        return None
+    apart = np.abs(counts[:, : known.noisy.size] - known.noisy).sum(axis=1)
+    return Listed(prior, counts, -apart / known.scale)

@@ -1,0 +1,1 @@
+"""Naive Bayes classes and features given noisy counts of every feature's levels within every class."""

@@ -1,0 +1,1 @@
+"""Numbers that compiled code needs and no library gives it: dispatch, special functions, factors, streams."""

@@ -1,0 +1,301 @@
+"""The one place that compiles: numba's options, the on-disk cache, and dispatch on NamedTuples."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from dpmix.numerics.absent_imports import absent
+
+# a twentieth of what a fit takes to start, to note which lines are compiled
+with absent("coverage"):
+    import numba
+
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.errors import TypingError
+from numba.core.event import Listener, install_listener
+from numba.core.runtime.nrt import rtsys
+from numba.extending import overload
+
+from dpmix.numerics import _linking
+
+__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
+
+config: Any = numba.config
+
+# numba's array functions import it, and all of scipy.linalg, to see whether inner products can be made by
+# BLAS; ours are not, and np.dot and np.linalg look again when they are compiled
+_BLAS = "scipy.linalg.cython_blas"
+
+# holds no compiled code, so that changes there need no compiling
+_NEVER_COMPILED = (
+    "__init__.py",
+    "__main__.py",
+    "_version.py",
+    "api",
+    "auditing",
+    "cli",
+    "data",
+    "errors.py",
+    "numerics/absent_imports.py",
+    "numerics/equal_cells.py",
+    "numerics/rounding.py",
+    "privacy",
+    "release",
+    "report",
+    "run",
+    "spec",
+    "store",
+    "summary",
+    "sweeping",
+)
+# folders whose compiled code no other one calls but those that name them: a change there leaves all else
+# compiled
+_ON_THEIR_OWN = {
+    "mechanisms/posterior": ("mechanisms/posterior", "posteriors"),
+    "models": ("models", "posteriors"),
+    "posteriors": ("posteriors",),
+    "synthesis": ("synthesis",),
+}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@functools.cache
+def _source_digest(own: str) -> str:
+    """Digest of the sources that may be compiled: a changed kernel must not meet a stale sampler.
+
+    numba checks a cached function against its own file only, so the cache directory carries this digest.
+    `own` is the folder of `_ON_THEIR_OWN` that the function is in, or empty.
+    """
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256(numba.__version__.encode())
+    others = (*_NEVER_COMPILED, *set(_ON_THEIR_OWN).difference(_ON_THEIR_OWN.get(own, ())))
+    files = [
+        path for path in root.rglob("*.py") if not _is_other(path.relative_to(root).as_posix(), others, own)
+    ]
+    for path in sorted(files):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _cache_directory(own: str) -> str | None:
+    """Return the first writable place for compiled code, or None when there is none."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    places = [os.environ.get("DPMIX_CACHE_DIR"), config.CACHE_DIR, os.path.join(base, "dpmix")]
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    places.append(os.path.join(tempfile.gettempdir(), f"dpmix-cache-{user}"))
+    for place in filter(None, places):
+        directory = Path(place) / _source_digest(own)
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            continue
+        if os.access(directory, os.W_OK) and (not hasattr(os, "getuid") or directory.stat().st_uid == user):
+            return str(directory)
+    return None
+
+
+def _is_other(path: str, others: tuple[str, ...], own: str) -> bool:
+    """Whether a file holds no code that is compiled with that of `own`; of mechanisms only channels do."""
+    if any(path == other or path.startswith(f"{other}/") for other in others):
+        return True
+    parts = path.split("/")
+    return (
+        parts[0] == "mechanisms"
+        and parts[1] != "channels"
+        and parts[-1] != "channel.py"
+        and not (own and path.startswith(f"{own}/"))
+    )
+
+
+def _package(module: str) -> str:
+    """Return the folder of `_ON_THEIR_OWN` that a module is in, or an empty name."""
+    path = "/".join(module.split(".")[1:])
+    return next((own for own in _ON_THEIR_OWN if path.startswith(f"{own}/")), "")
+
+
+@contextlib.contextmanager
+def _cache_location(directory: str | None) -> Iterator[None]:
+    """Point numba at our cache directory while the cache of one of our functions is made, and only then."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = directory or before
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+class _Once(Listener):
+    """Calls `say` when the first compilation begins."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self._say: Callable[[], None] | None = say
+
+    def on_start(self, event: Any) -> None:
+        say, self._say = self._say, None
+        if say is not None:
+            say()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def compiling(say: Callable[[], None]) -> Iterator[None]:
+    """Call `say` once when code is compiled in the block, and not where all of it was kept on disk."""
+    with install_listener("numba:compile", _Once(say)):
+        yield
+
+
+class _Kept(FunctionCache):
+    """The functions kept on disk, without what numba would read before it looks for one.
+
+    numba first gathers all that it could compile with, twice as long as it takes to read a sampler. What was
+    compiled before needs the run time of its arrays alone, and where nothing was kept the compiler gathers
+    the rest by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with absent(_BLAS), self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+class _Compiled:
+    """A function that numba compiles: its dispatcher and cache are made when it is first used, as few are.
+
+    A process that finds its loops on disk uses these alone of hundreds of functions.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._options = options
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The function as Python calls it."""
+        function = self.__dict__["__wrapped__"]
+        whole = {"pipeline_class": _linking.Whole} if _linking.available() else {}
+        made: Any = numba.njit(**{**self._options, **whole})(function)
+        directory = _cache_directory(_package(function.__module__))
+        if directory is not None:
+            try:
+                with _cache_location(directory):
+                    made._cache = _Kept(function)  # type: ignore[no-untyped-call]
+            except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
+                made._cache = NullCache()
+        return made
+
+    @functools.cached_property
+    def linked(self) -> Any:
+        """The function as compiled callers have it."""
+        if not _linking.available():
+            return self.dispatcher
+        options = {**self._options, **_linking.OPTIONS, "pipeline_class": _linking.Linked}
+        return numba.njit(**options)(self.__dict__["__wrapped__"])
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type by which compiled callers know the function."""
+        return self.linked._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dispatcher, name)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    if config.DISABLE_JIT:
+        return function
+    return cast(Function, _Compiled(function, {"nogil": True, "error_model": "numpy", **options}))
+
+
+def inlined(function: Function) -> Function:
+    """Compile as `njit`, into every compiled caller: where a call costs as much as what it does."""
+    return _compiled(function, forceinline=True)
+
+
+def njit(function: Function) -> Function:
+    """Compile without the interpreter lock and without division checks, cached on disk.
+
+    No ``fastmath``: it breaks tests for infinities and NaN.
+    """
+    return _compiled(function)
+
+
+def fresh_njit(function: Function) -> Function:
+    """Compile as `njit` does, and keep nothing on disk: for code that is not ours."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def keep_nothing(*functions: Callable[..., Any]) -> None:
+    """Stop compiled functions from being kept on disk, from here on and in this process."""
+    for function in functions:
+        if isinstance(function, _Compiled):
+            function.dispatcher._cache = NullCache()
+
+
+def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function whose implementation is chosen by the NamedTuple classes of its first `on` arguments.
+
+    The choice is made at compile time inside jitted code and by a dictionary look-up outside. Register an
+    implementation with ``@function.register``; the classes are read from its annotations. What is registered
+    is listed, by tuples of classes, in ``function.registered``.
+
+    Raises
+    ------
+    TypeError
+        When called for classes that nothing was registered for (``TypingError`` inside jitted code).
+    """
+
+    def decorate(stub: Callable[..., Any]) -> Any:
+        impls: dict[tuple[type | None, ...], Callable[..., Any]] = {}
+
+        def find(classes: tuple[type | None, ...]) -> Callable[..., Any] | None:
+            return impls.get(classes)
+
+        @functools.wraps(stub)
+        def call(*args: Any) -> Any:
+            impl = find(tuple(type(arg) for arg in args[:on]))
+            if impl is None:
+                names = ", ".join(type(arg).__name__ for arg in args[:on])
+                raise TypeError(f"{stub.__name__}() is not defined for {names}")
+            return impl(*args)
+
+        def resolve(*args: Any) -> Any:
+            impl = find(tuple(getattr(arg, "instance_class", None) for arg in args[:on]))
+            if impl is None:
+                raise TypingError(f"{stub.__name__}() is not defined for {args[:on]}")
+            return impl
+
+        def calling(*args: Any) -> Any:
+            impl = resolve(*args)
+            return lambda *args: impl(*args)
+
+        if _linking.available():
+            _linking.make_callable(call, resolve)
+        else:
+            overload(call, strict=False)(calling)
+
+        def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
+            """Register `impl` for `classes`, by default those its annotations name."""
+            named = classes or tuple(inspect.get_annotations(impl, eval_str=True).values())[:on]
+            impls[named] = njit(impl) if compiled else impl
+            return impl
+
+        call.register = register  # type: ignore[attr-defined]
+        call.registered = impls  # type: ignore[attr-defined]
+        return call
+
+    return decorate

@@ -1,0 +1,143 @@
+"""Dirichlet- and Pitman-Yor-process mixing: predictive weights, draws of the weights, the concentration.
+
+Prior on partitions with block sizes n_1..n_k (Pitman 1995):
+``prod_{j=1}^{k-1} (alpha + j d) / (alpha + 1)_{n-1} * prod_h (1 - d)_{n_h - 1}``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmix.numerics.jit import njit
+
+__all__ = [
+    "PitmanYor",
+    "draw_concentration",
+    "draw_concentration_truncated",
+    "draw_measure",
+    "initial_concentration",
+    "truncation_error",
+]
+
+
+class PitmanYor(NamedTuple):
+    """Pitman-Yor process; discount 0 is the Dirichlet process.
+
+    `concentration` holds when `shape` and `rate` are 0; otherwise it has a Gamma(shape, rate) prior.
+    """
+
+    concentration: float
+    discount: float
+    shape: float = 0.0
+    rate: float = 0.0
+
+
+def initial_concentration(mixing: PitmanYor) -> float:
+    """Return the fixed concentration, or the prior mean where it is random."""
+    return mixing.shape / mixing.rate if mixing.shape > 0.0 else mixing.concentration
+
+
+@njit
+def draw_measure(rng, alpha, discount, counts, k, weights):
+    """Draw (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d): P given a partition (Pitman 1996).
+
+    `counts` (>= k,) holds the block sizes; `weights` (>= k,) receives w_1..w_k; the leftover w_0 is returned.
+    """
+    total = 0.0
+    for h in range(k):
+        weights[h] = rng.standard_gamma(counts[h] - discount)
+        total += weights[h]
+    left = rng.standard_gamma(alpha + k * discount)
+    total += left
+    for h in range(k):
+        weights[h] /= total
+    return left / total
+
+
+@njit
+def _log_density(log_alpha, mixing, n, k, counts):
+    """Return log p(log alpha | partition of n records in k blocks), up to a constant.
+
+    Where `counts` is not empty: given the numbers of records at the sticks of a truncated measure,
+    integrated out.
+    """
+    d = mixing.discount
+    alpha = math.exp(log_alpha)
+    value = mixing.shape * log_alpha - mixing.rate * alpha
+    if len(counts) == 0:
+        value += math.lgamma(alpha + 1.0) - math.lgamma(alpha + n)
+        for j in range(1, k):
+            value += math.log(alpha + j * d)
+        return value
+    after = float(n)
+    for h in range(len(counts) - 1):
+        if after <= 0.0:
+            break
+        after -= counts[h]
+        b = alpha + (h + 1) * d
+        value += math.lgamma(b + after) - math.lgamma(b + after + 1.0 - d + counts[h])
+        value += math.lgamma(b + 1.0 - d) - math.lgamma(b)
+    return value
+
+
+@njit
+def _slice(rng, mixing, alpha, n, k, counts):
+    """Move the concentration by slice sampling of its logarithm (Neal 2003, stepping out by 1)."""
+    x = math.log(alpha)
+    level = _log_density(x, mixing, n, k, counts) - rng.standard_exponential()
+    low = x - rng.random()
+    high = low + 1.0
+    while _log_density(low, mixing, n, k, counts) > level:
+        low -= 1.0
+    while _log_density(high, mixing, n, k, counts) > level:
+        high += 1.0
+    while True:
+        y = low + rng.random() * (high - low)
+        if _log_density(y, mixing, n, k, counts) > level:
+            return math.exp(y)
+        if y < x:
+            low = y
+        else:
+            high = y
+
+
+@njit
+def draw_concentration(rng, mixing, alpha, n, k):
+    """Move the concentration given `k` blocks of `n` records, where it has a Gamma prior.
+
+    Escobar and West (1995) at discount 0; else slice sampling of its logarithm.
+    """
+    if mixing.shape <= 0.0:
+        return alpha
+    if mixing.discount > 0.0:
+        return _slice(rng, mixing, alpha, n, k, np.empty(0, dtype=np.int64))
+    eta = rng.beta(alpha + 1.0, float(n))
+    rate = mixing.rate - math.log(eta)
+    odds = (mixing.shape + k - 1.0) / (n * rate)
+    shape = mixing.shape + k if rng.random() * (1.0 + odds) < odds else mixing.shape + k - 1.0
+    return rng.standard_gamma(shape) / rate
+
+
+@njit
+def draw_concentration_truncated(rng, mixing, alpha, n, counts):
+    """Move the concentration, where it has a Gamma prior, given the records at each truncated stick."""
+    if mixing.shape <= 0.0:
+        return alpha
+    return _slice(rng, mixing, alpha, n, 0, counts)
+
+
+def truncation_error(mixing: PitmanYor, truncation: int, n: int) -> float:
+    """Bound the expected number of records beyond the first `truncation` - 1 sticks.
+
+    ``n prod_{h<H} (alpha + h d) / (alpha + 1 + (h - 1) d)`` (Ishwaran and James 2001); a random concentration
+    is taken at its prior mean plus three standard deviations.
+    """
+    alpha = mixing.concentration
+    if mixing.shape > 0.0:
+        alpha = (mixing.shape + 3.0 * math.sqrt(mixing.shape)) / mixing.rate
+    h = np.arange(1, truncation)
+    d = mixing.discount
+    return float(n * np.exp(np.sum(np.log(alpha + h * d) - np.log(alpha + 1.0 + (h - 1) * d))))

@@ -1,0 +1,268 @@
+"""What is public of the columns of records, and partitions of the space of records into cells.
+
+Both sides use it: the curator counts records in cells, the analyst reads releases of such counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import SpecError
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.equal_cells import cell_of, equal_edges
+
+__all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ONE_COLUMN, SEVERAL_COLUMNS = 100, 10
+"""Cells of a numeric column where the spec does not say: of the only one, and of each of several."""
+MOST = 1_000_000
+"""Cells at most: each of them takes noise."""
+NEW_LABEL = "new_category_"
+"""How labels begin that synthesis makes up for new values of a column of free labels; a number follows."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is public of a column.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    bounds : (lo, hi) or None
+        Of a numeric column.
+    categories : tuple of str or None
+        Of a column of public categories. A column with neither holds free labels: text as it stands.
+    """
+
+    name: str
+    bounds: tuple[float, float] | None = None
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether its values are labels of which nothing is public."""
+        return self.bounds is None and self.categories is None
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is public, for JSON."""
+        found: dict[str, Any] = {"name": self.name}
+        if self.bounds is not None:
+            found["domain"] = list(self.bounds)
+        elif self.categories is not None:
+            found["categories"] = list(self.categories)
+        return found
+
+    @classmethod
+    def described(cls, account: Mapping[str, Any]) -> Column:
+        """Return the column that `describe` gave this account of."""
+        pair, categories = account.get("domain"), account.get("categories")
+        return cls(
+            str(account["name"]),
+            None if pair is None else (float(pair[0]), float(pair[1])),
+            None if categories is None else tuple(str(category) for category in categories),
+        )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points lo, lo + step, .., up to hi.
+
+    Parameters
+    ----------
+    step : float
+        Distance of neighbours.
+    domain : (lo, hi)
+        First point, and the bound of the last.
+    """
+
+    step: float
+    domain: tuple[float, float]
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        low, high = (Decimal(repr(bound)) for bound in self.domain)
+        return int((high - low) / Decimal(repr(self.step))) + 1
+
+    @property
+    def points(self) -> Floats:
+        """The points, shape (count,), each the double nearest to its decimal."""
+        return self._at(np.arange(self.count))
+
+    @property
+    def edges(self) -> Floats:
+        """Edges of the values that are nearest to each point, shape (count + 1,)."""
+        points = self.points
+        inner = (points[1:] + points[:-1]) / 2
+        return np.concatenate(([points[0] - self.step / 2], inner, [points[-1] + self.step / 2]))
+
+    def place(self, values: Floats) -> Ints:
+        """Return the number of the point nearest to each value."""
+        low = self.domain[0]
+        return np.clip(np.rint((values - low) / self.step), 0, self.count - 1).astype(np.int64)
+
+    def nearest(self, values: Floats) -> Floats:
+        """Return the point nearest to each value."""
+        return self._at(self.place(values))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the grid for JSON."""
+        return {"step": self.step, "domain": list(self.domain)}
+
+    @classmethod
+    def described(cls, account: Mapping[str, Any]) -> Grid:
+        """Return the grid that `describe` gave this account of."""
+        low, high = account["domain"]
+        return cls(float(account["step"]), (float(low), float(high)))
+
+    def _at(self, places: Ints) -> Floats:
+        exponents = [Decimal(repr(number)).as_tuple().exponent for number in (self.domain[0], self.step)]
+        digits = max(0, *(-int(exponent) for exponent in exponents))
+        return np.round(self.domain[0] + self.step * places, digits) + 0.0
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The product of the columns' cells, numbered in C order: the first column varies slowest.
+
+    The cells of a numeric column are equal bins, or the points of a grid; of labels, the categories.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        Numeric, or of public categories.
+    shape : tuple of int
+        Number of cells of each.
+    grids : tuple of Grid or None
+        Grid of each column, where it has one.
+    """
+
+    columns: tuple[Column, ...]
+    shape: tuple[int, ...]
+    grids: tuple[Grid | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Column],
+        bins: int | Sequence[int] | None,
+        grids: Sequence[Grid | None] = (),
+    ) -> Cells:
+        """Return the cells that a spec's `synthesis.bins` and `synthesis.snap` give.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+        bins : int, sequence of int, or None
+            Of the numeric columns without a grid: of all, or one each.
+        grids : sequence of Grid or None
+            Of each column; empty without grids.
+
+        Raises
+        ------
+        SpecError
+            When a column has neither bounds nor categories, the bins are not one number per numeric column,
+            or cells are too many or narrower than the numbers there.
+        """
+        for column in columns:
+            if column.free:
+                raise SpecError(
+                    f"data.domain: missing for {column.name}; a histogram needs public bounds or categories "
+                    "of every column"
+                )
+        grids = tuple(grids) or (None,) * len(columns)
+        binned = [i for i, c in enumerate(columns) if c.bounds is not None and grids[i] is None]
+        if bins is not None and not binned:
+            raise SpecError("synthesis.bins: no numeric column without a grid is there; leave it out")
+        if bins is None:
+            bins = ONE_COLUMN if len(binned) == 1 else SEVERAL_COLUMNS
+        counts = [bins] * len(binned) if isinstance(bins, int) else list(bins)
+        if len(counts) != len(binned):
+            raise SpecError(
+                f"synthesis.bins: has {len(counts)} entries for {len(binned)} numeric columns; give one each"
+            )
+        shape = [
+            grid.count if grid else len(c.categories or ()) for c, grid in zip(columns, grids, strict=True)
+        ]
+        for i, count in zip(binned, counts, strict=True):
+            shape[i] = count
+        if math.prod(shape) > MOST:
+            raise SpecError(
+                f"synthesis.bins: make {math.prod(shape)} cells of all columns together, more than {MOST}; "
+                "take fewer, or a larger synthesis.snap.step"
+            )
+        made = cls(tuple(columns), tuple(shape), grids)
+        for i in binned:
+            if not (np.diff(made.edges(i)) > 0).all():
+                raise SpecError(
+                    f"synthesis.bins: {shape[i]} bins of {columns[i].name} are narrower than the "
+                    "numbers there; take fewer"
+                )
+        return made
+
+    @classmethod
+    def described(cls, mechanism: Law) -> Cells:
+        """Return the cells that the ``columns``, ``bins`` and ``snap`` of a synthetic release describe."""
+        columns = tuple(Column.described(account) for account in mechanism["columns"])
+        snaps = mechanism.get("snap") or [None] * len(columns)
+        grids = tuple(None if account is None else Grid.described(account) for account in snaps)
+        return cls(columns, tuple(int(count) for count in mechanism["bins"]), grids)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    def edges(self, index: int) -> Floats:
+        """Return the edges of a numeric column's cells, shape (cells + 1,)."""
+        grid, bounds = self.grids[index], self.columns[index].bounds
+        assert bounds is not None  # numeric
+        return equal_edges(bounds, self.shape[index]) if grid is None else grid.edges
+
+    def of_values(self, values: Floats) -> Ints:
+        """Return the cell of each row of values and codes, shape (n,)."""
+        found = np.zeros(len(values), dtype=np.int64)
+        for i, (column, grid) in enumerate(zip(self.columns, self.grids, strict=True)):
+            part = values[:, i]
+            if column.bounds is None:
+                place = part.astype(np.int64)
+            else:
+                place = cell_of(part, self.edges(i)) if grid is None else grid.place(part)
+            found = found * self.shape[i] + place
+        return found
+
+    def counts(self, values: Floats) -> Ints:
+        """Return the number of rows in each cell, shape (cells,)."""
+        return np.bincount(self.of_values(values), minlength=self.count).astype(np.int64)
+
+    def draw_within(self, cells: Ints, rng: np.random.Generator) -> Floats:
+        """Draw a record of each given cell: numbers uniform within a bin, or the point. Shape (m, d)."""
+        places = np.unravel_index(cells, self.shape)
+        drawn = np.empty((len(cells), len(self.columns)))
+        for i, (column, grid) in enumerate(zip(self.columns, self.grids, strict=True)):
+            if column.bounds is None:
+                drawn[:, i] = places[i]
+            elif grid is not None:
+                drawn[:, i] = grid.points[places[i]]
+            else:
+                edges = self.edges(i)
+                left, right = edges[places[i]], edges[places[i] + 1]
+                inside = np.nextafter(right, -np.inf)
+                drawn[:, i] = np.clip(left + rng.random(len(cells)) * (right - left), left, inside)
+        return drawn
+
+    def describe(self) -> dict[str, Any]:
+        """Return bins and grids for JSON, beside the columns."""
+        snaps = [None if grid is None else grid.describe() for grid in self.grids]
+        return {"bins": list(self.shape)} | ({"snap": snaps} if any(snaps) else {})

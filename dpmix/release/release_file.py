@@ -1,0 +1,265 @@
+"""The release file: `/release` with its values, and the account of how they were made; nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmix.errors import DataError
+from dpmix.mechanisms.laws.every import Law, LawError, law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.privacy.accounting import Adjacency
+from dpmix.release.sanitized import Release
+from dpmix.spec.limits import MOST_RECORDS
+from dpmix.store import h5
+from dpmix.store.tree import Node, Variable, write_tree
+
+_NUMBERS = ("epsilon", "delta", "rho")
+_TEXTS = ("adjacency", "trust", "dpmix_version", "created_at")
+_FLAGS = ("private", "simulated")
+_OPTIONAL = ("order", "proved", "ledger")
+_WORDS = {"order": ("shuffled", "public"), "ledger": ("entered", "bypassed")}
+
+
+def write_release(path: str | Path, release: Release, *, force: bool = False) -> None:
+    """Write a release file, which appears complete or not at all.
+
+    The attributes are on the group `/release`, and on the root for readers that look there; a number that
+    does not apply is NaN.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    release : Release
+        What to write.
+    force : bool
+        Whether to overwrite.
+
+    Raises
+    ------
+    UsageError
+        When the file exists and `force` is not given.
+    DataError
+        When it cannot be written.
+    """
+    attrs: dict[str, h5.Attribute] = {
+        "mechanism": json.dumps(release.mechanism.stated(), allow_nan=False),
+        "n": release.n,
+    }
+    for name in _NUMBERS:
+        value = getattr(release, name)
+        attrs[name] = math.nan if value is None else float(value)
+    for name in (*_TEXTS, *_FLAGS):
+        attrs[name] = getattr(release, name)
+    for name in _OPTIONAL:
+        value = getattr(release, name)
+        if value is not None:
+            attrs[name] = value
+    if release.groups:
+        attrs["groups"] = json.dumps({name: list(names) for name, names in release.groups.items()})
+    variables = {
+        "column": Variable(("column",), np.array(release.columns)),
+        "values": Variable((release.mechanism.row, "column"), release.values),
+    }
+    for i, names in enumerate(release.labels):
+        if names is not None:
+            variables[f"labels_{i}"] = Variable((f"code_{i}",), np.array(names))
+    write_tree(path, Node(attrs, {}, {"release": Node(attrs, variables)}), force=force)
+
+
+def read_release(path: str | Path) -> Release:
+    """Read and check a release file.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, damaged, or not a release that this version understands.
+    """
+    node = _node(path)
+    attrs = node.attrs
+    values, columns = _values(path, node)
+    mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
+    labels = _labels(path, node, mechanism, columns)
+    if mechanism.groups and attrs.get("adjacency") == Adjacency.REPLACEMENT:
+        raise _bad(path, "adjacency", f"is {Adjacency.REPLACEMENT} alone, but the mechanism has groups")
+    release = Release(
+        labels=labels,
+        values=values,
+        columns=columns,
+        mechanism=mechanism,
+        epsilon=_number(path, attrs, "epsilon"),
+        delta=_number(path, attrs, "delta"),
+        rho=_number(path, attrs, "rho"),
+        n=_records(path, attrs, mechanism, len(values)),
+        adjacency=_adjacency(path, attrs),
+        trust=_trust(path, attrs, mechanism),
+        private=_flag(path, attrs, "private"),
+        simulated=_flag(path, attrs, "simulated"),
+        created_at=_text(path, attrs, "created_at"),
+        dpmix_version=_text(path, attrs, "dpmix_version"),
+        order=_word(path, attrs, "order"),
+        proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
+        ledger=_word(path, attrs, "ledger"),
+    )
+    if release.kind == "none" and release.private:
+        raise _bad(path, "private", "is true although the mechanism adds no noise")
+    found = mechanism.disagreement(release.n, len(columns))
+    if found is not None:
+        raise _bad(path, "mechanism", found)
+    problem = mechanism.problem(values, labels)
+    if problem is not None:
+        raise _bad(path, "values", problem)
+    warning = mechanism.warning(values, release.n)
+    if warning is not None:
+        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
+    return release
+
+
+def is_release(path: str | Path) -> bool:
+    """Whether a file is a release file, going by its groups.
+
+    Raises
+    ------
+    DataError
+        When it is no HDF5 file that can be read.
+    """
+    with h5.reading(path) as root:
+        groups = root.names()[1]
+    return "release" in groups and "posterior" not in groups
+
+
+def _node(path: str | Path) -> Node:
+    """Read what makes up the release, and nothing else of the file: no coordinates."""
+    with h5.reading(path) as root:
+        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        if "values" not in names:
+            raise DataError(f"{path} is not a release file: it has no /release/values")
+        group = root.group("release")
+        values = group["values"]
+        if len(values.shape) != 2 or values.kind != "f" or 0 in values.shape:
+            raise _bad(path, "values", "is not a table of numbers with records and columns")
+        if values.shape[0] > MOST_RECORDS:
+            raise _bad(path, "values", f"has {values.shape[0]:,} records; at most {MOST_RECORDS:,} are read")
+        wanted = [name for name in names if name in ("values", "column") or name.startswith("labels_")]
+        variables = {name: Variable((), group[name][()]) for name in wanted}
+        return Node(group.attrs, variables)
+
+
+def _labels(
+    path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
+) -> tuple[tuple[str, ...] | None, ...]:
+    """Return the labels of the codes of each column; empty where all columns are numbers."""
+    if mechanism.kind == "smoothed_histogram" and mechanism.groups:
+        return None, mechanism.group_names
+    if not isinstance(mechanism, SyntheticLaw):
+        return ()
+    if [part.name for part in mechanism.columns] != list(columns):
+        raise _bad(path, "mechanism", "names other columns than the values have")
+    found: list[tuple[str, ...] | None] = []
+    for i, part in enumerate(mechanism.columns):
+        if part.domain is not None:
+            found.append(None)
+            continue
+        stored = node.variables.get(f"labels_{i}")
+        if stored is None and part.categories is None and mechanism.generator == "posterior_predictive":
+            found.append(None)  # numbers without public bounds
+            continue
+        if stored is None or stored.data.dtype.kind != "U" or stored.data.ndim != 1:
+            raise _bad(path, f"labels_{i}", "does not name the labels of its column")
+        found.append(tuple(str(name) for name in stored.data))
+    return tuple(found) if any(names is not None for names in found) else ()
+
+
+def _records(path: str | Path, attrs: Mapping[str, h5.Attribute], law: Law, rows: int) -> int:
+    n = attrs.get("n")
+    if law.trust == "local":
+        if n != rows:
+            raise _bad(path, "n", f"is not the number of records, {rows}")
+        return rows
+    if isinstance(n, str) or n is None or np.ndim(n) != 0 or not (n >= 1 and float(n).is_integer()):
+        raise _bad(path, "n", "is not a number of records")
+    return int(n)
+
+
+def _trust(path: str | Path, attrs: Mapping[str, h5.Attribute], law: Law) -> str:
+    trust = _text(path, attrs, "trust")
+    if trust not in ("local", "global"):
+        raise _bad(path, "trust", "is neither local nor global")
+    if law.trust == "global" and trust != "global":
+        raise _bad(path, "trust", f"is local, but a {law.kind} is of the whole sample")
+    return trust
+
+
+def _bad(path: str | Path, name: str, problem: str) -> DataError:
+    return DataError(f"{path} is not a valid release file: {name} {problem}")
+
+
+def _number(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> float | None:
+    value = attrs.get(name)
+    if isinstance(value, str) or value is None or np.ndim(value) != 0:
+        raise _bad(path, name, "is missing or not a number")
+    number = float(value)
+    if math.isnan(number):
+        return None
+    if number < 0 or (name == "delta" and number >= 1):
+        raise _bad(path, name, f"is {number:g}, which is out of range")
+    return number
+
+
+def _text(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str:
+    value = attrs.get(name)
+    if not isinstance(value, str) or not value:
+        raise _bad(path, name, "is missing or not text")
+    return value
+
+
+def _word(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str | None:
+    if name not in attrs:
+        return None
+    value = _text(path, attrs, name)
+    if value not in _WORDS[name]:
+        raise _bad(path, name, f"is neither {' nor '.join(_WORDS[name])}")
+    return value
+
+
+def _adjacency(path: str | Path, attrs: Mapping[str, h5.Attribute]) -> str:
+    value = _text(path, attrs, "adjacency")
+    try:
+        return str(Adjacency(value))
+    except ValueError:
+        raise _bad(path, "adjacency", f"is none of {'; '.join(Adjacency)}") from None
+
+
+def _flag(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> bool:
+    value = attrs.get(name)
+    if value is None or isinstance(value, str) or np.ndim(value) != 0 or value not in (0, 1):
+        raise _bad(path, name, "is missing or neither 0 nor 1")
+    return bool(value)
+
+
+def _mechanism(path: str | Path, text: str) -> Law:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise _bad(path, "mechanism", "is not JSON") from error
+    try:
+        return law_of(found if isinstance(found, dict) else {})
+    except LawError as error:
+        raise _bad(path, "mechanism", str(error)) from None
+
+
+def _values(path: str | Path, node: Node) -> tuple[np.ndarray[Any, np.dtype[np.float64]], tuple[str, ...]]:
+    values = node["values"]
+    if not np.isfinite(values).all():
+        raise _bad(path, "values", "holds numbers that are not finite")
+    names = node.variables.get("column")
+    if names is None or names.data.dtype.kind != "U" or names.data.shape != (values.shape[1],):
+        raise _bad(path, "column", "does not name every column")
+    return np.ascontiguousarray(values, dtype=np.float64), tuple(str(name) for name in names.data)

@@ -1,0 +1,178 @@
+"""The release: sanitized values with the account of how they were made.
+
+It is the only object that crosses from the confidential side to inference, and this module imports nothing of
+either side.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix._version import __version__
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.numerics.rounding import figure
+
+GROUP = "group"
+"""Dimension of the groups of one release, the first own dimension of the parameters that have it."""
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Sanitized values and their guarantee.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, d)
+        One row per record, one column per column of the data, in the units of the data; a wavelet's Haar
+        coefficients, in (j, k) order; a binomial's count. Of a global release: its draws (k, 1), or the
+        noisy counts of its bins (m, 1), or its synthetic records (m, d), with codes 0, 1, .. for labels.
+    columns : tuple of str
+        Names of the d columns.
+    mechanism : Law
+        The public half of the mechanism (`dpmix.mechanisms.laws.every`); what JSON holds of one is parsed.
+    epsilon, delta, rho : float or None
+        Total guarantee over a record's columns; None where it does not apply or is not known.
+    n : int
+        Number of confidential records.
+    adjacency : str
+        The neighbouring relation (`dpmix.privacy.accounting.Adjacency`): ``"replacement"``, of one record, n
+        public; ``"replacement, public parts"``, of one record that stays in its part of a table; or
+        ``"replacement, private groups"``, of one record and its group.
+    trust : str
+        ``"local"`` (each record by itself) or ``"global"``.
+    private : bool
+        False when a simulation seed was used or no noise was added.
+    simulated : bool
+        Whether the records were simulated.
+    created_at : str
+        Time, ISO 8601 in UTC.
+    dpmix_version : str
+        The version that made it.
+    labels : tuple
+        For each column the labels that the codes in `values` stand for, None for numbers; empty where all
+        columns are numbers.
+    order : str or None
+        Of local releases, ``"shuffled"`` or ``"public"`` (the order of the rows says nothing); None where
+        there is no order of records, or it is not known.
+    proved : bool or None
+        Whether the guarantee is proved; None where that is not known, as of releases of earlier versions.
+    ledger : str or None
+        ``"entered"`` or ``"bypassed"``; None where none was configured.
+    """
+
+    values: NDArray[np.float64]
+    columns: tuple[str, ...]
+    mechanism: Law
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    n: int
+    adjacency: str = "replacement"
+    trust: str = "local"
+    private: bool = True
+    simulated: bool = False
+    created_at: str = field(default_factory=_now)
+    dpmix_version: str = __version__
+    labels: tuple[tuple[str, ...] | None, ...] = ()
+    order: str | None = None
+    proved: bool | None = None
+    ledger: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that shapes and names agree."""
+        stated: Any = self.mechanism  # a law, or what JSON holds of one
+        object.__setattr__(self, "mechanism", law_of(stated))
+        if self.values.ndim != 2 or self.values.dtype != np.float64:
+            raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
+        rows = self.n if self.trust == "local" else len(self.values)
+        if self.values.shape != (rows, len(self.columns)) or self.n < 1:
+            raise ValueError(f"values of shape {self.values.shape}, n = {self.n}, columns {self.columns}")
+        if self.labels and len(self.labels) != len(self.columns):
+            raise ValueError(f"labels of {len(self.labels)} columns for {len(self.columns)}")
+
+    def __repr__(self) -> str:
+        """Show everything but the values."""
+        words = self.guarantee_in_words() if self.private else "not private"
+        return f"Release(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the mechanism."""
+        return self.mechanism.kind
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Noise scale of each column, or the one of all coefficients or counts; empty where there is none."""
+        return self.mechanism.scale
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Name of the group's column and its public categories; empty where the release is of no groups."""
+        return dict(self.mechanism.groups or {})
+
+    def guarantee_in_words(self) -> str:
+        """Say what is guaranteed, in one clause."""
+        words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
+        return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+
+
+_NEIGHBOURS = {
+    "replacement": "the replacement of one record",
+    "replacement, public parts": "the replacement of one record that stays in its part of the table",
+    "replacement, private groups": "the replacement of one record, its group included",
+}
+
+
+_REPLACING = {
+    "replacement": "replacing any one record",
+    "replacement, public parts": "replacing any one record by another of its part of the table",
+    "replacement, private groups": "replacing any one record and its group",
+}
+
+
+def replacing_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation as in "with respect to replacing any one record"."""
+    return _REPLACING[adjacency]
+
+
+def neighbours_in_words(adjacency: str) -> str:
+    """Say a neighbouring relation, such as "the replacement of one record"."""
+    return _NEIGHBOURS[adjacency]
+
+
+def guarantee_in_words(
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    trust: str,
+    adjacency: str = "replacement",
+) -> str:
+    """Say a guarantee in one clause, such as "(epsilon = 5, delta = 0)-DP for the replacement of one record".
+
+    Parameters
+    ----------
+    epsilon, delta, rho : float or None
+        The guarantee; None where it does not apply. They are rounded up.
+    trust : str
+        ``"local"`` or ``"global"``.
+    adjacency : str
+        The neighbouring relation.
+    """
+    parts = []
+    if epsilon is not None and math.isfinite(epsilon):
+        parts.append(f"(epsilon = {figure(epsilon)}, delta = {figure(delta or 0.0)})-DP")
+    if rho is not None and math.isfinite(rho):
+        parts.append(f"{figure(rho)}-zCDP")
+    if not parts:
+        return "no privacy guarantee"
+    return f"{' and '.join(parts)} for {neighbours_in_words(adjacency)}, {trust} model"

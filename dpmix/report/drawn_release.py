@@ -1,0 +1,127 @@
+"""What can be drawn of a release behind a density: only what is on the data's scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
+from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
+from dpmix.summary.families.family import Floats
+from dpmix.summary.result import Summary
+
+__all__ = ["plain"]
+
+
+# Names from files as they may stand in pictures.
+
+_LETTERS = 32
+
+
+def plain(name: str) -> str:
+    """Shorten a name, and keep matplotlib from reading mathematics in it."""
+    short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+    return short.replace("$", r"\$")
+
+
+_NOISY = (
+    "The histogram shows the released values, which carry the mechanism's noise: the posterior mean "
+    "is what is left once that noise is accounted for."
+)
+_BINS = 40
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Steps behind a density.
+
+    Parameters
+    ----------
+    edges, heights : float64 arrays (bins + 1,), (bins,)
+        In the data's units; heights are densities.
+    label, sentence : str
+        For the legend and the caption.
+    values : str
+        What the values are called; empty where there are none of single records.
+    outside : float
+        Share of the values outside of the steps.
+    """
+
+    edges: Floats
+    heights: Floats
+    label: str
+    sentence: str
+    values: str = ""
+    outside: float = 0.0
+
+
+def values_of(summary: Summary, column: str) -> Floats | None:
+    """Return one number a released value on the data's scale, or None where the release has none.
+
+    For the binomial mechanism it is the unbiased estimate of the record.
+    """
+    law, released = summary.provenance.mechanism, summary.released
+    if isinstance(law, BinomialLaw):
+        return law.estimates(released.ravel())
+    if not law.on_data_scale:
+        return None
+    table = released.reshape(released.shape[0], -1)
+    place = list(summary.densities).index(column)
+    if summary.densities[column].group:  # the second column has the codes of the groups
+        return np.asarray(table[table[:, 1] == place, 0])
+    return np.asarray(table[:, place])
+
+
+def shown(summary: Summary, column: str) -> Shown | None:
+    """Return what to draw behind the density of a column, None for a release that is not on its scale."""
+    law, grid = summary.provenance.mechanism, summary.densities[column].grid
+    if isinstance(law, PerturbedHistogramLaw):
+        return _counts(summary, column, law)
+    values = values_of(summary, column)
+    if values is None or values.size == 0:
+        return None
+    inside = np.count_nonzero((values >= grid[0]) & (values <= grid[-1]))
+    step = law.step if isinstance(law, BinomialLaw) else 0.0
+    if isinstance(law, SmoothedHistogramLaw):
+        edges = np.linspace(*law.domain[0], law.bins + 1)
+    else:
+        edges = np.linspace(grid[0], grid[-1], _BINS + 1)
+        if step > edges[1] - edges[0]:  # few possible values: a bin for each
+            low = values.min() - 0.5 * step
+            edges = low + step * np.arange(round(np.ptp(values) / step) + 2)
+    heights = np.histogram(values, edges)[0] / (values.size * np.diff(edges))
+    outside = 1.0 - inside / values.size
+    if law.kind == "none":
+        return Shown(edges, heights, "data", "The histogram shows the data.", "data", outside)
+    if isinstance(law, SmoothedHistogramLaw):
+        sentence = (
+            "The histogram shows the released draws, which are from a smoothed histogram of the records."
+        )
+        return Shown(edges, heights, "released draws", sentence, "released draws", outside)
+    if isinstance(law, BinomialLaw):
+        sentence = (
+            "The histogram shows the released numbers of successes, each turned into an estimate of its "
+            "record that is right on average; these carry the mechanism's noise."
+        )
+        return Shown(edges, heights, "released values, rescaled", sentence, "rescaled values", outside)
+    return Shown(edges, heights, "released values, noise included", _NOISY, "released values", outside)
+
+
+def _counts(summary: Summary, column: str, law: PerturbedHistogramLaw) -> Shown | None:
+    counts = summary.released.ravel()
+    records, over = float(summary.n), f"over the {summary.n:,} records"
+    if summary.densities[column].group:
+        table = counts.reshape(len(summary.densities), -1)
+        counts = table[list(summary.densities).index(column)]
+        records, over = max(float(counts.sum()), 1.0), "over their sum, for the group's size is not released"
+    if counts.size == 0 or summary.n <= 0:
+        return None
+    edges = np.linspace(*law.domain[0], counts.size + 1)
+    heights = np.maximum(counts, 0.0) / (records * np.diff(edges))
+    below = int((counts < 0).sum())
+    sentence = f"The steps show the released counts, with their noise, {over}"
+    if below:
+        sentence += f"; {below} below zero {'is' if below == 1 else 'are'} drawn as zero"
+    return Shown(edges, heights, "released counts, noise included", sentence + ".")

@@ -1,0 +1,325 @@
+"""One chains file, all but the draws that take room: what it must hold, and what no sampler writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from dpmix.errors import DataError
+from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.release.sanitized import neighbours_in_words
+from dpmix.run.component_layouts import Floats, Ints, Layout, layout_of
+from dpmix.run.stored_parameters import Stored, stored_parameters
+from dpmix.store.h5 import Attribute, Group, reading
+
+__all__ = ["check_attributes"]
+
+
+# What the root attributes of a chains file must say, whoever changed them since.
+
+_GUARANTEE = ("epsilon", "delta", "rho")
+_FLAGS = ("private", "simulated")
+
+
+def check_attributes(path: Path, attrs: Mapping[str, Attribute]) -> None:
+    """Check the attributes that summaries and further fits go by.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    attrs : mapping
+        Its root attributes, among them ``spec``, ``seed``, ``mechanism`` and ``dpmix_version``.
+
+    Raises
+    ------
+    DataError
+        Naming the first that does not say what `dpmix fit` writes.
+    """
+    mechanism = _json(path, attrs, "mechanism")
+    try:
+        law_of(mechanism)
+    except LawError as error:
+        raise _bad(path, "mechanism", str(error)) from None
+    if "versions" in attrs:
+        _json(path, attrs, "versions")
+    for name in _GUARANTEE:
+        if name in attrs and not _at_least(attrs[name], 0.0, nan=True):
+            raise _bad(path, name, "is no number from 0")
+    for holder, name in ((attrs, "n"), (mechanism, "mechanism")):
+        if holder.get("n") is not None and not _is_count(holder["n"]):
+            raise _bad(path, name, "states no number of records")
+    for name in _FLAGS:
+        if name in attrs and not (_at_least(attrs[name], 0.0) and float(attrs[name]) in (0.0, 1.0)):
+            raise _bad(path, name, "is neither 0 nor 1")
+    if attrs.get("trust", "local") not in ("local", "global"):
+        raise _bad(path, "trust", "is neither local nor global")
+    try:
+        neighbours_in_words(str(attrs.get("adjacency", "replacement")))
+    except KeyError:
+        raise _bad(path, "adjacency", "names no neighbouring relation") from None
+
+
+def _json(path: Path, attrs: Mapping[str, Attribute], name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(str(attrs[name]))
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, name, "is no JSON") from error
+    if not isinstance(found, dict):
+        raise _bad(path, name, "is no JSON object")
+    return found
+
+
+def _at_least(value: Attribute, least: float, *, nan: bool = False) -> bool:
+    if isinstance(value, str) or np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biuf":
+        return False
+    number = float(value)
+    return math.isnan(number) if nan and math.isnan(number) else number >= least
+
+
+def _is_count(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "iuf" and _at_least(value, 1.0) and math.isfinite(value)
+
+
+def _bad(path: Path, name: str, problem: str) -> DataError:
+    return DataError(
+        f"{path} is not a chains file of dpmix as it was written: its attribute {name!r} {problem}"
+    )
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the chains files of all models hold; one row a chain.
+
+    Parameters
+    ----------
+    path : Path
+    attrs, spec : dict
+        Root attributes, and the resolved spec.
+    ids : int64 array (C,)
+        Chain ids.
+    shape : tuple of int
+        Chains and draws.
+    acceptance, log_likelihood : float64 arrays (C, D)
+        NaN where they are not there.
+    seconds : float64 array (C,)
+    observed : float64 array
+        The release.
+    constants, arrays : dict
+        Scalars and arrays of `constant_data`.
+    columns : tuple of str
+        Names of the released columns.
+    """
+
+    path: Path
+    attrs: dict[str, Attribute]
+    spec: dict[str, Any]
+    ids: Ints
+    shape: tuple[int, ...]
+    acceptance: Floats
+    log_likelihood: Floats
+    seconds: Floats
+    observed: Floats
+    constants: dict[str, float]
+    arrays: dict[str, Floats]
+    columns: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        """The spec's `model.kind`."""
+        return str((self.spec.get("model") or {}).get("kind", "mixture"))
+
+
+@dataclass(frozen=True)
+class MixtureFile(Head):
+    """The contents of a mixture's file, as `dpmix.run.chains_reader.Chains` describes them."""
+
+    n_clusters: Floats
+    concentration: Floats
+    layout: Layout
+    kept: Ints
+
+
+@dataclass(frozen=True)
+class NamedFile(Head):
+    """The contents of a parametric model's file."""
+
+    parameters: tuple[Stored, ...]
+
+
+def read_file(path: Path) -> MixtureFile | NamedFile:
+    """Read and check one chains file.
+
+    Raises
+    ------
+    DataError
+        When it is no finished chains file, or holds values that no sampler writes.
+    """
+    with reading(path) as root:
+        attrs, groups = root.attrs, root.names()[1]
+        if "posterior" not in groups:
+            kind = "a release file" if "release" in groups else "another kind of file"
+            raise DataError(f"{path} is {kind}, not a chains file: give what `dpmix fit` wrote")
+        missing = [name for name in ("spec", "seed", "mechanism", "dpmix_version") if name not in attrs]
+        if missing:
+            raise DataError(f"{path} is not a chains file of dpmix: it has no attribute {missing[0]!r}")
+        spec = _mapping(path, str(attrs["spec"]))
+        check_attributes(path, attrs)
+        posterior = root.group("posterior")
+        if "model" in attrs:  # which files of mixtures do not say
+            found = stored_parameters(path, posterior)
+            named = NamedFile(**_head(path, root, spec, found[0].shape[:2]), parameters=found)
+            _check_finished(named, f"the draws of {found[0].name}")
+            _check_head(named)
+            return named
+        scalars = {name: _scalar(posterior, name) for name in ("n_clusters", "concentration")}
+        mixture = MixtureFile(
+            **_head(path, root, spec, scalars["n_clusters"].shape),
+            n_clusters=scalars["n_clusters"],
+            concentration=scalars["concentration"],
+            layout=layout_of(path, attrs, spec),
+            kept=_kept(path, posterior),
+        )
+    _check_mixture(mixture)
+    return mixture
+
+
+def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Read what all files hold; `shape` is that of the draws."""
+    attrs, stats = root.attrs, root.group("sample_stats")
+    empty = np.full(shape, np.nan)
+    constant_data, data = root.group("constant_data"), root.group("observed_data")
+    values = {name: constant_data[name] for name in constant_data.names()[0]}
+    observed = data["z"].numbers()
+    return {
+        "path": path,
+        "attrs": attrs,
+        "spec": spec,
+        "ids": np.asarray(root.group("posterior")["chain"][()], dtype=np.int64),
+        "shape": shape,
+        "acceptance": _scalar(stats, "acceptance_rate") if "acceptance_rate" in stats else empty,
+        "log_likelihood": _scalar(stats, "log_likelihood") if "log_likelihood" in stats else empty,
+        "seconds": constant_data["seconds"].numbers(),
+        "observed": observed,
+        "constants": {
+            name: _number(path, name, value[()]) for name, value in values.items() if value.shape == ()
+        },
+        "arrays": {
+            name: value.numbers()
+            for name, value in values.items()
+            if value.shape != () and name.startswith(("base_", "noise_", "domain_"))
+        },
+        "columns": _columns(attrs, data, spec, observed),
+    }
+
+
+def _mapping(path: Path, text: str) -> dict[str, Any]:
+    with contextlib.suppress(yaml.YAMLError):
+        spec = yaml.safe_load(text)
+        if isinstance(spec, dict):
+            return spec
+    raise DataError(f"{path} holds no readable spec: its attribute 'spec' is not a YAML mapping")
+
+
+def _columns(
+    attrs: Mapping[str, Any], group: Group, spec: Mapping[str, Any], observed: Floats
+) -> tuple[str, ...]:
+    """Return the names of the released columns: those stored, else those of the spec, else x1, x2, ..
+
+    They are stored as the root attribute `columns` (a JSON list) or as the coordinate of the released values.
+    """
+    count = observed.shape[1] if observed.ndim == 2 else 1
+    with contextlib.suppress(json.JSONDecodeError):
+        listed = json.loads(str(attrs.get("columns", "null")))
+        if isinstance(listed, list) and len(listed) == count:
+            return tuple(map(str, listed))
+    stored = group["column"][()] if "column" in group else np.empty(0)
+    if stored.dtype.kind in "UO" and stored.size == count:
+        return tuple(str(name) for name in stored)
+    for section in ("data", "release"):
+        named = (spec.get(section) or {}).get("columns")
+        if isinstance(named, list) and len(named) == count:
+            return tuple(map(str, named))
+    return tuple(f"x{number}" for number in range(1, count + 1))
+
+
+def _scalar(group: Group, name: str) -> Floats:
+    found: Floats = group[name].numbers()
+    return found
+
+
+def _kept(path: Path, posterior: Group) -> Ints:
+    """Return the places of the records that allocations are of, none where there are none."""
+    if "allocations" not in posterior:
+        return np.empty(0, dtype=np.int64)
+    if "obs" not in posterior:
+        raise DataError(f"{path} has allocations without their records; it is not as `dpmix fit` wrote it")
+    return np.asarray(posterior["obs"][()], dtype=np.int64)
+
+
+def _number(path: Path, name: str, value: Any) -> float:
+    if np.asarray(value).dtype.kind not in "biuf":
+        raise DataError(f"{path} has no number at constant_data/{name}; it is not as `dpmix fit` wrote it")
+    return float(value)
+
+
+def _planned_draws(spec: Mapping[str, Any]) -> int:
+    """Count the draws that each chain of a spec saves when it is finished."""
+    sampler = spec.get("sampler") or {}
+    kept = int(sampler.get("iterations", 0)) - int(sampler.get("burn_in", 0))
+    return max(kept // max(int(sampler.get("thin", 1)), 1), 1)
+
+
+def _check_finished(file: Head, what: str) -> None:
+    shape = file.shape
+    if len(shape) != 2 or shape[0] != file.ids.size or file.seconds.shape != file.ids.shape:
+        raise DataError(
+            f"{file.path} is not a chains file of dpmix: {what} does not have dimensions (chain, draw)"
+        )
+    planned, there = _planned_draws(file.spec), shape[1] if 0 not in shape else 0
+    if there < planned:
+        raise DataError(
+            f"{file.path} is unfinished: it holds {there} of {planned} draws "
+            "per chain; continue it with `dpmix fit --resume`"
+        )
+
+
+def _check_head(file: Head) -> None:
+    likelihood = file.log_likelihood
+    for name, values in (("acceptance_rate", file.acceptance), ("log_likelihood", likelihood)):
+        if values.shape != file.shape:
+            raise DataError(
+                f"{file.path} is not a chains file of dpmix: {name} does not have dimensions (chain, draw)"
+            )
+    if not np.isfinite(likelihood).all() and not np.isnan(likelihood).all():
+        raise DataError(f"{file.path} holds a log_likelihood that is not finite; the chain cannot be trusted")
+    if not np.isfinite(file.observed).all():
+        raise DataError(f"{file.path} holds released values that are not finite")
+
+
+def _check_mixture(file: MixtureFile) -> None:
+    path, clusters = file.path, file.n_clusters
+    _check_finished(file, "n_clusters")
+    if (clusters < 0).any():
+        chain, draw = np.argwhere(clusters < 0)[0]
+        raise DataError(
+            f"{path} is unfinished: chain {file.ids[chain]} lacks draw {draw}; continue it with "
+            "`dpmix fit --resume`"
+        )
+    concentration = file.concentration
+    if not (np.isfinite(concentration) & (concentration > 0)).all():
+        bad = concentration[~(np.isfinite(concentration) & (concentration > 0))][0]
+        raise DataError(f"{path} holds a concentration of {bad:g}; it must be positive and finite")
+    for name in ("discount", *file.layout.scalars, *file.layout.arrays):
+        value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
+        if value is None or not np.isfinite(value).all():
+            raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
+    _check_head(file)

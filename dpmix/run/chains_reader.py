@@ -1,0 +1,369 @@
+"""Reading chains files, and merging those of one spec whose chains were run by separate processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpmix.errors import DataError, UsageError
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.run.chains_file import Head, MixtureFile, NamedFile, read_file
+from dpmix.run.component_layouts import Floats, Ints, Layout, check_components
+from dpmix.run.differences import Fit, check_same
+from dpmix.run.predictive_groups import read_log_likelihood, read_totals
+from dpmix.run.record_quantities import Recorded, read_recorded
+from dpmix.run.stored_parameters import Stored, same_parameters
+from dpmix.store.h5 import Attribute, reading
+
+File = TypeVar("File", bound=Head)
+_LABELS = 1 << 22  # allocations in memory
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive saved states of one chain.
+
+    Parameters
+    ----------
+    chain : int
+        Position of the chain in `Chains.ids`.
+    start : int
+        Number of the first state.
+    weights : float64 array (states, components)
+        One draw of P given each state, NaN where a state has fewer components.
+    parameters : mapping of str to float64 array (states, components, ..)
+        The components' parameters by the names in `Chains.layout`, in the data's units.
+    """
+
+    chain: int
+    start: int
+    weights: Floats
+    parameters: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class ChainSet:
+    """Chains of one spec, in increasing order of ids, of whichever model.
+
+    Parameters
+    ----------
+    spec : mapping
+        The resolved spec.
+    ids : int64 array (C,)
+        Chain ids.
+    acceptance, log_likelihood : float64 arrays (C, D)
+        Acceptance NaN where the sampler proposes nothing; log likelihood NaN where it was not computed.
+    seconds : float64 array (C,)
+        Wall time of sampling.
+    observed : float64 array (n,) or (n, columns)
+        The release.
+    constants : mapping of str to float
+        The scalars of `constant_data`: `discount`, `acceptance_bound`, those of the base measure, ...
+    arrays : mapping of str to float64 array
+        Its arrays: with several columns the base measure's, and `noise_scale`.
+    columns : tuple of str
+        Names of the columns of a release, as stored or in the spec, else x1, x2, ..
+    attrs : mapping
+        Root attributes of the first file.
+    versions : tuple of str
+        dpmix versions that wrote the files.
+    """
+
+    spec: Mapping[str, Any]
+    ids: Ints
+    acceptance: Floats
+    log_likelihood: Floats
+    seconds: Floats
+    observed: Floats
+    constants: Mapping[str, float]
+    arrays: Mapping[str, Floats]
+    columns: tuple[str, ...]
+    attrs: Mapping[str, Attribute]
+    versions: tuple[str, ...]
+    _rows: tuple[tuple[Path, int], ...]
+
+    @property
+    def draws(self) -> int:
+        """Saved states of each chain."""
+        return int(self.acceptance.shape[1])
+
+    @cached_property
+    def log_likelihoods(self) -> Floats | None:
+        """Log likelihoods of single records at some saved states, (chains, states, n); None where not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_log_likelihood(self._rows)
+
+    @cached_property
+    def mechanism(self) -> Law:
+        """The public half of the release's mechanism; its `kind` is "none" when no noise was added."""
+        return law_of(json.loads(str(self.attrs["mechanism"])))
+
+    @property
+    def kept_log_likelihoods(self) -> tuple[Ints, Floats] | None:
+        """States at which log likelihoods of records are kept, and their sums, each (chains, states).
+
+        None where they are not kept.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        return read_totals(self._rows, self.draws)
+
+    @property
+    def n(self) -> int:
+        """Number of confidential records: of a global release what it states, else the released records."""
+        stated = self.mechanism.get("n", self.attrs.get("n", self.constants.get("n")))
+        is_global = self.attrs.get("trust") == "global" and stated is not None
+        return int(float(str(stated))) if is_global else int(self.observed.shape[0])
+
+
+@dataclass(frozen=True)
+class NamedChains(ChainSet):
+    """Chains of a parametric model; draws stay on disk until `read` reads them.
+
+    Parameters
+    ----------
+    parameters : tuple of Stored
+        What each draw consists of.
+    """
+
+    parameters: tuple[Stored, ...]
+
+    def read(self, parameter: Stored, entries: slice = slice(None), *, group: int | None = None) -> Floats:
+        """Read the draws of a parameter, or some of its entries along its last dimension.
+
+        Parameters
+        ----------
+        parameter : Stored
+        entries : slice
+        group : int, optional
+            Place of a group, of a parameter that has more dimensions than that of groups: its draws alone.
+
+        Returns
+        -------
+        float64 array (C, D, ..)
+            Without the dimension of groups where one is given.
+
+        Raises
+        ------
+        DataError
+            When a draw is not finite.
+        """
+        where: tuple[Any, ...] = (..., entries) if parameter.dims else (...,)
+        if group is not None:
+            where = (slice(None), group, *where)
+        tables = []
+        for path, row in self._rows:
+            with reading(path) as root:
+                table = root.group("posterior")[parameter.name].numbers((row, *where))
+            if not np.isfinite(table).all():
+                draw = int(np.argwhere(~np.isfinite(table))[0][0])
+                raise DataError(f"{path} holds a {parameter.name} at draw {draw} that is not finite")
+            tables.append(table)
+        return np.stack(tables)
+
+    def prior(self, parameter: Stored) -> Floats | None:
+        """Return draws of a parameter from its prior, shape (draws, ..); None where the file has none.
+
+        Raises
+        ------
+        DataError
+            When they are not as `dpmix fit` wrote them.
+        """
+        path, _ = self._rows[0]  # of one seed they are the same in all files
+        with reading(path) as root:
+            if "prior" not in root or parameter.name not in root.group("prior"):
+                return None
+            found: Floats = root.group("prior")[parameter.name].numbers()
+        if found.ndim < 2 or found.shape[2:] != parameter.shape[2:] or not np.isfinite(found).all():
+            raise DataError(
+                f"{path} holds prior draws of {parameter.name} that are not as `dpmix fit` wrote them"
+            )
+        return np.asarray(found[0])
+
+
+@dataclass(frozen=True)
+class Chains(ChainSet):
+    """Chains of a mixture; components stay on disk until `blocks` reads them.
+
+    Parameters
+    ----------
+    n_clusters : int64 array (C, D)
+        Occupied components.
+    concentration : float64 array (C, D)
+    layout : Layout
+        Kernel and base measure, and the names of the components' parameters.
+    kept : int64 array (m,)
+        Places of the records whose allocations to components every file holds; none where one holds none.
+    """
+
+    n_clusters: Ints
+    concentration: Floats
+    layout: Layout
+    kept: Ints
+
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """What `fit` kept of a record's mean, sd and quantiles; None in files of earlier versions.
+
+        Raises
+        ------
+        DataError
+            When a file holds what no fit writes.
+        """
+        several = self.layout.kernel == "multivariate_normal"
+        return read_recorded(self._rows, self.draws, len(self.columns) if several else 1)
+
+    def allocations(self, wanted: Ints) -> Iterator[Ints]:
+        """Read the allocations of some saved states, chain after chain.
+
+        Parameters
+        ----------
+        wanted : int64 array
+            Numbers of the states within each chain, increasing.
+
+        Yields
+        ------
+        int64 array (states, m)
+            Component of each record of `kept`; blocks of states, in order.
+
+        Raises
+        ------
+        DataError
+            When a state has no allocation of some record.
+        """
+        for path, row in self._rows:
+            with reading(path) as root:
+                table = root.group("posterior")["allocations"]
+                size = max(1, _LABELS // max(1, table.shape[2]))
+                for start in range(0, self.draws, size):
+                    inside = wanted[(wanted >= start) & (wanted < start + size)] - start
+                    if inside.size == 0:
+                        continue
+                    block = np.asarray(table[row, start : start + size], dtype=np.int64)[inside]
+                    if (block < 0).any():
+                        draw = start + int(inside[(block < 0).any(axis=1).argmax()])
+                        raise DataError(f"{path} lacks allocations at draw {draw}")
+                    yield block
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Read the components, chain after chain, at most `size` states at a time.
+
+        Raises
+        ------
+        DataError
+            When a component is not finite or out of its range where it should be there, or the weights of a
+            state exceed 1.
+        """
+        for chain, (path, row) in enumerate(self._rows):
+            with reading(path) as root:
+                posterior = root.group("posterior")
+                for start in range(0, self.draws, size):
+                    stop = min(start + size, self.draws)
+                    width = max(1, int(self.n_clusters[chain, start:stop].max()))
+                    weights, *part = (
+                        posterior[name].numbers((row, slice(start, stop), slice(width)))
+                        for name in ("weights", *self.layout.parameters)
+                    )
+                    parameters = dict(zip(self.layout.parameters, part, strict=True))
+                    clusters = self.n_clusters[chain, start:stop]
+                    check_components(path, start, self.layout, clusters, weights, parameters)
+                    yield Block(chain, start, weights, parameters)
+
+
+def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
+    """Read one chains file, or several of one spec and release, as one set of chains.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Files that `dpmix fit` wrote.
+
+    Raises
+    ------
+    UsageError
+        When there are no paths.
+    DataError
+        When a file is no finished chains file, holds values that no sampler writes, or differs from the first
+        in spec, release, seed or number of draws (the first difference is named), or repeats a chain id.
+    """
+    if not paths:
+        raise UsageError("give at least one chains file to summarize")
+    files = [read_file(Path(path)) for path in paths]
+    for other in files[1:]:
+        check_same(_fit(files[0]), _fit(other))
+    mixtures = [file for file in files if isinstance(file, MixtureFile)]
+    named = [file for file in files if isinstance(file, NamedFile)]
+    if mixtures and named:  # of the same spec, as somebody's edited file may claim
+        raise DataError(f"{named[0].path} and {mixtures[0].path} are not of one model")
+    if not named:
+        rows = _rows(mixtures)
+        return Chains(
+            **_common(mixtures, rows),
+            n_clusters=np.stack([file.n_clusters[row] for file, row in rows]).astype(np.int64),
+            concentration=np.stack([file.concentration[row] for file, row in rows]),
+            layout=mixtures[0].layout,
+            kept=_kept(mixtures),
+        )
+    for file in named[1:]:
+        if not same_parameters(named[0].parameters, file.parameters):
+            raise DataError(f"{file.path} differs from {named[0].path} in the parameters that it holds")
+    return NamedChains(**_common(named, _rows(named)), parameters=named[0].parameters)
+
+
+def _kept(files: Sequence[MixtureFile]) -> Ints:
+    """Return the records that all files hold the allocations of; of one spec they are the same."""
+    if any(len(file.kept) == 0 for file in files):
+        return np.empty(0, dtype=np.int64)
+    for file in files[1:]:
+        if not np.array_equal(file.kept, files[0].kept):
+            raise DataError(f"{file.path} differs from {files[0].path} in the records of its allocations")
+    return files[0].kept
+
+
+def _rows(files: Sequence[File]) -> list[tuple[File, int]]:
+    """Return file and row of each chain, in increasing order of ids."""
+    rows: dict[int, tuple[File, int]] = {}
+    for file in files:
+        for row, chain_id in enumerate(file.ids.tolist()):
+            if chain_id in rows:
+                raise DataError(
+                    f"{file.path} repeats chain {chain_id}, which {rows[chain_id][0].path} holds already"
+                )
+            rows[chain_id] = (file, row)
+    return [rows[chain_id] for chain_id in sorted(rows)]
+
+
+def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str, Any]:
+    return {
+        "spec": files[0].spec,
+        "ids": np.asarray([file.ids[row] for file, row in rows], dtype=np.int64),
+        "acceptance": np.stack([file.acceptance[row] for file, row in rows]),
+        "log_likelihood": np.stack([file.log_likelihood[row] for file, row in rows]),
+        "seconds": np.asarray([file.seconds[row] for file, row in rows]),
+        "observed": files[0].observed,
+        "constants": files[0].constants,
+        "arrays": files[0].arrays,
+        "columns": files[0].columns,
+        "attrs": files[0].attrs,
+        "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
+        "_rows": tuple((file.path, row) for file, row in rows),
+    }
+
+
+def _fit(file: Head) -> Fit:
+    constants = {**file.constants, **file.arrays}
+    return Fit(str(file.path), file.spec, file.attrs, constants, file.shape[1], file.observed)

@@ -1,0 +1,117 @@
+"""The parameters that the chains file of a parametric model holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.release.sanitized import GROUP
+from dpmix.store.h5 import Group
+
+_ROLES = ("scalar", "shares", "curve", "density", "draw")
+_DIGITS, _MOST_DIGITS = 6, 12
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A parameter of a file: dims and role as in `dpmix.models.model_protocols.Parameter`.
+
+    Parameters
+    ----------
+    name : str
+        Its dataset in `/posterior`.
+    shape : tuple of int
+        (chains, draws, ..).
+    dims : tuple of str
+        Names of its own dimensions.
+    coords : mapping of str to array
+        Their coordinates.
+    role, title, column : str
+        How it is summarized, what it is called there, and the column that it is about.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: Mapping[str, NDArray[Any]] = field(repr=False)
+    role: str
+    title: str
+    column: str
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, where its first dimension is theirs; else empty."""
+        return tuple(_in_words(self.coords[GROUP])) if self.dims[:1] == (GROUP,) else ()
+
+    def labels(self) -> list[str]:
+        """Names of its entries, in C order: `mean`, `quantile[0.25]`, `probability[red]`, `beta[1]`.
+
+        A group goes first between the brackets, and then a column: `mean[height]`, `quantile[height,0.25]`,
+        `quantile[female,height,0.25]`.
+        """
+        own = [self.column] if self.column else []
+        names = [[group, *own] for group in self.groups] or [own]
+        for dim in self.dims[bool(self.groups) :]:
+            entries = _in_words(self.coords[dim])
+            names = [[*name, entry] for name in names for entry in entries]
+        return [f"{self.title}[{','.join(name)}]" if name else self.title for name in names]
+
+
+def stored_parameters(path: Path, posterior: Group) -> tuple[Stored, ...]:
+    """Read what parameters there are, without their draws.
+
+    Raises
+    ------
+    DataError
+        When there are none, or one is not described as they are.
+    """
+    found = []
+    for name in posterior.names()[0]:
+        data = posterior[name]
+        if data.dims == (name,):
+            continue
+        attrs, dims, shape = data.attrs, data.dims, data.shape
+        role = attrs.get("role")
+        if dims[:2] != ("chain", "draw") or role not in _ROLES:
+            raise DataError(f"{path} is not a chains file of dpmix: {name} is no parameter of a model")
+        own = {dim: posterior[dim][()] for dim in dims[2:]}
+        column = str(attrs.get("column", ""))
+        title = str(attrs.get("title", name))
+        found.append(Stored(name, shape, dims[2:], own, str(role), title, column))
+    if not found or any(stored.shape[:2] != found[0].shape[:2] for stored in found):
+        raise DataError(f"{path} is not a chains file of dpmix: it has no draws of parameters")
+    return tuple(found)
+
+
+def same_parameters(first: Sequence[Stored], other: Sequence[Stored]) -> bool:
+    """Say whether two files hold the same parameters, with the same coordinates."""
+    return len(first) == len(other) and all(
+        (a.name, a.dims, a.role, a.title, a.column) == (b.name, b.dims, b.role, b.title, b.column)
+        and all(np.array_equal(a.coords[dim], b.coords[dim]) for dim in a.dims)
+        for a, b in zip(first, other, strict=True)
+    )
+
+
+def _in_words(values: NDArray[Any]) -> list[str]:
+    """Write coordinates, numbers as `figures` does."""
+    return figures(values) if values.dtype.kind in "fiu" else [str(value) for value in values]
+
+
+def figures(values: Iterable[float]) -> list[str]:
+    """Write numbers: all of their digits where twelve are enough, else six or what tells them apart."""
+    numbers = [float(value) for value in values]
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        names = [f"{number:.{digits}g}" for number in numbers]
+        if [float(name) for name in names] == numbers:
+            return names
+    for digits in range(_DIGITS, 18):
+        names = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(names)) == len(names):
+            break
+    return names

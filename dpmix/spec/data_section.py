@@ -1,0 +1,354 @@
+"""The sections ``data``, the curator's confidential values, and ``release``, values sanitized elsewhere."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from dpmix.spec.fields import (
+    LARGEST_SEED,
+    Domain,
+    Integer,
+    Listed,
+    Pair,
+    Positive,
+    Section,
+    StreamPath,
+    TablePath,
+    Text,
+    refusal,
+    wrong,
+)
+from dpmix.spec.limits import MOST_RECORDS
+
+MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
+"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
+CATEGORY = "category"
+"""What ``data.missing`` says where missing values are a category of their own."""
+LABEL = "missing"
+"""Name of that category."""
+
+Names = Annotated[tuple[Text, ...], Listed, Field(min_length=1)]
+
+
+Alpha = Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1000)]
+
+
+def _category(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise wrong("must be text or a number, not {got}", value)
+    return value
+
+
+Category = Annotated[str | int | float, BeforeValidator(_category)]
+Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
+
+
+def by_column(one: str, several: str) -> Discriminator:
+    """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
+    return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
+
+
+class ColumnsSection(Section):
+    """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
+
+    columns: Names | None = Field(
+        None, description="Names of the columns to take; for an npy file, of its columns in order."
+    )
+    column: Text | None = Field(
+        None, description="Name of the one column to take, short for columns: [name]."
+    )
+    domain: (
+        Annotated[
+            Annotated[Domain, Tag("pairs")] | Annotated[dict[Text, Pair], Tag("named")],
+            by_column("pairs", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Public bounds [lo, hi], one pair per column, or by name of column; never read off the "
+        "data.",
+    )
+    categories: (
+        Annotated[
+            Annotated[Categories, Tag("list")] | Annotated[dict[Text, Categories], Tag("named")],
+            by_column("list", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Public categories of a column that is not numeric, or of several by name of column.",
+    )
+
+    group: Text | None = Field(
+        None,
+        description="Column of groups whose sizes are private, with its public categories under categories; "
+        "one release is made of all groups together.",
+    )
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Public categories of the column `group`, in order; empty where there is none."""
+        names = self.categories.get(self.group or "") if isinstance(self.categories, Mapping) else None
+        return tuple(str(name) for name in names or ())
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a column of values, other than `group`, has public categories."""
+        known = self.categories
+        return bool(set(known) - {self.group}) if isinstance(known, Mapping) else known is not None
+
+    @property
+    def pairs(self) -> tuple[tuple[float, float], ...] | None:
+        """Public bounds of each column, None where a column has none."""
+        return self.domain if isinstance(self.domain, tuple) else None
+
+    def bounds_of(self, index: int) -> tuple[float, float] | None:
+        """Return the public bounds of a column, None where it has none."""
+        if isinstance(self.domain, Mapping):
+            return self.domain.get((self.columns or ())[index])
+        return None if self.domain is None else self.domain[index]
+
+    def categories_of(self, index: int) -> tuple[str | int | float, ...] | None:
+        """Return the public categories of a column, None where it has none."""
+        if isinstance(self.categories, Mapping):
+            return self.categories.get((self.columns or ())[index])
+        return self.categories
+
+    @model_validator(mode="after")
+    def _settle_columns(self) -> Self:
+        if self.column is not None:
+            if self.columns is not None:
+                raise refusal("column", "give either column or columns, not both")
+            self.settle(column=None, columns=(self.column,))
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise refusal("columns", "names a column twice")
+        if self.group is not None:
+            if self.group in (self.columns or ()):
+                raise refusal("group", f"{self.group} is in columns, too; leave it out there")
+            if not self.groups:
+                missing = f"missing; list the public groups, as in {{{self.group}: [a, b]}}"
+                raise refusal(f"categories.{self.group}", missing)
+        self._settle_public()
+        return self
+
+    def _settle_public(self) -> None:
+        """Check that bounds and categories are of columns that are there, and of each column one of them."""
+        for key in ("domain", "categories"):
+            named = getattr(self, key)
+            if isinstance(named, Mapping):
+                for name in named:
+                    if name not in (self.columns or ()) and not (key == "categories" and name == self.group):
+                        known = ", ".join(self.columns or ()) or "none"
+                        raise refusal(f"{key}.{name}", f"no such column; columns names {known}")
+        if isinstance(self.domain, Mapping) and set(self.domain) == set(self.columns or ()):
+            self.settle(domain=tuple(self.domain[name] for name in self.columns or ()))
+        lists = self.categories
+        if isinstance(lists, tuple):
+            if self.columns is not None and len(self.columns) != 1:
+                raise refusal(
+                    "categories", f"is one list for {len(self.columns)} columns; give {{column: [..], ..}}"
+                )
+            lists = {"": lists}
+            if self.domain is not None:
+                raise refusal("categories", "give either domain or categories, not both")
+        for name, names in (lists or {}).items():
+            key = f"categories.{name}".rstrip(".")
+            if len({str(category) for category in names}) < len(names):
+                raise refusal(key, "names a category twice")
+            bounded = isinstance(self.domain, tuple) and name != self.group
+            if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
+                raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.domain, tuple):
+            check_pairs("domain", self.domain, self.columns)
+
+
+SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {
+    "naive_bayes": ("x1", "x2", "x3", "x4", "x5", "y"),
+    "linear_regression": ("x1", "x2", "y"),
+}
+"""Names of the columns of simulated data sets that have several."""
+
+
+class PartSpec(Section):
+    """That the data are one part of a table, and whether who is in which part is public."""
+
+    of: Text = Field(description="Name of the whole table in the ledger.")
+    public: bool = Field(
+        False,
+        description="Whether who is in which part is public, and does not change when a record is replaced.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.public:
+            raise refusal(
+                "public",
+                "is not true; where a replaced record may change part, guarantees of the parts imply nothing "
+                "together (their sizes are published), so release all groups together by data.group, or "
+                "state public: true where who is in which part is public and fixed",
+                privacy=True,
+            )
+        return self
+
+
+class DataSpec(ColumnsSection):
+    """The confidential data and what is public about them."""
+
+    path: StreamPath | None = Field(
+        None,
+        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for "
+        "CSV on standard input.",
+    )
+    simulate: (
+        Literal[
+            "three_gaussians",
+            "three_betas",
+            "waiting_times",
+            "dyadic_geometric",
+            "beta_grid",
+            "naive_bayes",
+            "linear_regression",
+            "dirichlet",
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Name of a simulated data set that stands in for path; all results are marked simulated.",
+    )
+    n: Annotated[Integer, Field(ge=1, le=MOST_RECORDS)] | None = Field(
+        None, description="Number of records to simulate."
+    )
+    seed: Annotated[Integer, Field(ge=0, le=LARGEST_SEED)] | None = Field(
+        None, description="Seed of the simulated data; real data never take one."
+    )
+    alpha: (
+        Annotated[
+            Annotated[Alpha, Tag("alpha")] | Annotated[dict[Text, Alpha], Tag("by_group")],
+            by_column("alpha", "by_group"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Parameters of the simulated compositions, of simulate: dirichlet; or by group. Each "
+        "simulated record is of any group with equal probability.",
+    )
+    missing: dict[Text, Category] | None = Field(
+        None,
+        description="What stands for missing values (empty cells, NA, NaN, nan, null), by column: a public "
+        "value within its bounds or categories, or category for a category of their own, called missing.",
+    )
+    part: PartSpec | None = Field(
+        None, description="That the data are one part of a table, other parts of which are released, too."
+    )
+
+    @property
+    def listed(self) -> dict[str, tuple[str | int | float, ...]]:
+        """Public categories by name of column."""
+        if isinstance(self.categories, Mapping):
+            return dict(self.categories)
+        return {} if self.categories is None else {(self.columns or ("",))[0]: self.categories}
+
+    @model_validator(mode="after")
+    def _settle_missing(self) -> Self:
+        """Add the category of missing values, and check that columns are there and categories no marks."""
+        if self.missing is not None and self.simulate is not None:
+            raise refusal("missing", "is for data.path only: simulated records are complete")
+        listed = self.listed
+        for name, value in (self.missing or {}).items():
+            if name not in (self.columns or ()) and name != self.group:
+                known = ", ".join([*(self.columns or ()), *filter(None, [self.group])]) or "none"
+                raise refusal(f"missing.{name}", f"no such column; the columns are {known}")
+            texts = [str(category) for category in listed.get(name, ())]
+            marks = [text for text in texts if text in MARKS]
+            if marks:
+                why = f"{marks[0]} reads as a missing value, which data.missing is for; call it otherwise"
+                raise refusal(f"categories.{name}", why)
+            if value != CATEGORY or not texts or texts[-1] == LABEL:
+                continue
+            if LABEL in texts:
+                why = f"names {LABEL}, which data.missing adds as the last category; leave it out"
+                raise refusal(f"categories.{name}", why)
+            if isinstance(self.categories, Mapping):
+                self.settle(categories={**self.categories, name: (*listed[name], LABEL)})
+            else:
+                self.settle(categories=(*listed[name], LABEL))
+        return self
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.path is not None and self.simulate is not None:
+            raise refusal("simulate", "give either path or simulate, not both")
+        if (self.alpha is None) == (self.simulate == "dirichlet"):
+            missing = "missing; give the parameters of the compositions to simulate"
+            raise refusal("alpha", missing if self.alpha is None else "is for data.simulate: dirichlet only")
+        if self.simulate is None:
+            if self.seed is not None:
+                raise refusal("seed", "is for data.simulate only; no seed is accepted for a real release")
+            if self.n is not None:
+                raise refusal("n", "is for data.simulate only; the number of records is that of the file")
+            if self.path is None:
+                raise refusal("path", "missing; name the file of the data, or simulate them")
+            if self.columns is None and self.path.suffix.lower() != ".npy":
+                raise refusal("columns", f"missing; name the columns of {self.path.name} to take")
+        elif self.n is None:
+            raise refusal("n", "missing; say how many records to simulate")
+        elif self.simulate in SIMULATED_COLUMNS:
+            self._settle_simulated(self.simulate, SIMULATED_COLUMNS[self.simulate])
+        elif self.alpha is not None:
+            names = tuple(f"x{number + 1}" for number in range(self._parts(self.alpha)))
+            self._settle_simulated(self.simulate, names)
+        if self.simulate is not None and self.group in (self.columns or ("value",)):
+            raise refusal("group", f"{self.group} is a simulated column; give the groups another name")
+        return self
+
+    def _parts(self, alpha: tuple[float, ...] | dict[str, tuple[float, ...]]) -> int:
+        """Return the number of parts of simulated compositions."""
+        if isinstance(alpha, tuple):
+            return len(alpha)
+        if self.group is None:
+            raise refusal("alpha", "is by group, and data.group is missing; name the groups' column")
+        if set(alpha) != set(self.groups):
+            raise refusal("alpha", f"must have the groups {', '.join(self.groups)}, each once")
+        lengths = {len(own) for own in alpha.values()}
+        if len(lengths) > 1:
+            raise refusal("alpha", "has groups of different numbers of parts; give all as many")
+        return lengths.pop()
+
+    def _settle_simulated(self, name: str, own: tuple[str, ...]) -> None:
+        if self.columns is None:
+            self.settle(columns=own)
+        elif len(self.columns) != len(own):
+            raise refusal("columns", f"{name} has {len(own)} columns; name them all, or leave this out")
+        if self.pairs is not None:
+            check_pairs("domain", self.pairs, self.columns)
+
+
+class ReleaseSpec(ColumnsSection):
+    """Sanitized values that were not made by ``dpmix privatize``, or the columns to take from a release file.
+
+    All columns are taken where none is named.
+    """
+
+    path: TablePath | None = Field(
+        None,
+        description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec; left out "
+        "where the release comes from a file of dpmix privatize.",
+    )
+
+
+def check_pairs(
+    key: str, domain: tuple[tuple[float, float], ...] | None, columns: tuple[str, ...] | None
+) -> None:
+    """Check that there is one pair of bounds per named column."""
+    if domain is not None and columns is not None and len(domain) != len(columns):
+        raise refusal(
+            key, f"has {_counted(len(domain), 'pair')} of bounds for {_counted(len(columns), 'column')}"
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

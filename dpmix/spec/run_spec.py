@@ -1,0 +1,283 @@
+"""The whole of a spec, and the checks across its sections."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
+
+from dpmix.errors import SpecError
+from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
+from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
+from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
+from dpmix.spec.grouping import group_problem, groups_in
+from dpmix.spec.mechanism_section import MechanismSpec
+from dpmix.spec.messages import spec_error
+from dpmix.spec.model_section import ModelSpec
+from dpmix.spec.parametric_models import PREDICTING, default_sampler
+from dpmix.spec.privacy_section import PrivacySpec
+from dpmix.spec.sampler_section import SamplerSpec
+from dpmix.spec.summary_section import SummarySpec
+from dpmix.spec.synthesis_section import SynthesisSpec
+
+_BOUNDED = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS)
+
+
+class RunSpec(Section):
+    """Everything that a run of dpmix needs to know.
+
+    Sections that are absent are None, but for ``sampler`` and ``summary``, which have defaults throughout.
+    """
+
+    data: DataSpec | None = Field(None, description="The confidential data: curator's side.")
+    release: ReleaseSpec | None = Field(
+        None, description="Sanitized values made elsewhere: analyst's side, in place of a release file."
+    )
+    mechanism: MechanismSpec | None = Field(None, description="How the data are, or were, privatized.")
+    model: ModelSpec | None = Field(None, description="The model that is fitted to the release.")
+    sampler: Annotated[SamplerSpec, BeforeValidator(absent_is_empty)] = Field(
+        default_factory=lambda: SamplerSpec.model_validate({}), description="The Markov chains."
+    )
+    summary: Annotated[SummarySpec, BeforeValidator(absent_is_empty)] = Field(
+        default_factory=lambda: SummarySpec.model_validate({}), description="What is reported."
+    )
+    synthesis: SynthesisSpec | None = Field(None, description="Release of synthetic records.")
+    privacy: PrivacySpec | None = Field(
+        None, description="The ledger of the data's releases and their budget: curator's side."
+    )
+
+    _source_dir: Path = PrivateAttr(default_factory=Path)
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        if info.context and "folder" in info.context:
+            self._source_dir = Path(info.context["folder"])
+        self._settle_domain()
+        self._check_categories()
+        self._check_missing()
+        if self.sampler.kind is None:
+            kind = None if self.model is None else self.model.kind
+            self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+        mechanism = None if self.mechanism is None else self.mechanism.kind
+        problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
+        if problem is not None:
+            raise refusal(*problem)
+        self._check_gini()
+        self._check_prediction()
+        return self
+
+    def _check_gini(self) -> None:
+        """Refuse a Gini coefficient of a mixture where stated public bounds admit negative values."""
+        mechanism, model = self.mechanism, self.model
+        if not self.summary.gini or mechanism is None or mechanism.domain is None:
+            return
+        if model is None or model.kind != "mixture":
+            return
+        source = self.data or self.release
+        names = None if source is None else source.columns
+        for number, (lo, hi) in enumerate(mechanism.domain):
+            if lo < 0.0:
+                of = f" of {names[number]}" if names is not None and number < len(names) else ""
+                raise refusal(
+                    "summary.gini",
+                    f"the public bounds [{lo:g}, {hi:g}]{of} admit negative values, of which there is no "
+                    "Gini coefficient; leave it out",
+                )
+
+    def _check_prediction(self) -> None:
+        """Refuse predictions by a model that makes none, and intervals that it does not have."""
+        kind = None if self.model is None else self.model.kind
+        if kind is None:
+            return
+        if self.summary.at is not None and kind not in PREDICTING:
+            raise refusal("summary.at", f"is for {' and '.join(PREDICTING)}, not for {kind}; leave it out")
+        if self.summary.interval is not None and kind != "linear_regression":
+            raise refusal("summary.interval", f"is for linear_regression, not for {kind}; leave it out")
+
+    def _settle_domain(self) -> None:
+        """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""
+        mechanism, data = self.mechanism, self.data
+        if mechanism is None:
+            return
+        if mechanism.domain is None and data is not None and data.pairs is not None:
+            mechanism.settle(domain=data.pairs)
+        elif mechanism.domain is not None and data is not None:
+            if data.domain is not None and data.pairs != mechanism.domain:
+                raise refusal("mechanism.domain", "differs from data.domain; give the public bounds once")
+            check_pairs("mechanism.domain", mechanism.domain, data.columns)
+        if mechanism.domain is None and mechanism.kind in _BOUNDED:
+            stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
+            if (data is not None and not data.labelled) or (self._is_elsewhere() and not stated):
+                raise refusal(
+                    "mechanism.domain",
+                    "missing; give the public bounds here or in data.domain (none are read off the data)",
+                )
+        counted = mechanism.kind in GLOBAL_MECHANISMS and getattr(mechanism, "n", None) is None
+        if counted and data is None and self._is_elsewhere():
+            raise refusal(
+                "mechanism.n",
+                f"missing; a {mechanism.kind} release does not tell of how many confidential records it is",
+            )
+
+    def _check_categories(self) -> None:
+        """Check that the prior of a released posterior has one entry for each public category."""
+        mechanism, data = self.mechanism, self.data
+        if mechanism is None or mechanism.kind != "posterior" or data is None or data.path is None:
+            return
+        if data.columns is None or len(data.columns) != 1:
+            raise refusal("data.columns", "a posterior is of one named column of categories")
+        names = data.categories_of(0)
+        if names is None:
+            raise refusal("data.categories", "missing; list the public categories of the column")
+        if len(names) != len(mechanism.prior):
+            raise refusal(
+                "mechanism.prior",
+                f"has {len(mechanism.prior)} entries, but data.categories lists {len(names)}; give one entry "
+                "for each category",
+            )
+
+    def _check_missing(self) -> None:
+        """Check that what stands for missing values is public: within the bounds, or among the categories."""
+        data, mechanism = self.data, self.mechanism
+        if data is None or not data.missing:
+            return
+        columns = data.columns or ()
+        for name, value in data.missing.items():
+            listed = data.listed.get(name)
+            if listed is not None:
+                known = {str(category) for category in listed} | {c for c in listed if not isinstance(c, str)}
+                if value != CATEGORY and value not in known and str(value) not in known:
+                    raise refusal(f"data.missing.{name}", f"{shown(value)} is none of data.categories")
+                continue
+            index = columns.index(name)
+            bounds = data.bounds_of(index)
+            if bounds is None and mechanism is not None:
+                pairs = mechanism.domain or getattr(mechanism, "bounds", None)
+                bounds = pairs[index] if pairs is not None and index < len(pairs) else None
+                if mechanism.kind == "noisy_counts":
+                    sizes = (*mechanism.levels, mechanism.classes)
+                    bounds = (1, sizes[index]) if index < len(sizes) else None
+            if bounds is None and mechanism is None and self.synthesis is not None:
+                continue  # free labels
+            self._check_number(name, value, bounds)
+        if mechanism is not None and mechanism.kind == "log_moments":
+            own = [data.missing.get(name) for name in columns]
+            shares = [float(value) for value in own if isinstance(value, int | float)]
+            if shares and (len(shares) < len(own) or abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0):
+                raise refusal(
+                    "data.missing",
+                    "for log_moments must give a whole composition, one share for every column and 1 in all: "
+                    "it stands for each incomplete record",
+                )
+
+    def _check_number(self, name: str, value: object, bounds: tuple[float, float] | None) -> None:
+        key = f"data.missing.{name}"
+        if not isinstance(value, int | float):
+            raise refusal(
+                key,
+                f"must be a number within the bounds of {name}, not {shown(value)}; category is for columns "
+                "of public categories",
+            )
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            raise refusal(key, f"{value:g} is outside the bounds [{bounds[0]:g}, {bounds[1]:g}] of {name}")
+        whole = self.mechanism is not None and self.mechanism.kind == "noisy_counts"
+        if whole and value != int(value):
+            raise refusal(key, f"{value:g} is no level: whole numbers from 1 on")
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the release is named here, without a file that describes it."""
+        return self.release is not None and self.release.path is not None
+
+    @property
+    def groups(self) -> tuple[str, tuple[str, ...]] | None:
+        """Name of the column of groups whose sizes are private, and the groups; None where there is none."""
+        return groups_in(self)
+
+    @property
+    def grouped(self) -> bool | None:
+        """Whether the release is of groups; None where the spec does not say, for its file does."""
+        if self.groups is not None:
+            return True
+        return False if self.data is not None or self._is_elsewhere() else None
+
+    @property
+    def source_dir(self) -> Path:
+        """Folder of the file the spec came from; the working directory for a dict."""
+        return self._source_dir
+
+    def __eq__(self, other: object) -> bool:
+        """Compare resolved contents; where a spec was read from does not matter."""
+        return isinstance(other, RunSpec) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.to_yaml())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the resolved spec, all defaults filled in, as plain lists, dicts, numbers and text."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def given(self) -> dict[str, Any]:
+        """Return the resolved spec without what follows from other keys, so that those may be overridden."""
+        contents = self.to_dict()
+        for section, key in (("sampler", "kind"), ("sampler", "burn_in"), ("mechanism", "domain")):
+            part = getattr(self, section)
+            if part is not None and key not in part.model_fields_set:
+                contents[section].pop(key, None)
+        return contents
+
+    def to_yaml(self) -> str:
+        """Return the resolved spec as YAML that :func:`dpmix.spec.load_spec` reads back to an equal spec."""
+        from dpmix.spec.yamltext import dump_yaml
+
+        return dump_yaml(self.to_dict())
+
+    @classmethod
+    def from_yaml(cls, text: str, source_dir: Path | None = None) -> "RunSpec":
+        """Check a spec given as YAML text.
+
+        Raises
+        ------
+        SpecError
+            If the text is no YAML or no spec.
+        """
+        from dpmix.spec.yamltext import parse_yaml
+
+        return check_spec(parse_yaml(text), Path() if source_dir is None else source_dir)
+
+    def for_analyst(self) -> "RunSpec":
+        """Return the spec as it may go into outputs of the analyst's side.
+
+        What says where values came from goes: ``data`` (but for the marks of simulated data), ``release``,
+        ``synthesis`` and ``privacy``. Not even the path of a confidential file is to be seen in chains or
+        summaries.
+        """
+        contents = self.to_dict()
+        for section in ("release", "synthesis", "privacy"):
+            contents.pop(section, None)
+        if self.data is None or self.data.simulate is None:
+            contents.pop("data", None)
+        return RunSpec.model_validate(contents, context={"folder": self.source_dir})
+
+
+def check_spec(contents: Any, folder: Path) -> RunSpec:
+    """Check the contents of a spec, whose relative paths count from ``folder``.
+
+    Raises
+    ------
+    SpecError
+        If a key is unknown or has a value that makes no sense.
+    PrivacyError
+        If the guarantee asked for cannot be met in the way asked for.
+    """
+    if not isinstance(contents, Mapping):
+        raise SpecError(
+            f"the spec: must be a mapping of keys such as mechanism and model, not {shown(contents)}"
+        )
+    if not contents:
+        raise SpecError("the spec: is empty; `dpmix init KIND` prints one to start from")
+    if "base" in contents:
+        raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
+    try:
+        return RunSpec.model_validate(contents, context={"folder": folder.absolute()})
+    except ValidationError as error:
+        raise spec_error(error, contents) from None

@@ -1,0 +1,225 @@
+"""The section ``synthesis``: release of synthetic records."""
+
+import numbers
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from dpmix.spec.fields import (
+    ChosenBy,
+    Integer,
+    Listed,
+    NonNegative,
+    Number,
+    Pair,
+    Positive,
+    Section,
+    Text,
+    refusal,
+    wrong,
+)
+from dpmix.spec.limits import MOST_RECORDS
+
+
+def _auto_or_integer(value: object) -> object:
+    if value == "auto" and isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise wrong("must be auto or a whole number, not {got}", value)
+    if not 1 <= int(value) <= MOST_RECORDS:
+        raise wrong(f"{{got}} must be from 1 to {MOST_RECORDS}", value)
+    return int(value)
+
+
+RecordCount = Annotated[Literal["auto"] | int, BeforeValidator(_auto_or_integer)]
+_Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
+Bins = Annotated[
+    Annotated[_Bins, Tag("one")] | Annotated[tuple[_Bins, ...], Listed, Field(min_length=1), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, (list, tuple)) else "one"),
+]
+
+
+class UniformBase(Section):
+    """The uniform distribution on a column's bounds."""
+
+    kind: Literal["uniform"] = Field(description="Distribution of new values.")
+
+
+class BetaOnBounds(Section):
+    """A beta distribution, stretched over a column's bounds."""
+
+    kind: Literal["beta"] = Field(description="Distribution of new values.")
+    a: Positive = Field(description="First parameter.")
+    b: Positive = Field(description="Second parameter.")
+
+
+class HistogramBase(Section):
+    """A public histogram: pieces with a uniform distribution each."""
+
+    kind: Literal["histogram"] = Field(description="Distribution of new values.")
+    edges: Annotated[tuple[Number, ...], Listed, Field(min_length=2)] = Field(
+        description="Edges of the pieces, increasing, within the bounds."
+    )
+    weights: Annotated[tuple[NonNegative, ...], Listed, Field(min_length=1)] = Field(
+        description="Weight of each piece; they need not sum to 1."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if any(not a < b for a, b in pairwise(self.edges)):
+            raise refusal("edges", "must increase")
+        if len(self.weights) != len(self.edges) - 1:
+            raise refusal("weights", f"has {len(self.weights)} entries for {len(self.edges) - 1} pieces")
+        if not sum(self.weights) > 0:
+            raise refusal("weights", "must not all be zero")
+        return self
+
+
+BaseSpec = Annotated[
+    Annotated[UniformBase, Tag("uniform")]
+    | Annotated[BetaOnBounds, Tag("beta")]
+    | Annotated[HistogramBase, Tag("histogram")],
+    ChosenBy("kind"),
+]
+
+
+def one_or_named(key: str) -> Discriminator:
+    """Choose between one section for all numeric columns, told by a key of it, and sections by column."""
+
+    def choose(value: object) -> str:
+        named = isinstance(value, Mapping) and value and key not in value
+        return "named" if named and all(isinstance(v, (Mapping, Section)) for v in value.values()) else "one"  # type: ignore[attr-defined]  # a mapping, if named
+
+    return Discriminator(choose)
+
+
+Bases = Annotated[
+    Annotated[BaseSpec, Tag("one")] | Annotated[dict[Text, BaseSpec], Tag("named")], one_or_named("kind")
+]
+"""Distribution of new values: of all numeric columns, or by name of column."""
+
+
+class SnapSpec(Section):
+    """A public grid that new values are moved to."""
+
+    step: Positive = Field(description="Distance of neighbouring grid points.")
+    domain: Pair | None = Field(
+        None, description="First and last grid point; the column's bounds where left out."
+    )
+
+
+Snaps = Annotated[
+    Annotated[SnapSpec, Tag("one")] | Annotated[dict[Text, SnapSpec], Tag("named")], one_or_named("step")
+]
+
+
+class SynthesisSection(Section):
+    """What every kind of synthesis has."""
+
+    kind: Any
+    records: RecordCount = Field(
+        "auto", description="Number of synthetic records; auto is the largest that is private."
+    )
+    epsilon: Positive | None = Field(None, description="Privacy loss epsilon of the synthetic records.")
+    delta: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
+        None, description="Probability delta that goes with epsilon."
+    )
+    snap: Snaps | None = Field(
+        None,
+        description="Public grid of numbers: new values are moved to it after all draws, and its points are "
+        "the cells of histograms.",
+    )
+    n: Annotated[Integer, Field(ge=2, le=MOST_RECORDS)] | None = Field(
+        None, description="Number of confidential records, where the data are not at hand."
+    )
+    runs: Annotated[Integer, Field(ge=1, le=10_000)] = Field(
+        20, description="Synthetic data sets of each kind that a comparison draws."
+    )
+    rivals: Annotated[tuple["SynthesisSpec", ...], Listed] | None = Field(
+        None,
+        description="Kinds to compare with, as sections of their own; records, epsilon and delta are those "
+        "of this one where left out. All that can meet the request where left out.",
+    )
+
+    @model_validator(mode="after")
+    def _check_rivals(self) -> Self:
+        for rival in self.rivals or ():
+            for key in ("rivals", "runs", "n"):
+                if getattr(rival, key) != type(rival).model_fields[key].default:
+                    raise refusal(f"rivals.{key}", "is for the comparison as a whole; give it once, above")
+        return self
+
+
+class PitmanYorSynthesis(SynthesisSection):
+    """Sequential draws from the predictive of a Pitman-Yor process."""
+
+    kind: Literal["pitman_yor"] = Field(description="The generator.")
+    discount: Annotated[Number, Field(lt=1)] = Field(
+        0.0, description="Discount of the process; below 0 it is a Dirichlet-multinomial."
+    )
+    concentration: Number | None = Field(
+        None,
+        description="Concentration of the process; 1 where left out, or what a negative discount implies.",
+    )
+    base: Bases | None = Field(
+        None, description="Distribution of new values on the bounds; uniform where left out."
+    )
+    bins: Bins | None = Field(None, description="Cells of each numeric column, for a negative discount only.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.discount < 0:
+            if self.base is not None:
+                raise refusal("base", "is for new values, which a negative discount has none of")
+            if self.concentration is not None and not self.concentration > 0:
+                raise refusal("concentration", f"{self.concentration:g} must be greater than 0")
+            return self
+        if self.bins is not None:
+            raise refusal("bins", "is for a negative discount; leave it out")
+        if self.concentration is None:
+            self.settle(concentration=1.0)
+        assert self.concentration is not None  # just settled
+        if not self.concentration > -self.discount:
+            bound = f"-synthesis.discount ({-self.discount:g})" if self.discount > 0 else "0"
+            raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
+        return self
+
+
+class DirichletMultinomialSynthesis(SynthesisSection):
+    """Draws from the predictive of a Dirichlet-multinomial over public categories or cells."""
+
+    kind: Literal["dirichlet_multinomial"] = Field(description="The generator.")
+    concentration: Positive | None = Field(
+        None, description="Prior count of each cell; the smallest that is private where left out."
+    )
+    bins: Bins | None = Field(None, description="Number of equal cells of each numeric column.")
+
+
+class PerturbedHistogramSynthesis(SynthesisSection):
+    """Draws from a histogram with noisy counts."""
+
+    kind: Literal["perturbed_histogram"] = Field(description="The generator.")
+    bins: Bins | None = Field(None, description="Number of equal bins of each numeric column.")
+    noise: Literal["laplace", "gaussian", "geometric"] = Field("laplace", description="Noise of the counts.")
+
+
+class SmoothedHistogramSynthesis(SynthesisSection):
+    """Draws from a histogram mixed with the uniform density; under a delta, of counts with Gaussian noise."""
+
+    kind: Literal["smoothed_histogram"] = Field(description="The generator.")
+    bins: Bins | None = Field(None, description="Number of equal bins of each numeric column.")
+    weight: Annotated[Number, Field(ge=0, le=1)] | None = Field(
+        None,
+        description="Weight of the uniform density over counts with noise; without noise epsilon says it.",
+    )
+
+
+SynthesisSpec = Annotated[
+    Annotated[PitmanYorSynthesis, Tag("pitman_yor")]
+    | Annotated[DirichletMultinomialSynthesis, Tag("dirichlet_multinomial")]
+    | Annotated[PerturbedHistogramSynthesis, Tag("perturbed_histogram")]
+    | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
+    ChosenBy("kind"),
+]

@@ -1,0 +1,260 @@
+"""Replicates of releases that the discrete model was fitted to, from draws of the distribution of a record.
+
+Chains hold of each P its distribution function on a grid, or the probabilities of the categories, column by
+column. Records of a generator that continues the sequence of the confidential ones (`pitman_yor`, and
+`dirichlet_multinomial` under its own prior) are independent draws of the P that the chains are of. Else the
+confidential records are drawn from P, and the generator from these; between the points of the grid P is taken
+for linear, as the model knows no more within a cell than its base measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.numerics.equal_cells import equal_edges
+from dpmix.release.columns import Cells, Column
+from dpmix.run.chains_reader import NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.summary.check.mixture_replicates import histogram_release
+from dpmix.summary.check.replicators import Unavailable, draw_noise
+from dpmix.summary.check.statistic_check import StatisticReplicator
+
+__all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
+
+Floats = NDArray[np.float64]
+_SAME = 1e-9  # of a range
+_MOST = 64  # cells of a column whose shares are compared; of more, the distribution function at so many edges
+
+
+class _Marginals(StatisticReplicator):
+    """Shares of released records in the cells of each column by itself."""
+
+    what = "shares of records in cells"
+    unit, per = "of the released records", 1.0 + 1e-9
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        stated = [Column.described(account) for account in self.mechanism["columns"]]
+        self.columns = stated
+        self.generator = str(self.mechanism["generator"])
+        self.released = len(chains.observed)
+        counted = self.generator != "pitman_yor"
+        self.cells = Cells.described(self.mechanism) if counted else None
+        self.parameters = [_of_column(chains, column, len(stated)) for column in stated]
+        self.shared = not counted or float(str(chains.attrs.get("variance_ratio", "1"))) != 1.0
+        self.edges = [self._edges(i) for i in range(len(stated))]
+        if self.mechanism.get("noise") and len(stated) > 1:
+            raise Unavailable("records of several columns drawn from noisy counts are not replicated")
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return sum(len(edges) for edges in self.edges)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Distribution functions and probabilities."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def names(self) -> list[str]:
+        """Cells by column: labels, or half-open intervals."""
+        found = []
+        for column, parameter, edges in zip(self.columns, self.parameters, self.edges, strict=True):
+            if column.bounds is None:
+                words = [str(name) for name in parameter.coords[parameter.dims[0]]]
+            else:
+                words = [f"({a:.4g}, {b:.4g}]" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            found += [f"{column.name} {word}" for word in words]
+        return found
+
+    def _edges(self, i: int) -> Floats:
+        """Return the edges of what is compared of a column; of labels places between their codes."""
+        parameter, column = self.parameters[i], self.columns[i]
+        if column.bounds is None:
+            return np.asarray(np.arange(len(parameter.coords[parameter.dims[0]]) + 1) - 0.5, dtype=np.float64)
+        if self.cells is None or self.shared:
+            grid = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
+            return np.asarray(grid[:: max(1, (grid.size - 1) // 25)])
+        edges = self.cells.edges(i)
+        noise, snap = self.mechanism.get("noise"), self.cells.grids[i]
+        if snap is not None:
+            known = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
+            apart = np.abs(snap.points[:, None] - known).min(axis=1)
+            if (apart <= _SAME * (known[-1] - known[0])).all():
+                return edges
+            if noise:
+                raise Unavailable("the chains hold the distribution at fewer points than carry noise")
+            return known  # P is a step function, and known at these steps
+        if edges.size > _MOST + 1 and not noise:  # each cell has noise of its own
+            edges = np.append(edges[: -1 : -(-edges.size // _MOST)], edges[-1])
+        return edges
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the shares of the released records."""
+        table, parts = released.reshape(len(released), -1), []
+        for values, edges in zip(table.T, self.edges, strict=True):
+            # P(X <= edge) is what the model gives; the first cell holds its lower edge too
+            same = _SAME * (edges[-1] - edges[0])  # values may differ from edges in their last digits
+            place = np.clip(np.searchsorted(edges + same, values) - 1, 0, edges.size - 2)
+            parts.append(np.bincount(place, minlength=edges.size - 1) / len(table))
+        return np.concatenate(parts)
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Refuse: records of several columns are not drawn together."""
+        raise Unavailable("synthetic records are replicated column by column only")
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the shares of a release."""
+        parts = []
+        for i, (column, parameter, edges) in enumerate(
+            zip(self.columns, self.parameters, self.edges, strict=True)
+        ):
+            drawn = self.values[parameter.name][chain, state]
+            grid = parameter.coords[parameter.dims[0]]
+            steps = self.cells is not None and self.cells.grids[i] is not None
+            shares = drawn if column.bounds is None else cell_probabilities(grid, drawn, edges, steps=steps)
+            counts = self._draw(i, shares / shares.sum(), rng)
+            parts.append(counts / self.released)
+        return np.concatenate(parts)
+
+    def _draw(self, i: int, shares: Floats, rng: Generator) -> Floats:
+        """Draw how many released records fall into each cell of a column."""
+        m, n = self.released, self.chains.n
+        if self.shared:
+            return rng.multinomial(m, shares).astype(np.float64)
+        counts = rng.multinomial(n, shares).astype(np.float64)
+        assert self.cells is not None  # of the other generators
+        sizes = self._sizes(i)
+        if self.generator == "dirichlet_multinomial":
+            weights = counts + float(self.mechanism["concentration"]) * self.cells.count * sizes
+            drawn = rng.standard_gamma(np.maximum(weights, 1e-300))
+            return rng.multinomial(m, drawn / drawn.sum()).astype(np.float64)
+        if self.mechanism.get("noise"):
+            noise = draw_noise(
+                str(self.mechanism["noise"]), float(self.mechanism["scale"][0]), counts.size, rng
+            )
+            counts = np.maximum(counts + noise, 0.0)
+            counts = counts if counts.sum() > 0.0 else np.ones(counts.size)
+        weight = float(self.mechanism.get("weight") or 0.0)
+        mixed = (1.0 - weight) * counts / counts.sum() + weight * sizes
+        return rng.multinomial(m, mixed / mixed.sum()).astype(np.float64)
+
+    def _sizes(self, i: int) -> Floats:
+        """Return the share of all cells that each place of a column stands for."""
+        assert self.cells is not None  # of generators of cells
+        edges, snap = self.edges[i], self.cells.grids[i]
+        if self.columns[i].bounds is None:
+            return np.full(edges.size - 1, 1.0 / (edges.size - 1))
+        if snap is not None:
+            same = _SAME * (edges[-1] - edges[0])
+            place = np.clip(np.searchsorted(edges + same, snap.points) - 1, 0, edges.size - 2)
+            return np.asarray(np.bincount(place, minlength=edges.size - 1) / snap.count)
+        whole = self.cells.edges(i)
+        return np.asarray(np.diff(np.searchsorted(whole, edges)) / (whole.size - 1))
+
+
+class _Histogram(StatisticReplicator):
+    """Noisy counts of a histogram's bins, or numbers of draws in them."""
+
+    what = "counts of bins"
+    unit = "of all records in a bin"
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        low, high = np.asarray(self.mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
+        self.edges = equal_edges((float(low), float(high)), int(self.mechanism["bins"]))
+        self.parameter = cdf_of(chains)
+        self.of_draws = self.mechanism["kind"] == "smoothed_histogram"
+        self.per = float(chains.observed.size if self.of_draws else chains.n)
+        if self.of_draws:
+            self.what, self.unit = "numbers of draws in bins", "of all draws in a bin"
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return 2 * self.edges.size
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The distribution function."""
+        return (self.parameter.name,)
+
+    @property
+    def names(self) -> list[str]:
+        """The bins."""
+        return [f"[{a:.4g}, {b:.4g})" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the entries of the bins."""
+        if not self.of_draws:
+            return released.ravel()
+        return np.histogram(released.ravel(), self.edges)[0].astype(np.float64)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw counts of records, and what is released of them."""
+        grid = self.parameter.coords[self.parameter.dims[0]]
+        shares = cell_probabilities(grid, self.values[self.parameter.name][chain, state], self.edges)
+        counts = rng.multinomial(self.chains.n, shares / shares.sum()).astype(np.float64)
+        return histogram_release(self.mechanism, counts, rng)
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Return noisy counts; numbers of draws are not placed in their bins."""
+        if self.of_draws:
+            raise Unavailable("draws of a smoothed histogram are replicated as numbers in bins only")
+        return self.replicate(chain, state, rng)[:, None]
+
+
+def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
+    """Return what draws replicates of the release that the discrete model was fitted to.
+
+    Raises
+    ------
+    Unavailable
+        Where the release is not replicated.
+    """
+    kind = chains.mechanism.get("kind")
+    if kind in ("perturbed_histogram", "smoothed_histogram"):
+        return _Histogram(chains)
+    if kind != "synthetic":
+        raise Unavailable(f"releases by {kind} are not replicated for the model discrete")
+    return _Marginals(chains)
+
+
+def cdf_of(chains: NamedChains) -> Stored:
+    """Return the distribution function of the one column of a histogram."""
+    return _of_column(chains, None, 1)
+
+
+def _of_column(chains: NamedChains, column: Column | None, count: int) -> Stored:
+    """Return the parameter that the distribution of a column's records is in."""
+    if column is not None and column.free:
+        raise Unavailable(
+            f"the labels of {column.name} are free, and those that are known are the released ones themselves"
+        )
+    title = "probability" if column is not None and column.bounds is None else "cdf"
+    for parameter in chains.parameters:
+        own = count == 1 or (column is not None and parameter.column == column.name)
+        if parameter.title == title and parameter.role in ("curve", "shares") and own:
+            return parameter
+    raise Unavailable("the chains do not hold the distribution of a record")
+
+
+def cell_probabilities(
+    grid: NDArray[np.generic] | Sequence[float], cdf: Floats, edges: Floats, *, steps: bool = False
+) -> Floats:
+    """Return the mass of each cell (a, b] between edges; what lies beyond the ends counts to the end cells.
+
+    Between the points of the grid the distribution function is linear, or with `steps` constant.
+    """
+    places = np.asarray(grid, dtype=np.float64)
+    if steps:
+        at = cdf[np.maximum(np.searchsorted(places, edges, side="right") - 1, 0)]
+    else:
+        at = np.interp(edges, places, cdf)
+    at[0], at[-1] = 0.0, 1.0
+    return np.maximum(np.diff(at), 0.0)

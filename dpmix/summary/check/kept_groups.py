@@ -1,0 +1,68 @@
+"""What `fit` keeps for checks: the groups `posterior_predictive` and `log_likelihood` of a chains file.
+
+Both are made from the finished draws alone, by generators that depend on the seed, the chain's id and the
+number of the state: a run that was stopped and went on has the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.run.chains_reader import ChainSet, read_chains
+from dpmix.run.predictive_groups import Predictive
+from dpmix.summary.check.record_likelihoods import MOST_RECORDS, log_likelihoods
+from dpmix.summary.check.release_check import REPLICATES, replicator_of
+from dpmix.summary.check.replicators import Unavailable, places
+
+__all__ = ["LIKELIHOODS", "predictive_of"]
+
+LIKELIHOODS = 1_000
+"""Draws of all chains together whose log likelihoods are kept."""
+_NUMBERS = 10_000  # of one replicate, at most
+
+
+def predictive_of(path: Path, check: Callable[[], None]) -> list[Predictive]:
+    """Return what is kept of replicates and log likelihoods of a finished chains file.
+
+    Parameters
+    ----------
+    path : Path
+    check : callable
+        Called between pieces of work; may raise to break it off.
+    """
+    chains = read_chains([path])
+    return [*_replicates(chains, check), *_likelihoods(chains, check)]
+
+
+def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]:
+    """Return `posterior_predictive`: whole releases; none where they are not replicated, or too large."""
+    wanted = places(chains, REPLICATES)
+    try:
+        many = chains.n > MOST_RECORDS and chains.attrs.get("trust") != "global"
+        if many or chains.observed.size > _NUMBERS:
+            raise Unavailable(f"a release of more than {MOST_RECORDS:,} records")
+        replicator = replicator_of(chains)
+        replicator.prepare(wanted)
+        shape = (len(wanted), wanted[0][1].size, *chains.observed.shape)
+        out = np.empty(shape, dtype=np.float32)
+        for at, (chain, _, values) in enumerate(replicator.draws(wanted, whole=True)):
+            check()
+            out[chain, at % shape[1]] = values.reshape(chains.observed.shape)
+    except Unavailable:
+        return []
+    return [Predictive("posterior_predictive", chains.ids, wanted[0][1], out)]
+
+
+def _likelihoods(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]:
+    """Return `log_likelihood`; none where the likelihood does not factorize, or is not known."""
+    wanted = places(chains, LIKELIHOODS)
+    check()
+    try:
+        found: NDArray[np.float64] = log_likelihoods(chains, wanted)
+    except Unavailable:
+        return []
+    return [Predictive("log_likelihood", chains.ids, wanted[0][1], found.astype(np.float32))]

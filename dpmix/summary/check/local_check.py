@@ -1,0 +1,198 @@
+"""The check of a release of records one by one: distribution functions of the released values.
+
+Of each column the distribution function on a grid of quantiles of pooled replicates; of several columns their
+correlations too; of a wavelet the distribution function at its cells' edges that the means of the
+coefficients give. How large a misfit would be seen is said by piles: with a share e of the records at one
+value y in place of where the fit has them, the statistic T moves by e (E[T of records at y] - E[T]), and is
+out of what 99% of replicates reach from some e on. The noise is in E[T of records at y].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.run.chains_reader import Chains
+from dpmix.summary.check.check_result import Check, Curve, Entry
+from dpmix.summary.check.mixture_replicates import MixtureReplicator, WaveletReplicator
+from dpmix.summary.check.rank_p_values import Comparison, compare
+from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.density import generator
+from dpmix.summary.families.family_of_fit import columns_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+
+__all__ = ["check_records"]
+
+Floats = NDArray[np.float64]
+
+TAIL = 0.01
+_LEVELS = np.concatenate(
+    [[0.001, 0.002, 0.005, TAIL], np.arange(2, 99) / 100, [1 - TAIL, 0.995, 0.998, 0.999]]
+)
+_FEW = 5  # values expected beyond the outermost points of a grid
+_PILOTS, _EACH = 20, 2_000  # replicates that the grid is made of, and values of each
+_PILED = 4_000  # records at one value, for what would be released of them
+_PILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])  # quantiles of latent records where piles are tried
+
+
+class _Cdfs:
+    """The distribution functions of the columns of releases, at fixed grids, and the correlations."""
+
+    def __init__(self, pilots: Floats, records: int) -> None:
+        values = pilots.reshape(len(pilots), -1)
+        least = min(_FEW / records, 0.25)  # single values far out would be all that is seen
+        levels = _LEVELS[np.minimum(_LEVELS, 1.0 - _LEVELS) >= least]
+        self.grids = [np.unique(np.quantile(column, levels, method="inverted_cdf")) for column in values.T]
+        self.pairs = np.triu_indices(len(self.grids), 1)
+
+    def __call__(self, released: Floats) -> Floats:
+        """Return all distribution functions, one after another, and the correlations."""
+        table = released.reshape(len(released), -1)
+        parts = []
+        for column, grid in zip(table.T, self.grids, strict=True):
+            counts = np.bincount(np.searchsorted(grid, column, side="left"), minlength=grid.size + 1)
+            parts.append(np.cumsum(counts[:-1]) / len(table))
+        if len(self.grids) > 1:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = np.asarray(np.corrcoef(table, rowvar=False))[self.pairs]
+            parts.append(np.nan_to_num(found))
+        return np.concatenate(parts)
+
+
+class _Edges:
+    """The distribution function at the edges of a wavelet's cells."""
+
+    def __init__(self, replicator: WaveletReplicator) -> None:
+        self.grids = [replicator.edges[1:-1]]
+        self.pairs = np.triu_indices(1, 1)
+        self._reduce = replicator.reduce
+
+    def __call__(self, released: Floats) -> Floats:
+        """Return what replicates are already, or what a whole release gives."""
+        return released if released.ndim == 1 else self._reduce(released)
+
+
+def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> Check:
+    """Set the released records beside those of `most` replicates."""
+    wanted = places(chains, most)
+    replicator.prepare(wanted)
+    statistic = _statistic(chains, replicator, wanted)
+    table = np.stack([statistic(values) for _, _, values in replicator.draws(wanted)])
+    observed = statistic(chains.observed)
+    if observed.shape != table.shape[1:]:
+        raise Unavailable("the released values are not what the mechanism releases")
+    found = compare(observed, table)
+    columns = [column.name for column in columns_of(chains, replicator.source)]
+    curves, p_of_curves = {}, {}
+    entries: list[Entry] = []
+    start = 0
+    for name, grid in zip(columns, statistic.grids, strict=True):
+        part = slice(start, start + grid.size)
+        start += grid.size
+        curves[name] = Curve(grid, *(a[part] for a in (found.observed, found.mean, found.lower, found.upper)))
+        p_of_curves[name] = found.p(part)
+        entries.append(_farthest(name, grid, found, part))
+        entries += _tails(name, grid, found, part)
+    names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]
+    entries += [_entry(name, found, start + i) for i, name in enumerate(names)]
+    piles = _piles(chains, replicator, statistic, found, wanted)
+    what = "distribution function" if len(columns) == 1 else "distribution functions and correlations"
+    visible, words = _in_words(piles)
+    overall = found.p()
+    return Check(what, overall, tuple(entries), curves, p_of_curves, len(table), visible, words)
+
+
+def _statistic(
+    chains: Chains, replicator: MixtureReplicator, wanted: Sequence[tuple[int, NDArray[np.int64]]]
+) -> _Cdfs | _Edges:
+    if isinstance(replicator, WaveletReplicator):
+        return _Edges(replicator)
+    some = [(chain, states[:: max(1, len(wanted) * states.size // _PILOTS)]) for chain, states in wanted]
+    rng = generator(chains, 0, -8)
+    pilots = []
+    for _, _, values in replicator.draws(some):
+        chosen = rng.integers(len(values), size=min(_EACH, len(values)))
+        pilots.append(values[chosen])
+    return _Cdfs(np.concatenate(pilots), len(chains.observed))
+
+
+def _tails(name: str, grid: Floats, found: Comparison, part: slice) -> list[Entry]:
+    """Return the shares of released values in both tails of the replicates."""
+    mean = found.mean[part]
+    low = int(np.argmin(np.abs(mean - TAIL)))
+    high = int(np.argmin(np.abs(mean - (1.0 - TAIL))))
+    about = f" of {name}" if name else ""
+    below, above = _entry(f"share{about} up to {grid[low]:.4g}", found, part.start + low), None
+    if high > low:
+        entry = _entry("", found, part.start + high)
+        above = Entry(
+            f"share{about} above {grid[high]:.4g}",
+            1.0 - entry.observed,
+            1.0 - entry.mean,
+            1.0 - entry.upper,
+            1.0 - entry.lower,
+            entry.p,
+        )
+    return [below] if above is None else [below, above]
+
+
+def _entry(name: str, found: Comparison, place: int) -> Entry:
+    figures = (a[place] for a in (found.observed, found.mean, found.lower, found.upper, found.tails))
+    return Entry(name, *(float(value) for value in figures))
+
+
+def _farthest(column: str, grid: Floats, found: Comparison, part: slice) -> Entry:
+    """Return a distribution function where it is farthest out, with the p-value of the whole."""
+    at = int(np.argmax(found.distances[0, part]))
+    name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
+    entry = _entry(name, found, part.start + at)
+    return Entry(name, entry.observed, entry.mean, entry.lower, entry.upper, found.p(part))
+
+
+def _in_words(piles: dict[float, float]) -> tuple[float | None, str]:
+    """Return the share from which on every pile shows, and what piles show in words."""
+    if not piles:
+        return None, ""
+    least, most = min(piles, key=piles.__getitem__), max(piles, key=piles.__getitem__)
+    if piles[least] >= 1.0:
+        return 1.0, "The noise hides a pile of records at one value, were it all of them."
+    seen = (
+        "A pile of records at one value, which the fit does not follow, shows from about "
+        f"{_percent(piles[least])} of them (at {least:.4g})"
+    )
+    if piles[most] >= 1.0:
+        return 1.0, f"{seen}; at {most:.4g} the noise hides any."
+    return piles[most], f"{seen} to {_percent(piles[most])} (at {most:.4g}) on; smaller ones may be hidden."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+
+
+def _piles(
+    chains: Chains,
+    replicator: MixtureReplicator,
+    statistic: _Cdfs | _Edges,
+    found: Comparison,
+    wanted: Sequence[tuple[int, NDArray[np.int64]]],
+) -> dict[float, float]:
+    """Return the share of records, at most 1, from which on a pile shows, by the value where it stands."""
+    chain, states = wanted[0]
+    rng = generator(chains, 0, -9)
+    latent = replicator.records(chain, int(states[-1]), rng, _PILED).reshape(_PILED, -1)
+    reach = found.reach()
+    if not np.isfinite(reach):
+        return {}
+    shares: dict[float, float] = {}
+    for column in range(latent.shape[1]):
+        for at in np.quantile(latent[:, column], _PILES):
+            piled = latent.copy()
+            piled[:, column] = at
+            wide = isinstance(replicator.source, NormalInverseWishart)
+            moved = statistic(replicator.released(piled if wide else piled[:, 0], rng)) - found.mean
+            with np.errstate(divide="ignore", invalid="ignore"):
+                least = reach * found.sd / np.abs(moved)
+            shares[float(at)] = min(float(np.nanmin(least)), 1.0)
+    return shares

@@ -1,0 +1,74 @@
+"""Leave-one-out cross-validation of released records, by Pareto-smoothed importance sampling."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from arviz_stats.base import array
+
+from dpmix.errors import SpecError
+from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.check.kept_groups import LIKELIHOODS
+from dpmix.summary.check.record_likelihoods import check_factorizes, log_likelihoods
+from dpmix.summary.check.replicators import Unavailable, places
+
+__all__ = ["Loo", "loo_of"]
+
+_ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
+_AT_ONCE = 500  # records
+
+
+@dataclass(frozen=True)
+class Loo:
+    """Expected log predictive density of the released records, each left out in turn.
+
+    Parameters
+    ----------
+    elpd, se : float
+        The sum over records, and its standard error.
+    p_loo : float
+        Effective number of parameters.
+    pareto_k_max : float
+        Largest Pareto k: above 0.7 the figures are not to be trusted.
+    """
+
+    elpd: float
+    se: float
+    p_loo: float
+    pareto_k_max: float
+
+
+def loo_of(chains: ChainSet) -> Loo:
+    """Return it from the log likelihoods that the chains files keep, or that their draws give.
+
+    Raises
+    ------
+    SpecError
+        Where the likelihood does not factorize over records, or is not known.
+    DataError
+        When the files hold log likelihoods that no fit writes.
+    """
+    try:
+        check_factorizes(chains)
+        logs = chains.log_likelihoods
+        if logs is None:
+            logs = log_likelihoods(chains, places(chains, LIKELIHOODS))
+        if logs.shape[0] * logs.shape[1] < 100:
+            raise Unavailable("there are fewer than 100 saved draws")
+        if not np.isfinite(logs).all():
+            raise Unavailable("a released record has no likelihood under some draw")
+    except Unavailable as why:
+        raise SpecError(f"summary.loo: {why}; leave it out") from why
+    total = logs.sum(axis=2)
+    effective = float(_ARVIZ.ess(total, chain_axis=0, draw_axis=1)) / total.size
+    share = effective if 0.0 < effective < 1.0 else 1.0
+    parts = [
+        _ARVIZ.loo(logs[:, :, start : start + _AT_ONCE].transpose(2, 0, 1), r_eff=share)
+        for start in range(0, logs.shape[2], _AT_ONCE)
+    ]
+    elpd, k, effect = (np.concatenate([np.atleast_1d(part[i]) for part in parts]) for i in range(3))
+    se = math.sqrt(elpd.size * float(elpd.var()))
+    return Loo(float(elpd.sum()), se, float(effect.sum()), float(k.max()))

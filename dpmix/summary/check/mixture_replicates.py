@@ -1,0 +1,212 @@
+"""Replicates of a release that a mixture was fitted to: records of a drawn density, then the mechanism.
+
+Under additive noise the latent record is on the kernel's own support, as in the model, and is not clamped:
+where values pile up at a bound that the kernel knows nothing of, the replicates do not. Under cells, bins and
+the binomial mechanism, what lies beyond the bounds counts as at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.run.chains_reader import Chains
+from dpmix.summary.check.replicators import Replicator, Unavailable, draw_noise, mean_of_laplace
+from dpmix.summary.check.state_densities import cell_masses, draw_records, states_at
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.random_measures import Measures
+
+__all__ = ["MixtureReplicator", "mixture_replicator"]
+
+
+class MixtureReplicator(Replicator):
+    """Replicates of releases of records, one by one; subclasses are of cells."""
+
+    chains: Chains
+
+    def __init__(self, chains: Chains) -> None:
+        self.chains = chains
+        self.source: Family | NormalInverseWishart = family_of(chains)
+        self.mechanism = chains.mechanism
+        self.kind = str(self.mechanism["kind"])
+        self._states: dict[tuple[int, int], Measures] = {}
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return int(self.chains.observed.size)
+
+    def prepare(self, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> None:
+        """Draw the densities of these states."""
+        self._states = states_at(self.chains, self.source, wanted, spread_rest=True)
+
+    def records(self, chain: int, state: int, rng: Generator, n: int) -> Floats:
+        """Draw latent records, shape (n,) or (n, d)."""
+        return draw_records(self._states[chain, state], self.source, n, rng)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw latent records, and what would be released of them."""
+        return self.released(self.records(chain, state, rng, len(self.chains.observed)), rng)
+
+    def released(self, latent: Floats, rng: Generator) -> Floats:
+        """Return what the mechanism releases of latent records, one each."""
+        if self.kind == "none":
+            return latent
+        if self.kind == "binomial":
+            low, high = _bounds(self.mechanism)
+            share = np.clip((latent - low) / (high - low), 0.0, 1.0)
+            weight, trials = float(self.mechanism["weight"]), int(self.mechanism["trials"])
+            return rng.binomial(trials, 0.5 + weight * (share - 0.5)).astype(np.float64)
+        scale = self.chains.arrays.get("noise_scale", self.chains.constants.get("noise_scale"))
+        assert scale is not None  # of additive noise
+        return latent + draw_noise(self.kind, scale, latent.shape, rng)
+
+
+class _Counted(MixtureReplicator):
+    """Releases that depend on the records through their numbers in equal cells of the domain."""
+
+    cells: int
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate: counts of cells."""
+        return 2 * self.cells
+
+    @property
+    def edges(self) -> Floats:
+        """Edges of the cells, shape (cells + 1,)."""
+        return equal_edges(_bounds(self.mechanism), self.cells)
+
+    def counts(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the numbers of records in the cells."""
+        assert not isinstance(self.source, NormalInverseWishart)  # the combination is refused
+        masses = cell_masses(self._states[chain, state], self.source, self.edges[1:-1])[0]
+        return rng.multinomial(self.chains.n, masses / masses.sum()).astype(np.float64)
+
+
+class WaveletReplicator(_Counted):
+    """Haar coefficients: compared is the distribution function that their means give at the cells' edges."""
+
+    def __init__(self, chains: Chains) -> None:
+        super().__init__(chains)
+        self.levels = int(self.mechanism["levels"])
+        self.cells = 2 ** (self.levels + 1)
+        self.scale = float(self.mechanism["scale"][0])
+        heights = haar_rows(self.levels)
+        self._rows = heights
+        # 1[y < edge] = edge + sum of Haar functions, which are orthonormal on the unit interval
+        self._to_cdf = np.cumsum(heights, axis=0)[:-1] / self.cells
+        self._flat = np.arange(1, self.cells) / self.cells
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the distribution function of a release, without its records."""
+        n = self.chains.n
+        means = self.counts(chain, state, rng) @ self._rows / n
+        return self._cdf(means + mean_of_laplace(n, self.scale, means.size, rng))
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw all coefficients of all records."""
+        latent = self.records(chain, state, rng, self.chains.n)
+        return self.released(latent, rng)
+
+    def released(self, latent: Floats, rng: Generator) -> Floats:
+        """Return noisy coefficients (n, 2^(J+1) - 1)."""
+        rows = self._rows[cell_of(latent, self.edges)]
+        return rows + draw_noise("laplace", self.scale, rows.shape, rng)
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the distribution function at the inner edges that the means of the coefficients give."""
+        return self._cdf(released.mean(axis=0))
+
+    def _cdf(self, means: Floats) -> Floats:
+        return np.asarray(self._flat + self._to_cdf @ means)
+
+
+class HistogramReplicator(_Counted):
+    """Counts of bins with noise, or numbers of draws in the bins of a smoothed histogram."""
+
+    def __init__(self, chains: Chains) -> None:
+        super().__init__(chains)
+        self.cells = int(self.mechanism["bins"])
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw counts of records, and noisy counts or numbers of draws."""
+        return histogram_release(self.mechanism, self.counts(chain, state, rng), rng)
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """As `replicate`; draws of a smoothed histogram are placed in their bins."""
+        found = self.replicate(chain, state, rng)
+        if self.kind != "smoothed_histogram":
+            return found
+        bins = rng.permutation(np.repeat(np.arange(self.cells), found.astype(np.int64)))
+        left, right = self.edges[bins], self.edges[bins + 1]
+        return np.asarray(left + rng.random(bins.size) * (right - left))
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the entries of the bins."""
+        if self.kind != "smoothed_histogram":
+            return released.ravel()
+        return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
+
+
+def histogram_release(mechanism: Law, counts: Floats, rng: Generator) -> Floats:
+    """Return what a histogram mechanism makes of counts (bins,): noisy counts, or numbers of its draws."""
+    if mechanism["kind"] == "smoothed_histogram":
+        weight, draws = float(str(mechanism["weight"])), int(str(mechanism["draws"]))
+        shares = (1.0 - weight) * counts / counts.sum() + weight / counts.size
+        return rng.multinomial(draws, shares / shares.sum()).astype(np.float64)
+    scale = mechanism["scale"]
+    assert isinstance(scale, list)  # the release was checked
+    return counts + draw_noise(str(mechanism["noise"]), float(scale[0]), counts.size, rng)
+
+
+def haar_rows(levels: int) -> Floats:
+    """Return the Haar coefficients of each dyadic cell, shape (2^(J+1), 2^(J+1) - 1), in (j, k) order."""
+    cells = np.arange(2 ** (levels + 1))
+    found = np.zeros((cells.size, cells.size - 1))
+    for j in range(levels + 1):
+        halves = cells >> (levels - j)
+        found[cells, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -1.0, 1.0) * np.sqrt(2.0**j)
+    return found
+
+
+def mixture_replicator(chains: Chains) -> MixtureReplicator:
+    """Return what draws replicates of the release that a mixture was fitted to.
+
+    Raises
+    ------
+    Unavailable
+        Where the release is of a kind that is not replicated.
+    """
+    mechanism = chains.mechanism
+    kind = mechanism.get("kind")
+    if mechanism.get("groups"):
+        raise Unavailable("releases of several groups are not replicated")
+    needs = {
+        "wavelet": ("levels", "scale", "domain"),
+        "binomial": ("trials", "weight", "domain"),
+        "perturbed_histogram": ("bins", "noise", "scale", "domain"),
+        "smoothed_histogram": ("bins", "draws", "weight", "domain"),
+    }
+    missing = [key for key in needs.get(str(kind), ()) if not mechanism.get(key)]
+    if missing:
+        raise Unavailable(f"the release does not state its {missing[0]}")
+    if kind == "wavelet":
+        return WaveletReplicator(chains)
+    if kind in ("perturbed_histogram", "smoothed_histogram"):
+        return HistogramReplicator(chains)
+    if kind in ("laplace", "gaussian", "binomial", "none"):
+        return MixtureReplicator(chains)
+    raise Unavailable(f"releases by {kind} are not replicated")
+
+
+def _bounds(mechanism: Law) -> tuple[float, float]:
+    low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
+    return float(low), float(high)

@@ -1,0 +1,239 @@
+"""Log likelihoods of single released records, their latent values and allocations integrated out.
+
+Given a saved state a record has the density sum_h w_h g(z | theta_h) + w_0 g_0(z), with g the marginal kernel
+(methods, section 4) and g_0 that of the prior predictive, on which what lies on no component counts:
+
+    none, gaussian, normal     normal densities, the noise's variance added; also of several columns
+    laplace, normal            two tilted normal tails
+    wavelet, binomial          sums over cells of the domain: the wavelet's own, or 1,024 equal ones
+    laplace, gaussian, beta    sums over 1,024 cells too, where no record is off by more than 0.05
+
+A sum over cells takes the noise's density at their middles. g_0 of several columns is a mean over draws from
+the base measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.summary.check.mixture_replicates import haar_rows
+from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.check.state_densities import cell_masses, states_at
+from dpmix.summary.density import generator
+from dpmix.summary.families.family import Family
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.families.normal_family import NormalKernel
+from dpmix.summary.random_measures import Measures
+
+__all__ = ["MOST_RECORDS", "log_likelihoods"]
+
+Floats = NDArray[np.float64]
+
+MOST_RECORDS = 5_000
+_CELLS = 1_024
+_CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
+_PRIOR = 2_000  # draws from the base measure
+_STREAM = -10
+_MOST_TRIALS = 2_000
+
+
+def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> Floats:
+    """Return the log likelihood of each released record at saved states, shape (chains, states, n).
+
+    Raises
+    ------
+    Unavailable
+        Where the likelihood does not factorize over records, or has no form that is known.
+    """
+    check_factorizes(chains)
+    assert isinstance(chains, Chains)  # checked
+    if chains.n > MOST_RECORDS:
+        raise Unavailable(f"there are more than {MOST_RECORDS:,} records")
+    source = family_of(chains)
+    kind = str(chains.mechanism["kind"])
+    states = states_at(chains, source, wanted, spread_rest=False)
+    order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]
+    if isinstance(source, NormalInverseWishart):
+        if kind == "laplace":
+            raise Unavailable("Laplace noise on several columns leaves no closed form")
+        found = _of_rows(chains, source, [states[place] for place in order])
+    elif isinstance(source, NormalKernel) and kind in ("none", "gaussian", "laplace"):
+        found = _of_normals(chains, source, [states[place] for place in order], kind)
+    elif kind == "none":
+        found = _of_densities(chains, source, [states[place] for place in order])
+    else:
+        found = _of_cells(chains, source, [states[place] for place in order], kind)
+    return found.reshape(len(wanted), -1, len(chains.observed))
+
+
+def check_factorizes(chains: ChainSet) -> None:
+    """Refuse fits whose likelihood is no product over records.
+
+    Raises
+    ------
+    Unavailable
+    """
+    kind = chains.mechanism.get("kind")
+    if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
+        raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
+    if kind not in ("laplace", "gaussian", "wavelet", "binomial", "none"):
+        raise Unavailable(f"releases by {kind} have no likelihood of single records here")
+
+
+def _of_normals(chains: Chains, source: Family, states: list[Measures], kind: str) -> Floats:
+    """Return those of normal kernels and additive noise, which are exact."""
+    z = chains.observed.ravel()
+    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
+
+    def log_g(atoms: Floats) -> Floats:
+        mean, sd = atoms[0][:, None], atoms[1][:, None]
+        if kind != "laplace":
+            wide = np.sqrt(sd**2 + scale**2)
+            return np.asarray(-0.5 * ((z - mean) / wide) ** 2 - np.log(wide) - 0.5 * math.log(2.0 * math.pi))
+        return log_laplace_normal(z, mean, sd, scale)
+
+    with np.errstate(divide="ignore"):
+        prior = np.log(source.predictive(z) if kind == "none" else _noisy_prior(z, source, kind, scale))
+    return _mixed(states, log_g, prior)
+
+
+def _noisy_prior(z: Floats, source: Family, kind: str, scale: float) -> Floats:
+    """Return g_0: the prior predictive, taken for constant between its nodes, with noise."""
+    nodes = source.nodes()
+    heights = np.diff(source.predictive_cdf(nodes)) / np.diff(nodes)
+    law = special.ndtr if kind == "gaussian" else _laplace_cdf
+    out = np.empty(z.size)
+    for start in range(0, z.size, 500):
+        below = law((z[start : start + 500, None] - nodes) / scale)
+        out[start : start + 500] = (below[:, :-1] - below[:, 1:]) @ heights
+    return out
+
+
+def _laplace_cdf(x: Floats) -> Floats:
+    half = 0.5 * np.exp(-np.abs(x))
+    return np.asarray(np.where(x < 0.0, half, 1.0 - half))
+
+
+def log_laplace_normal(z: Floats, mean: Floats, sd: Floats, scale: float) -> Floats:
+    """Return log g(z | mean, sd) under Laplace noise, by scaled complementary error functions."""
+    t, r = np.abs(z - mean) / sd, sd / scale
+    gap = r - t
+    far, near = special.erfcx(math.sqrt(0.5) * (r + t)), special.erfcx(math.sqrt(0.5) * np.abs(gap))
+    inside = -0.5 * t * t + np.log(near + far) - math.log(4.0 * scale)
+    correction = 0.5 * np.exp(-0.5 * gap * gap) * (far - near)
+    beyond = r * (0.5 * r - t) + np.log1p(np.where(gap < 0.0, correction, 0.0)) - math.log(2.0 * scale)
+    return np.asarray(np.where(gap >= 0.0, inside, beyond))
+
+
+def _of_densities(chains: Chains, source: Family, states: list[Measures]) -> Floats:
+    """Return those of records without noise, under any kernel on the line."""
+    z = chains.observed.ravel()
+
+    def log_g(atoms: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(source.densities(np.ones(atoms.shape[1]), atoms, z)))
+
+    with np.errstate(divide="ignore"):
+        prior = np.log(source.predictive(z))
+    return _mixed(states, log_g, prior)
+
+
+def _of_rows(chains: Chains, source: NormalInverseWishart, states: list[Measures]) -> Floats:
+    """Return those of multivariate normal kernels and Gaussian noise, or none."""
+    z, d = chains.observed, source.size
+    noise = np.zeros(d) if chains.mechanism["kind"] == "none" else chains.arrays["noise_scale"] ** 2
+
+    def log_g(atoms: Floats) -> Floats:
+        mean, covariance = source.split(atoms)
+        root = np.linalg.cholesky(covariance + np.diag(noise))
+        inverse = np.linalg.inv(root)
+        shift = np.einsum("kij,kj->ki", inverse, mean)
+        square = ((np.einsum("kij,nj->kni", inverse, z) - shift[:, None]) ** 2).sum(axis=2)
+        determinant = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        return np.asarray(-0.5 * square - determinant[:, None] - 0.5 * d * math.log(2.0 * math.pi))
+
+    return _mixed(states, log_g, _prior_mean(log_g, chains, source))
+
+
+def _of_cells(chains: Chains, source: Family, states: list[Measures], kind: str) -> Floats:
+    """Return sums over cells of the density of the release in each, times the mass of a state there."""
+    edges, table, offset, rows = _cells(chains, kind)
+    masses = np.concatenate([cell_masses(state, source, edges[1:-1]) for state in states])
+    with np.errstate(divide="ignore"):
+        logs = np.log(masses @ table.T)[:, rows] + offset
+    return np.asarray(logs)
+
+
+def _cells(chains: Chains, kind: str) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """Return edges, densities of different releases given each cell less an offset, and each record's row."""
+    mechanism, z = chains.mechanism, chains.observed
+    low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
+    n = len(z)
+    if kind == "wavelet":
+        heights, scale = haar_rows(int(mechanism["levels"])), float(mechanism["scale"][0])
+        edges = low + (high - low) * np.linspace(0.0, 1.0, len(heights) + 1)
+        logs = np.empty((n, len(heights)))
+        for cell, height in enumerate(heights):
+            logs[:, cell] = -np.abs(z - height).sum(axis=1) / scale
+        logs -= heights.shape[1] * math.log(2.0 * scale)
+        top = logs.max(axis=1)
+        return edges, np.exp(logs - top[:, None]), top, np.arange(n)
+    if kind == "binomial":
+        trials, weight = int(mechanism["trials"]), float(mechanism["weight"])
+        if trials > _MOST_TRIALS:
+            raise Unavailable(f"there are more than {_MOST_TRIALS:,} trials")
+        # what lies beyond the domain counts as at its ends, in cells of their own
+        edges = np.concatenate([[-np.inf], np.linspace(low, high, _CELLS + 1), [np.inf]])
+        share = np.concatenate([[0.0], (np.arange(_CELLS) + 0.5) / _CELLS, [1.0]])
+        p = 0.5 + weight * (share - 0.5)
+        k = np.arange(trials + 1)[:, None]
+        choose = special.gammaln(trials + 1) - special.gammaln(k + 1) - special.gammaln(trials - k + 1)
+        table = np.exp(choose + k * np.log(p) + (trials - k) * np.log1p(-p))
+        return edges, table, np.zeros(n), z.ravel().astype(np.int64)
+    scale = float(chains.constants["noise_scale"])
+    far = np.abs(np.concatenate([z.ravel() - low, high - z.ravel()])).max()
+    steepness = 1.0 / scale if kind == "laplace" else far / scale**2
+    if steepness * (high - low) / (2.0 * _CELLS) > _CLOSE:
+        raise Unavailable("the noise is too narrow for a sum over cells")
+    edges = np.linspace(low, high, _CELLS + 1)
+    apart = np.abs(z.ravel()[:, None] - 0.5 * (edges[1:] + edges[:-1])) / scale
+    if kind == "laplace":
+        logs = -apart - math.log(2.0 * scale)
+    else:
+        logs = -0.5 * apart**2 - 0.5 * math.log(2.0 * math.pi) - math.log(scale)
+    top = logs.max(axis=1)
+    return edges, np.exp(logs - top[:, None]), top, np.arange(n)
+
+
+def _prior_mean(log_g: object, chains: Chains, source: Family | NormalInverseWishart) -> Floats:
+    """Return log g_0 of each record: of the mean of g over draws from the base measure."""
+    assert callable(log_g)
+    atoms = source.draw(generator(chains, 0, _STREAM), _PRIOR)
+    parts = [log_g(atoms[:, start : start + 50]) for start in range(0, _PRIOR, 50)]
+    return np.asarray(special.logsumexp(np.concatenate(parts), axis=0) - math.log(_PRIOR))
+
+
+def _mixed(states: list[Measures], log_g: object, prior: Floats) -> Floats:
+    """Return log densities (states, n) of mixtures, by those of atoms and of the prior predictive."""
+    assert callable(log_g)
+    out = np.empty((len(states), prior.size))
+    for row, state in enumerate(states):
+        rest = max(float(state.rest[0]), 0.0)
+        with np.errstate(divide="ignore"):
+            logs = [prior + math.log(rest)] if rest > 0.0 else []
+            weights = np.log(state.weights)
+        if state.weights.size:
+            each = log_g(state.atoms) + weights[:, None]
+            top = each.max(axis=0)
+            top = np.where(np.isfinite(top), top, 0.0)
+            with np.errstate(divide="ignore"):
+                logs.append(top + np.log(np.exp(each - top).sum(axis=0)))
+        out[row] = logs[0] if len(logs) == 1 else np.logaddexp(*logs)
+    return out

@@ -1,0 +1,328 @@
+"""Replicates of released statistics: records given a draw of the parameters, then the mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.release.sanitized import Release
+from dpmix.run.chains_reader import NamedChains
+from dpmix.summary.check.replicators import Unavailable, draw_noise
+from dpmix.summary.check.statistic_check import StatisticReplicator, has
+
+__all__ = [
+    "ClampedMoments",
+    "LogMoments",
+    "NoisyCounts",
+    "ReleasedPosterior",
+    "draw_log_shares",
+    "sum_to_one",
+]
+
+Floats = NDArray[np.float64]
+
+
+class NoisyCounts(StatisticReplicator):
+    """Counts of every feature's levels within every class: multinomial given the probabilities, and noise."""
+
+    what = "noisy counts"
+    unit = "of all records in a count"
+    blind = "Whether features are independent within a class does not show: the counts do not tell."
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self.levels = [int(count) for count in self.mechanism["levels"]]
+        self.classes = int(self.mechanism["classes"])
+        self.per = float(chains.n)
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return 2 * self.classes * sum(self.levels)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Probabilities of classes, and of levels in each."""
+        return ("p", *(f"p_feature_{k + 1}" for k in range(len(self.levels))))
+
+    @property
+    def names(self) -> list[str]:
+        """The level of a feature and the class."""
+        columns, known = self.mechanism.get("columns"), self.mechanism.get("categories") or {}
+        titles = [str(name) for name in columns or ()]
+        if len(titles) != len(self.levels) + 1:
+            titles = [*(f"feature_{k + 1}" for k in range(len(self.levels))), "class"]
+        places = [
+            _places(known, name, count)
+            for name, count in zip(titles, [*self.levels, self.classes], strict=True)
+        ]
+        return [
+            f"{title} = {level}, {titles[-1]} = {of_class}"
+            for title, levels in zip(titles[:-1], places[:-1], strict=True)
+            for of_class in places[-1]
+            for level in levels
+        ]
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the counts of classes, of levels within each, and the noise."""
+        sizes = rng.multinomial(self.chains.n, sum_to_one(self.values["p"][chain, state]))
+        parts = [
+            rng.multinomial(sizes, sum_to_one(self.values[name][chain, state])).ravel()
+            for name in self.needed[1:]
+        ]
+        counts = np.concatenate(parts).astype(np.float64)
+        scale = float(self.mechanism["scale"][0])
+        return counts + draw_noise(str(self.mechanism["noise"]), scale, counts.size, rng)
+
+
+class ClampedMoments(StatisticReplicator):
+    """Sums of products of variables clamped to their bounds and rescaled to [-1, 1], and Laplace noise."""
+
+    what = "noisy moments"
+    unit = "of the largest that all records could give"
+    blind = "The model has a parameter for each: only priors and bounds show, not errors that are not normal."
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self.low, self.high = np.array(self.mechanism["bounds"], dtype=np.float64).T
+        self.model: dict[str, Any] = dict(chains.spec.get("model") or {})
+        self.per = float(chains.n)
+        for name in ("sigma2", "x_mean", "x_cov"):
+            if not has(chains, name) and self.model.get(name) is None:
+                raise Unavailable(f"the chains do not hold {name}")
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return int(self.chains.n * self.low.size)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The parameters that are not known."""
+        return tuple(name for name in ("beta", "sigma2", "x_mean", "x_cov") if has(self.chains, name))
+
+    @property
+    def names(self) -> list[str]:
+        """The factors of each moment."""
+        p = self.low.size - 1
+        stated = [str(name) for name in self.mechanism.get("columns") or ()]
+        titles = stated if len(stated) == p + 1 else [*(f"x{i + 1}" for i in range(p)), "y"]
+        words = ["1", *titles]
+        return [words[j] if i == 0 else f"{words[i]} {words[j]}" for i, j in _factors(p + 1)]
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw records, clamp them, and sum their products."""
+        sums = self.sums(chain, state, self.chains.n, rng)
+        return sums + draw_noise("laplace", float(self.mechanism["scale"][0]), sums.size, rng)
+
+    def sums(self, chain: int, state: int | tuple[int, int], n: int, rng: Generator) -> Floats:
+        """Draw n records of a state, or of a state and a group, and sum their products once clamped."""
+        p = self.low.size - 1
+        beta = np.asarray(self._get("beta", chain, state))
+        root = np.linalg.cholesky(np.asarray(self._get("x_cov", chain, state)).reshape(p, p))
+        x = np.asarray(self._get("x_mean", chain, state)).ravel() + rng.standard_normal((n, p)) @ root.T
+        mean, sd = (
+            beta[0] + x @ beta[1:],
+            math.sqrt(float(np.asarray(self._get("sigma2", chain, state)).ravel()[0])),
+        )
+        y = self._response(mean, sd, rng)
+        unit = np.clip(2.0 * (np.column_stack([x, y]) - self.low) / (self.high - self.low) - 1.0, -1.0, 1.0)
+        table = np.column_stack([np.ones(n), unit])
+        products = table.T @ table
+        return np.array([products[i, j] for i, j in _factors(p + 1)])
+
+    def _response(self, mean: Floats, sd: float, rng: Generator) -> Floats:
+        """Draw responses; errors are truncated to the bounds where the model says so."""
+        if self.model.get("response") != "truncated":
+            return np.asarray(mean + sd * rng.standard_normal(mean.size))
+        from dpmix.numerics.bounded_normal import truncated  # late: it is compiled
+
+        normals = rng.standard_normal(mean.size)
+        return truncated(mean, np.array(sd), self.low[-1], self.high[-1], normals)
+
+    def _get(self, name: str, chain: int, state: int | tuple[int, int]) -> Any:
+        """Return a parameter, drawn or known."""
+        if name not in self.values:
+            return self.model[name]
+        place = state if isinstance(state, tuple) else (state,)
+        return self.values[name][(chain, *place)]
+
+
+class LogMoments(StatisticReplicator):
+    """Means of logarithms of censored compositions by part, and the noisy scores of candidate thresholds.
+
+    The likelihood is of the means alone, as many as there are parameters: these can nearly always be fitted.
+    The scores, by which a threshold was chosen among several, say how many records each candidate is the
+    first to leave uncensored, and are what a misfit shows in.
+    """
+
+    what = "noisy mean logarithms"
+    blind = (
+        "The model has a parameter for each, so that it fits nearly any records: a misfit does not show. A "
+        "release of several candidate thresholds tells more."
+    )
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self.components = int(self.mechanism["components"])
+        self.parts = [int(size) for size in self.mechanism["parts"]]
+        self.thresholds = np.array(self.mechanism.get("thresholds") or (), dtype=np.float64)
+        scores = self.mechanism.get("scores")
+        epsilon = self.mechanism.get("epsilon2")
+        told = isinstance(scores, list) and len(scores) == self.thresholds.size and bool(epsilon)
+        self.scores = np.array(scores if told else (), dtype=np.float64)
+        if told:
+            self.what = "noisy mean logarithms and scores of thresholds"
+            self.unit, self.per, self.blind = "of all records in a score", float(chains.n), ""
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return self.chains.n * self.components
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The parameters of the Dirichlet distribution."""
+        return ("alpha",)
+
+    @property
+    def names(self) -> list[str]:
+        """The component, and the part where there are two; the thresholds."""
+        stated = [str(name) for name in self.mechanism.get("columns") or ()]
+        titles = stated if len(stated) == self.components else [str(j + 1) for j in range(self.components)]
+        parts = [""] if len(self.parts) == 1 else [f" in part {k + 1}" for k in range(len(self.parts))]
+        found = [f"log {title}{part}" for part in parts for title in titles]
+        return found + [f"score of {a:g}" for a in self.thresholds[: self.scores.size]]
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return means and scores."""
+        return np.concatenate([released.ravel(), self.scores])
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the means, without the scores."""
+        return self.replicate(chain, state, rng)[: self.chains.observed.size]
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw compositions, censor them, and add noise to their mean logarithms and to the scores."""
+        alpha, d = self.values["alpha"][chain, state], self.components
+        floor, found = math.log(float(self.mechanism["threshold"])), []
+        first = np.zeros(self.scores.size)
+        for size, scale in zip(self.parts, self.mechanism["scale"], strict=True):
+            logs = draw_log_shares(alpha, size, rng)
+            found.append(np.maximum(logs, floor).mean(axis=0) + draw_noise("laplace", float(scale), d, rng))
+            if first.size:
+                least = logs.min(axis=1)
+                left = np.array([(least >= math.log(a)).sum() for a in self.thresholds], dtype=np.float64)
+                first += np.diff(left, prepend=0.0)
+        if first.size:
+            first += draw_noise("geometric", 2.0 / float(self.mechanism["epsilon2"]), first.size, rng)
+        return np.concatenate([*found, first])
+
+
+class ReleasedPosterior(StatisticReplicator):
+    """Counts of categories: with their noise, or as the released posterior has them."""
+
+    what = "counts of categories"
+    unit = "of all records in a count"
+    blind = "The model has a probability for each: only the prior shows."
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        from dpmix.errors import PrivacyError
+        from dpmix.models.multinomial.release_law import known_of
+
+        self.per = float(chains.n)
+        values = chains.observed.reshape(len(chains.observed), -1)
+        release = Release(values, ("parameter",), self.mechanism, None, None, None, chains.n, trust="global")
+        try:
+            self.known = known_of(release)
+            if self.known.law is not None:  # whether its outcomes can be listed
+                self._law_weights(np.eye(1, self.known.prior.size, dtype=np.int64)[0] * chains.n)
+        except (DataError, PrivacyError) as error:
+            raise Unavailable("the outcomes of the mechanism are too many to list") from error
+
+    def _law_weights(self, counts: NDArray[np.int64]) -> Floats:
+        assert self.known.law is not None  # the caller looks
+        return np.asarray(self.known.law.weights(counts.tolist()))
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return 1 if self.known.law is None else int(self.known.law.posteriors.size)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The probabilities of the categories."""
+        return ("p",)
+
+    @property
+    def names(self) -> list[str]:
+        """The categories; of two with noise the first alone."""
+        places = stored_categories(self.chains)
+        return places[:1] if self.known.noisy is not None and self.known.noisy.size == 1 else places
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the counts, with their noise where it is told."""
+        return np.asarray(self.known.released if self.known.noisy is None else self.known.noisy)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw counts, and what is released of them."""
+        known = self.known
+        counts = rng.multinomial(known.n, sum_to_one(self.values["p"][chain, state]))
+        if known.law is None:
+            assert known.noisy is not None  # of the methods with noise
+            return counts[: known.noisy.size] + draw_noise(known.noise, known.scale, known.noisy.size, rng)
+        from dpmix.posteriors.hellinger_law import states
+
+        weights = np.cumsum(self._law_weights(counts))
+        place = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
+        if counts.size == 2:
+            return np.array([place, known.n - place], dtype=np.float64)
+        return np.asarray(states(known.n, counts.size)[place], dtype=np.float64)
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Return the parameters of the posterior that is released."""
+        from dpmix.posteriors.noisy_posterior import settled
+
+        found = self.replicate(chain, state, rng)
+        counts = found if self.known.noisy is None else settled(found, self.known.n)
+        return np.asarray(self.known.prior + counts)[:, None]
+
+
+def stored_categories(chains: NamedChains) -> list[str]:
+    """Return the names of the categories that a model's `p` is of."""
+    for parameter in chains.parameters:
+        if parameter.name == "p":
+            return [str(place) for place in parameter.coords[parameter.dims[0]]]
+    return []
+
+
+def draw_log_shares(alpha: Floats, size: int, rng: Generator) -> Floats:
+    """Draw logarithms of compositions (size, d), which do not underflow where shares do."""
+    logs = np.log(rng.standard_gamma(alpha + 1.0, (size, alpha.size)))
+    logs -= rng.standard_exponential((size, alpha.size)) / alpha
+    top = logs.max(axis=1, keepdims=True)
+    return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
+
+
+def _factors(q: int) -> list[tuple[int, int]]:
+    """Return the factors of each moment as columns of (1, x_1, .., x_p, y), p = q - 1."""
+    return [*((i, q) for i in range(q + 1)), *((i, j) for i in range(q) for j in range(i, q) if j > 0)]
+
+
+def _places(known: Any, name: str, count: int) -> Sequence[str]:
+    labels = known.get(name) if isinstance(known, dict) else None
+    if isinstance(labels, list) and len(labels) == count:
+        return [str(label) for label in labels]
+    return [str(number + 1) for number in range(count)]
+
+
+def sum_to_one(shares: Floats) -> Floats:
+    """Return shares whose sums over the last axis are 1, once more."""
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

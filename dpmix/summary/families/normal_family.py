@@ -1,0 +1,108 @@
+"""Normal kernels: the normal-inverse-gamma base measure, and what other normal families share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from dpmix.summary.families.family import Floats, levels_of_nodes
+
+LEVELS = 500
+FAR = 1e9
+
+
+class NormalKernel:
+    """The kernel N(mean, sd^2); atoms are rows mean, sd."""
+
+    def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
+        """Return atoms from `mean` and `variance`."""
+        return np.stack([parameters["mean"], np.sqrt(parameters["variance"])])
+
+    def densities(self, weights: Floats, atoms: Floats, y: Floats) -> Floats:
+        """Weighted normal densities, shape (size, y.size)."""
+        means, sds = atoms
+        out: Floats = (y[None, :] - means[:, None]) * (np.sqrt(0.5) / sds)[:, None]
+        np.multiply(out, out, out=out)
+        np.negative(out, out=out)
+        np.exp(out, out=out)
+        out *= (weights / (np.sqrt(2.0 * np.pi) * sds))[:, None]
+        return out
+
+    def moments(self, atoms: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of each atom."""
+        return atoms[0], atoms[1] ** 2
+
+    def sample(self, atoms: Floats, rng: np.random.Generator) -> Floats:
+        """Draw one normal value from each atom."""
+        return np.asarray(rng.normal(atoms[0], atoms[1]))
+
+    def cdf(self, atoms: Floats, y: Floats, *, upper: bool = False) -> Floats:
+        """Return Pr(Y <= y), or Pr(Y > y), of each atom at its own y."""
+        scaled = (y - atoms[0]) / atoms[1]
+        return np.asarray(special.ndtr(-scaled if upper else scaled))
+
+    def quantile_bounds(self, atoms: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return the quantile of each atom, twice."""
+        found = atoms[0] + special.ndtri(level) * atoms[1]
+        return found, found
+
+    def inside(self, grid: Floats) -> Floats:
+        """Return the grid as it is: the kernel is on the whole line."""
+        return grid
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(NormalKernel):
+    """The base measure G0: variance ~ InverseGamma(a, scale b), mean | variance ~ N(mu0, variance / lam).
+
+    Everything is in the data's units.
+
+    Parameters
+    ----------
+    mu0, lam, a, b : float
+        Location, prior weight of the location, shape and scale; the last three positive.
+    """
+
+    mu0: float
+    lam: float
+    a: float
+    b: float
+
+    @cached_property
+    def _student(self) -> Any:
+        scale = np.sqrt(self.b * (self.lam + 1.0) / (self.a * self.lam))
+        return stats.t(2.0 * self.a, loc=self.mu0, scale=scale)
+
+    def predictive(self, y: Floats) -> Floats:
+        """Prior predictive density of one record at `y`: Student's t with 2a degrees of freedom."""
+        return np.asarray(self._student.pdf(y), dtype=np.float64)
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Distribution function of the prior predictive."""
+        scale = np.sqrt(self.b * (self.lam + 1.0) / (self.a * self.lam))
+        return np.asarray(special.stdtr(2.0 * self.a, (y - self.mu0) / scale))
+
+    def nodes(self) -> Floats:
+        """Quantiles of the prior predictive, down to a tail of 1e-9."""
+        return np.asarray(self._student.ppf(levels_of_nodes(FAR, LEVELS)), dtype=np.float64)
+
+    def predictive_moments(self) -> tuple[float, float]:
+        """E[Y], E[Y^2] of the prior predictive; the second is infinite when a <= 1."""
+        if self.a <= 1.0:
+            return self.mu0, float("inf")
+        return self.mu0, self.mu0**2 + self.b / (self.a - 1.0) * (1.0 + 1.0 / self.lam)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw `size` independent atoms."""
+        variance = self.b / rng.gamma(self.a, size=size)
+        mean = self.mu0 + np.sqrt(variance / self.lam) * rng.standard_normal(size)
+        return np.stack([mean, np.sqrt(variance)])
+
+    def for_distance(self) -> NormalInverseGamma:
+        """Distances are integrated over y itself."""
+        return self

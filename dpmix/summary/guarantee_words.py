@@ -1,0 +1,80 @@
+"""What a release guarantees, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.rounding import figure
+from dpmix.release.sanitized import replacing_in_words
+
+
+def is_private(attrs: Mapping[str, Any]) -> bool:
+    """Whether the release behind the chains was made with noise that nobody can reproduce."""
+    return bool(int(attrs.get("private", 0)))
+
+
+def is_simulated(attrs: Mapping[str, Any]) -> bool:
+    """Whether the data behind the release were simulated."""
+    return bool(int(attrs.get("simulated", 0)))
+
+
+def adjacency_of(attrs: Mapping[str, Any]) -> str:
+    """Return the neighbouring relation of the release behind the chains."""
+    return str(attrs.get("adjacency", "replacement"))
+
+
+def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
+    """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    if epsilon is not None:
+        return f"epsilon = {figure(epsilon, 4)}" + (f" and delta = {figure(delta, 3)}" if delta else "")
+    return "" if rho is None else f"rho = {figure(rho, 4)}"
+
+
+def level_in_words(epsilon: float | None, delta: float | None, rho: float | None) -> str:
+    """Return "5-differential privacy" and the like, rounded up, or "" where there is no guarantee."""
+    parts = []
+    if epsilon is not None and delta:
+        parts.append(f"({figure(epsilon, 4)}, {figure(delta, 3)})-differential privacy")
+    elif epsilon is not None:
+        parts.append(f"{figure(epsilon, 4)}-differential privacy")
+    if rho is not None:
+        parts.append(f"{figure(rho, 4)}-zero-concentrated differential privacy")
+    return " and ".join(parts)
+
+
+def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
+    """Say what was done to the data, and what that guarantees to whom.
+
+    Parameters
+    ----------
+    attrs : mapping
+        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`; `adjacency`, the
+        replacement of one record where it is missing, as in chains of earlier versions.
+    mechanism : Law
+        The release's mechanism.
+    n : int
+        Number of records.
+    """
+    done = mechanism.done(n)
+    if mechanism.kind in ("none", "elsewhere"):
+        return done
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
+        return f"{done} The release states no privacy guarantee."
+    if is_simulated(attrs) or not is_private(attrs):
+        why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
+        return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
+    return (
+        f"{done} The release satisfies {level} with respect to "
+        f"{replacing_in_words(adjacency_of(attrs))}. "
+        "Everything computed from it, this summary included, keeps that guarantee."
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(value)

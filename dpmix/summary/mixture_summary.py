@@ -1,0 +1,151 @@
+"""From the chains of a mixture to a summary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError
+from dpmix.run.chains_reader import Chains
+from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.check.loo import loo_of
+from dpmix.summary.check.release_check import check_release
+from dpmix.summary.clustering import cluster
+from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
+from dpmix.summary.density import generator, posterior_density
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.families.family import Floats
+from dpmix.summary.families.family_of_fit import columns_of, family_of
+from dpmix.summary.grids import choose_grids, public_bounds
+from dpmix.summary.prior import prior_of
+from dpmix.summary.prior_draws import mixture_prior
+from dpmix.summary.prior_floor import floor_remarks
+from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.remarks import (
+    beyond_remarks,
+    check_remarks,
+    convergence_remarks,
+    learning_remarks,
+    prior_remarks,
+    release_remarks,
+)
+from dpmix.summary.result import ClusterCounts, Summary
+from dpmix.summary.sensitivity import sensitivity_of
+from dpmix.summary.sensitivity_remarks import sensitivity_remarks
+from dpmix.summary.variance import mixture_shares
+from dpmix.summary.wanted import wanted_of
+
+
+def summarize_chains(
+    chains: Chains, options: SummarySpec, *, truth: NDArray[np.int64] | None = None
+) -> Summary:
+    """Compute everything that is reported of a mixture's posterior (methods, section 4, "Reported").
+
+    Parameters
+    ----------
+    chains : Chains
+        What `dpmix.run.chains_reader.read_chains` gives.
+    options : SummarySpec
+        Grid, level, loss of the partition, and whether to set a baseline beside the posterior.
+    truth : int64 array (n,), optional
+        True labels of the records, where the data are simulated.
+
+    Raises
+    ------
+    DataError
+        When the chains hold bad components or give no grid; when a baseline is asked for that this release
+        does not have.
+    SpecError
+        When quantities are asked for that the columns do not have.
+    """
+    loo = loo_of(chains) if options.loo else None  # refused before anything is computed
+    source = family_of(chains)
+    columns = columns_of(chains, source)
+    wanted = wanted_of(chains, columns, options)
+    grids = choose_grids(chains, options.grids())
+    posterior = posterior_density(chains, grids, options.level, wanted)
+    prior = mixture_prior(chains, source, grids, wanted)
+    densities = dict(posterior.densities)
+    if options.baseline is not None:
+        values, bandwidth = _baseline(chains, posterior.density.grid)
+        densities[""] = replace(posterior.density, baseline=values, baseline_bandwidth=bandwidth)
+    series = dict(posterior.series) | _series(chains)
+    parameters = {
+        name: describe(values, options.level, prior.series.get(name)) for name, values in series.items()
+    }
+    support, counts = np.unique(chains.n_clusters, return_counts=True)
+    clustering = cluster(
+        chains,
+        options.clustering,
+        options.level,
+        generator(chains, 0, -2),
+        truth=truth,
+        coclustering=options.coclustering,
+    )
+    seconds = float(chains.seconds.sum())
+    acceptance = acceptance_of(chains)
+    bounds = {
+        column.name: public_bounds(chains, number, len(columns)) for number, column in enumerate(columns)
+    }
+    absurd = prior_remarks(prior.within_bounds, bounds)
+    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
+    sensitivity = sensitivity_of(chains, series)
+    remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
+    remarks += sensitivity_remarks(sensitivity, chains)
+    remarks += beyond_remarks(posterior.beyond, bounds, chains)
+    check = check_release(chains)
+    remarks += check_remarks(check)
+    remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
+    return Summary(
+        parameters=parameters,
+        densities=densities,
+        hellinger=posterior.hellinger,
+        n_clusters=ClusterCounts(support, counts / counts.sum()),
+        clustering=clustering,
+        acceptance=acceptance,
+        seconds=seconds,
+        ess_per_second=ess_per_second(parameters, seconds),
+        remarks=tuple(remarks),
+        level=float(options.level),
+        series=series,
+        chain_ids=chains.ids,
+        released=chains.observed,
+        n=chains.n,
+        joint=posterior.joint,
+        band_draws=posterior.band_draws,
+        provenance=provenance_of(chains),
+        prior=prior_of(chains),
+        beyond_bounds=posterior.beyond,
+        check=check,
+        loo=loo,
+        sensitivity=sensitivity,
+        variance_shares=mixture_shares(chains, source, grids, series, prior.series),
+    )
+
+
+def _series(chains: Chains) -> dict[str, Floats]:
+    series = {"n_clusters": chains.n_clusters.astype(np.float64)}
+    if isinstance((chains.spec.get("model") or {}).get("concentration"), dict):
+        series["concentration"] = chains.concentration
+    if np.isfinite(chains.log_likelihood).all():
+        series["log_likelihood"] = chains.log_likelihood
+    return series
+
+
+def _baseline(chains: Chains, grid: Floats) -> Baseline:
+    """Return the deconvolution estimate from the released values of the column that was fitted."""
+    kind = chains.mechanism.get("kind")
+    if kind not in ("laplace", "gaussian", "none"):
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
+            f"not for {kind}"
+        )
+    if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
+        raise DataError(
+            "summary.baseline: deconvolution_kde is for one column, and these chains are of "
+            f"{chains.observed.shape[1]}"
+        )
+    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
+    return deconvolution_kde(chains.observed, Noise(kind, scale), grid)

@@ -1,0 +1,202 @@
+"""Draws of the random mixing measure P given saved states, and the densities and moments of such draws.
+
+The posterior of P given a partition with k blocks of sizes n_h and their parameters is (Pitman 1996; methods,
+section 4, "Reported")
+
+    P = sum_h w_h delta_{theta_h} + w_0 Q,   Q ~ PY(d, alpha + k d, G0),
+    (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d).
+
+Chains hold w_1..w_k; here Q is drawn by stick-breaking. What is left of Q after j sticks, a mass m, counts as
+its mean, the prior predictive, so that means over draws stay exact however early the breaking stops. It stops
+when that hardly touches any quantile: at theta = alpha + k d the standard deviation that is lost is
+
+    w_0 m sqrt((1 - d) / (theta + j d + 1)) sd(f(y | G0)),
+
+and the factor before the last is brought to 5e-5 or less, or 300 sticks are broken (large discounts; the mass
+left then lies on so many atoms that its mean stands for it well).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpmix.summary.families.family import Family, Floats
+
+TOLERANCE = 5e-5
+MAX_STICKS = 300
+_BLOCK = 1 << 17
+
+
+class Source(Protocol):
+    """Where atoms come from: a family on the line, or the multivariate one."""
+
+    def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
+        """Return atoms (parameters, size) from components as chains files hold them."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draw `size` independent atoms from G0."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """A batch of D finite mixtures, stored one after another.
+
+    Parameters
+    ----------
+    counts : int64 array (D,)
+        Number of atoms of each draw; zero is allowed.
+    weights : float64 array (counts.sum(),)
+        Weights of the atoms.
+    atoms : float64 array (parameters, counts.sum())
+        Their parameters, with the rows of the family that they are of, in the data's units.
+    rest : float64 array (D,)
+        Mass that lies on no atom and stands for the prior predictive.
+    """
+
+    counts: np.ndarray[tuple[int], np.dtype[np.int64]]
+    weights: Floats
+    atoms: Floats
+    rest: Floats
+
+    def take(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Measures:
+        """Return the draws whose numbers, in increasing order, are in `chosen`."""
+        keep = np.zeros(self.counts.size, dtype=bool)
+        keep[chosen] = True
+        inside = np.repeat(keep, self.counts)
+        return Measures(self.counts[keep], self.weights[inside], self.atoms[:, inside], self.rest[keep])
+
+    def densities(self, grid: Floats, family: Family) -> Floats:
+        """Density of each draw at each point of `grid`: shape (D, grid.size)."""
+        out = self.rest[:, None] * family.predictive(grid)[None, :]
+        stops = np.cumsum(self.counts)
+        size = max(1, _BLOCK // max(1, grid.size))
+        first = 0
+        while first < self.counts.size:
+            start = stops[first] - self.counts[first]
+            last = max(first + 1, int(np.searchsorted(stops, start + size, side="right")))
+            inside = slice(start, stops[last - 1])
+            if inside.start < inside.stop:
+                kernels = family.densities(self.weights[inside], self.atoms[:, inside], grid)
+                full = first + np.flatnonzero(self.counts[first:last])
+                out[full] += np.add.reduceat(kernels, stops[full] - self.counts[full] - start, axis=0)
+            first = last
+        return out
+
+    def total(self, grid: Floats, family: Family) -> Floats:
+        """Sum of the densities of all draws at each point of `grid`: shape (grid.size,)."""
+        out = float(self.rest.sum()) * family.predictive(grid)
+        size = max(1, _BLOCK // max(1, grid.size))
+        for start in range(0, self.weights.size, size):
+            inside = slice(start, start + size)
+            out += family.densities(self.weights[inside], self.atoms[:, inside], grid).sum(axis=0)
+        return out
+
+    def moments(self, family: Family) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of a record Y under each draw, shapes (D,).
+
+        Where the prior predictive has no variance the mass on no atom is left out.
+        """
+        owner = np.repeat(np.arange(self.counts.size), self.counts)
+        size = self.counts.size
+        means, variances = family.moments(self.atoms)
+        first: Floats = _sums(owner, self.weights * means, size)
+        square: Floats = _sums(owner, self.weights * (variances + means**2), size)
+        first_of_rest, second_of_rest = family.predictive_moments()
+        if np.isfinite(second_of_rest):
+            first = first + self.rest * first_of_rest
+            square = square + self.rest * second_of_rest
+        else:
+            mass = _sums(owner, self.weights, size)
+            first, square = first / mass, square / mass
+        return first, np.sqrt(np.maximum(square - first**2, 0.0))
+
+
+def join(parts: list[Measures]) -> Measures:
+    """Put batches of draws one after another."""
+    return Measures(
+        np.concatenate([p.counts for p in parts]),
+        np.concatenate([p.weights for p in parts]),
+        np.concatenate([p.atoms for p in parts], axis=1),
+        np.concatenate([p.rest for p in parts]),
+    )
+
+
+def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: Source) -> Measures:
+    """Take saved states with w_0 as one lump on the prior predictive: the exact mean over Q.
+
+    Parameters
+    ----------
+    weights : float64 array (D, components)
+        Saved weights, NaN where a state has fewer components.
+    parameters : mapping of str to float64 array (D, components, ..)
+        The components' parameters as chains files hold them.
+    source : Source
+        Their family.
+    """
+    there = np.isfinite(weights)
+    rest = np.maximum(1.0 - np.where(there, weights, 0.0).sum(axis=1), 0.0)
+    atoms = source.atoms({name: values[there] for name, values in parameters.items()})
+    return Measures(there.sum(axis=1), weights[there], atoms, rest)
+
+
+def draw_measures(
+    states: Measures,
+    concentration: Floats,
+    discount: float,
+    source: Source,
+    rng: np.random.Generator,
+) -> Measures:
+    """Spread the mass w_0 of each state over atoms of Q ~ PY(discount, concentration + k discount, G0).
+
+    Parameters
+    ----------
+    states : Measures
+        As `state_measures` gives them: k atoms, and w_0 in `rest`.
+    concentration : float64 array (D,)
+        Concentration alpha of each state.
+    discount : float
+        Discount d, 0 <= d < 1.
+    source : Source
+        Draws from G0.
+    rng : numpy.random.Generator
+        Source of the sticks and atoms.
+    """
+    strength = concentration + states.counts * discount
+    left = np.ones(states.counts.size)  # of Q
+    owners, pieces = [], []
+    active = np.flatnonzero(_lost(states.rest, strength, discount, 0) > TOLERANCE)
+    for stick in range(1, MAX_STICKS + 1):
+        if active.size == 0:
+            break
+        broken = rng.beta(1.0 - discount, strength[active] + stick * discount)
+        owners.append(active)
+        pieces.append(states.rest[active] * left[active] * broken)
+        left[active] *= 1.0 - broken
+        lost = _lost(states.rest[active] * left[active], strength[active], discount, stick)
+        active = active[lost > TOLERANCE]
+    if not owners:
+        return states
+    new_owner, new_weight = np.concatenate(owners), np.concatenate(pieces)
+    new = source.draw(rng, new_owner.size)
+    owner = np.concatenate([np.repeat(np.arange(states.counts.size), states.counts), new_owner])
+    order = np.argsort(owner, kind="stable")
+    return Measures(
+        states.counts + np.bincount(new_owner, minlength=states.counts.size),
+        np.concatenate([states.weights, new_weight])[order],
+        np.concatenate([states.atoms, new], axis=1)[:, order],
+        states.rest * left,
+    )
+
+
+def _lost(mass: Floats, strength: Floats, discount: float, stick: int) -> Floats:
+    """Share of the base measure's sd that is lost when `mass` counts as its mean after `stick` sticks."""
+    return np.asarray(mass * np.sqrt((1.0 - discount) / (strength + stick * discount + 1.0)))
+
+
+def _sums(owner: Any, values: Floats, size: int) -> Floats:
+    """Sum of the values of each owner 0 .. size - 1."""
+    return np.asarray(np.bincount(owner, values, minlength=size), dtype=np.float64)

@@ -1,0 +1,306 @@
+"""The comparison as an HTML page for the curator: one file, no scripts, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpmix.numerics.rounding import figure
+from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, page
+from dpmix.synthesis.comparison import Comparison, Spread, most_frequent, number, spread
+from dpmix.synthesis.utility import DIRECTIONS
+
+__all__ = ["boxes_figure", "density_figure", "render", "shares_figure"]
+
+_BARS = 12
+_LETTERS = 40
+_APART = 20.0
+_HIGHEST = 2.0
+
+
+def render(comparison: Comparison) -> str:
+    """Return the comparison as one HTML page, with its mark for whom it is at the top.
+
+    Pictures are SVG in data URIs; all text that comes from a file is escaped. The same comparison always
+    gives the same page.
+    """
+    return page(
+        "For the curator only: synthetic data compared - dpmix",
+        [
+            _head(comparison),
+            _guarantees(comparison),
+            *(_column(comparison, index) for index in range(len(comparison.columns))),
+            _together(comparison),
+        ],
+    )
+
+
+def density_figure(comparison: Comparison, index: int) -> Figure:
+    """Kernel estimates of a numeric column: the confidential records, and one run of each kind."""
+    density = comparison.densities[index]
+    assert density is not None  # numbers
+    with drawing((7.2, 3.2 + 0.18 * ((len(comparison.contenders) + 2) // 2))) as (figure, axes):
+        handles: list[Artist] = [axes.fill_between(density.grid, density.confidential, color=GREY, lw=0)]
+        axes.plot(density.grid, density.confidential, color=INK, lw=1.0)
+        top = density.confidential.max()
+        most = _HIGHEST * top
+        for place, found in enumerate(comparison.contenders):
+            heights = found.densities[index]
+            assert heights is not None  # numbers
+            top = max(top, heights.max())
+            handles += axes.plot(density.grid, heights, color=_colour(place), ls=_style(place), lw=1.5)
+        bounds = comparison.columns[index].bounds
+        assert bounds is not None  # numbers
+        axes.set(xlim=bounds, ylim=(0.0, 1.05 * min(top, most)), ylabel="density")
+        axes.set_xlabel(f"{_plain(comparison.columns[index].name)}, in the data's units")
+        labels = ["confidential records", *(_plain(found.name) for found in comparison.contenders)]
+        figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.6)
+    return figure
+
+
+def boxes_figure(comparison: Comparison, spreads: list[Spread | None], label: str) -> Figure:
+    """Box plots over runs of one distance, a row a kind; a kind without it has an empty row."""
+    rows = np.arange(len(spreads))
+    middles = [found.quartiles[1] for found in spreads if found is not None]
+    lowest = min(float(found.values.min()) for found in spreads if found is not None)
+    logarithmic = lowest > 0 and max(middles) > _APART * min(middles)
+    with drawing((7.2, 0.9 + 0.36 * rows.size)) as (figure, axes):
+        for row, found in zip(rows, spreads, strict=True):
+            if found is None:
+                continue
+            _draw_box(axes, int(row), found)
+        axes.set_yticks(rows, [_plain(found.name) for found in comparison.contenders])
+        axes.set(ylim=(rows.size - 0.5, -0.5), xlabel=label + ", logarithmic scale" * logarithmic)
+        if logarithmic:
+            axes.set_xscale("log")
+        else:
+            axes.set_xlim(left=0.0)
+    return figure
+
+
+def _draw_box(axes: Axes, row: int, found: Spread) -> None:
+    """Draw a box plot (matplotlib names its orientation differently in its versions)."""
+    low, middle, high = found.quartiles
+    reach = 1.5 * (high - low)
+    inside = found.values[(found.values >= low - reach) & (found.values <= high + reach)]
+    outside = found.values[(found.values < low - reach) | (found.values > high + reach)]
+    left, right = float(inside.min()), float(inside.max())
+    axes.barh(row, high - low, left=low, height=0.6, color=_colour(row), alpha=0.45, lw=0)
+    axes.hlines([row, row], [left, high], [low, right], color=INK, lw=0.8)
+    axes.vlines([left, right], row - 0.12, row + 0.12, color=INK, lw=0.8)
+    axes.vlines(middle, row - 0.3, row + 0.3, color=INK, lw=1.8)
+    axes.plot(outside, np.full(outside.size, row), ".", color=INK, markersize=4)
+
+
+def shares_figure(comparison: Comparison, index: int) -> Figure:
+    """Bars of the shares of the most frequent categories: the confidential ones, and each kind's mean."""
+    names, known = comparison.categories[index], comparison.confidential.shares[index]
+    assert names is not None and known is not None  # labels
+    chosen = most_frequent(comparison, index, _BARS)
+    bars = [("confidential records", "#8C8C8C", known[chosen], None)]
+    for place, found in enumerate(comparison.contenders):
+        shares = found.shares[index]
+        assert shares is not None  # labels
+        runs = shares[:, chosen]
+        errors = runs.std(axis=0, ddof=1) if len(runs) > 1 else None
+        bars.append((_plain(found.name), _colour(place), runs.mean(axis=0), errors))
+    thick = 0.84 / len(bars)
+    rows = np.arange(len(chosen))
+    with drawing((7.2, 1.0 + 0.15 * len(bars) * (len(chosen) + 1))) as (figure, axes):
+        handles: list[Any] = [  # containers of artists, which legends take as well
+            axes.barh(
+                rows + (place - (len(bars) - 1) / 2) * thick,
+                heights,
+                height=thick,
+                color=colour,
+                xerr=errors,
+                error_kw={"lw": 0.8, "ecolor": INK},
+            )
+            for place, (_, colour, heights, errors) in enumerate(bars)
+        ]
+        axes.set_yticks(rows, [_plain(names[place]) for place in chosen])
+        axes.set(xlim=(0.0, None), ylim=(len(chosen) - 0.5, -0.5))
+        axes.set_xlabel(f"share of each category of {_plain(comparison.columns[index].name)}")
+        labels = [name for name, *_ in bars]
+        figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    return figure
+
+
+def _head(comparison: Comparison) -> str:
+    text = comparison.notice.removeprefix("For the curator only: ")
+    box = (
+        '<div class="box warning" role="note"><strong>For the curator only</strong>'
+        f"<p>{escape(text[0].upper() + text[1:])}</p></div>"
+    )
+    refused = ""
+    if comparison.refused:
+        items = "".join(
+            f"<li><b>{escape(refusal.name)}</b>: {escape(refusal.reason)}</li>"
+            for refusal in comparison.refused
+        )
+        refused = f'<div class="box" role="note"><strong>Not compared</strong><ul>{items}</ul></div>'
+    runs = f"{comparison.runs} independent synthetic data set{'s' * (comparison.runs > 1)}"
+    return (
+        "<h1>Synthetic data beside the confidential records</h1>\n"
+        f"{box}\n"
+        f'<p class="lead">{comparison.n} confidential records, and {runs} of each kind, drawn for this page '
+        f"and dropped.</p>\n{refused}"
+    )
+
+
+def _guarantees(comparison: Comparison) -> str:
+    rows = [
+        [
+            "confidential",
+            str(comparison.n),
+            "",
+            "",
+            number(comparison.confidential.joint["distinct"]),
+            "",
+        ]
+    ]
+    for found in comparison.contenders:
+        g = found.guarantee
+        rows.append(
+            [
+                found.name,
+                str(found.records),
+                "-" if g.epsilon is None else figure(g.epsilon, 4),
+                "-" if g.delta is None else figure(g.delta, 3),
+                number(found.joint["distinct"].mean),
+                f"{100 * found.joint['repeats'].mean:.1f}%",
+            ]
+        )
+    words = "".join(
+        f"<li><b>{escape(found.name)}</b>: {escape(found.words)}. One data set is "
+        f"{escape(found.guarantee_in_words)}.</li>"
+        for found in comparison.contenders
+    )
+    header = ["", "records", "epsilon", "delta", "distinct", "repeats"]
+    return (
+        f'<h2>What is compared</h2>\n{_table(header, rows)}\n<ul class="note">{words}</ul>\n'
+        '<p class="note"><b>distinct</b> is the number of different records, and <b>repeats</b> the share of '
+        "the synthetic records that are equal to a confidential one; both are means over runs.</p>"
+    )
+
+
+def _column(comparison: Comparison, index: int) -> str:
+    if comparison.columns[index].bounds is None:
+        return _labels(comparison, index)
+    name, density = comparison.columns[index].name, comparison.densities[index]
+    assert density is not None  # numbers
+    keys = ("mean", "sd", "q25", "q50", "q75")
+    own = comparison.confidential.columns[index]
+    rows = [["confidential", "", "", *(number(own[key]) for key in keys)]]
+    for found in comparison.contenders:
+        figures = found.columns[index]
+        rows.append(
+            [
+                found.name,
+                spread(figures["w1"]),
+                f"{figures['w1_scaled'].mean:.3g}",
+                *(spread(figures[key]) for key in keys[:2]),
+                *(number(figures[key].mean) for key in keys[2:]),
+            ]
+        )
+    overlay = captioned(
+        density_figure(comparison, index),
+        f"Densities of {name}",
+        "Kernel estimates of the confidential records and of the first run of each kind, all with the "
+        f"bandwidth of the confidential records ({density.bandwidth:.3g}) and reflected at the bounds. Lines "
+        "are cut off at twice the height of the confidential estimate.",
+    )
+    boxes = captioned(
+        boxes_figure(comparison, [found.columns[index]["w1"] for found in comparison.contenders], "W1"),
+        f"Box plots of W1 of {name}",
+        "1-Wasserstein distance between the confidential records and each run, in the data's units. Boxes "
+        "hold the middle half of the runs; whiskers reach up to 1.5 times their length further.",
+    )
+    header = ["", "W1", "W1/width", "mean", "sd", "25%", "50%", "75%"]
+    note = f"Means over runs{' &plusmn; standard deviations' if comparison.runs > 1 else ''}."
+    return (
+        f"<h2>{escape(name)}</h2>\n{overlay}\n{boxes}\n{_table(header, rows)}\n"
+        f'<p class="note">{note} W1/width is W1 as a share of the width of the bounds.</p>'
+    )
+
+
+def _labels(comparison: Comparison, index: int) -> str:
+    name, names = comparison.columns[index].name, comparison.categories[index]
+    known = comparison.confidential.shares[index]
+    assert names is not None and known is not None  # labels
+    chosen = most_frequent(comparison, index, _BARS)
+    left = 1.0 - float(known[chosen].sum())
+    caption = "Shares of the confidential records, and means over runs"
+    caption += " with their standard deviations." if comparison.runs > 1 else "."
+    if len(chosen) < len(names):
+        caption += (
+            f" Shown are the {len(chosen)} most frequent categories; others hold {100 * left:.1f}% of the "
+            "confidential records."
+        )
+    bars = captioned(shares_figure(comparison, index), f"Shares of the categories of {name}", caption)
+    variations = [found.columns[index]["total_variation"] for found in comparison.contenders]
+    boxes = captioned(
+        boxes_figure(comparison, list(variations), "total variation distance"),
+        f"Box plots of the total variation distance of {name}",
+        "Total variation distance between the shares of the confidential records and of each run, over all "
+        "categories.",
+    )
+    rows = [
+        [found.name, spread(variation)]
+        for found, variation in zip(comparison.contenders, variations, strict=True)
+    ]
+    return f"<h2>{escape(name)}</h2>\n{bars}\n{boxes}\n{_table(['', 'total variation'], rows)}"
+
+
+def _together(comparison: Comparison) -> str:
+    titles = {
+        "sliced_w1": ("Sliced W1", f"the mean of W1 over projections on {DIRECTIONS} fixed directions"),
+        "exact_w1": ("Exact W1", "optimal transport at Euclidean cost"),
+        "total_variation": ("Total variation", "that of the shares of whole tuples of labels"),
+    }
+    shown = [key for key in titles if any(key in found.joint for found in comparison.contenders)]
+    if not shown:
+        return ""
+    rows = [[found.name, *(spread(found.joint.get(key)) for key in shown)] for found in comparison.contenders]
+    pictures = "\n".join(
+        captioned(
+            boxes_figure(comparison, [found.joint.get(key) for found in comparison.contenders], title),
+            f"Box plots: {title}",
+            f"{title}: {what}.",
+        )
+        for key, (title, what) in titles.items()
+        if key in shown
+    )
+    note = '<p class="note">Numbers are scaled by their bounds to [0, 1].</p>' if comparison.several else ""
+    header = ["", *(titles[key][0] for key in shown)]
+    return f"<h2>All columns together</h2>\n{pictures}\n{_table(header, rows)}\n{note}"
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell).replace('+-', '&plusmn;')}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def _style(place: int) -> str:
+    return STYLES[place % len(STYLES)]
+
+
+def _plain(name: str) -> str:
+    """Shorten a name, and keep matplotlib from reading mathematics in it."""
+    short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+    return short.replace("$", r"\$")

@@ -1,0 +1,201 @@
+"""Draws from perturbed and smoothed histograms of one or several columns (methods, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.noise import GeometricNoise
+from dpmix.release.columns import Cells, Ints
+from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
+from dpmix.synthesis.records import Records
+
+WORDS = {"laplace": "Laplace", "gaussian": "Gaussian", "geometric": "two-sided geometric"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Histogram(Generator):
+    """What both kinds share.
+
+    Parameters
+    ----------
+    cells : Cells
+        The bins.
+    """
+
+    cells: Cells
+
+    def _within(self, chosen: Ints, rng: np.random.Generator) -> tuple[Floats, Labels]:
+        labels = tuple(column.categories for column in self.columns)
+        return self.cells.draw_within(chosen, rng), labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedSynthesis(_Histogram):
+    """Release m draws from a histogram whose counts carry noise, clipped at 0 and normalised.
+
+    The noisy counts carry the whole guarantee, whatever m is: all else is post-processing. Where every
+    clipped count is zero the draws are uniform.
+
+    Parameters
+    ----------
+    noise : PerturbedHistogram
+        The mechanism of the counts.
+    """
+
+    kind: ClassVar[str] = "perturbed_histogram"
+    noise: PerturbedHistogram
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise; see `Generator`."""
+        return self.noise.noisy_cells
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee of the noisy counts."""
+        return self.noise.guarantee
+
+    def own(self) -> dict[str, Any]:
+        """Return bins and noise."""
+        return {
+            **self.cells.describe(),
+            "noise": self.noise.noise,
+            "scale": list(self.noise.scale),
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and bins, and the noise."""
+        own = {"records": self.records, "n": self.n, "cells": self.cells.count}
+        return own | {k: v for k, v in self.noise.figures().items() if k not in ("bins", "n")}
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        return (
+            f"{self.records} draws from a histogram of {self.cells.count} bins whose counts carry "
+            f"{WORDS[self.noise.noise]} noise of scale {self.noise.s:.6g}"
+        )
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
+        rng = randomness.generator()
+        return self._within(_choose(shares, self.records, rng), rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedSynthesis(_Histogram):
+    """Release m draws from a histogram mixed with the uniform density.
+
+    Without noise on the counts the weight w alone is what protects: eps = m log(1 + (1 - w) J/(w n)) for J
+    bins, drawn exactly. Under (eps, delta) the counts carry Gaussian noise, and with it the whole guarantee.
+
+    Parameters
+    ----------
+    weight : float
+        Probability w of a uniform draw.
+    noise : PerturbedHistogram or None
+        The mechanism of the counts.
+    """
+
+    kind: ClassVar[str] = "smoothed_histogram"
+    weight: float
+    noise: PerturbedHistogram | None = None
+
+    @property
+    def noisy_cells(self) -> NoisyCells | None:
+        """The bins and their noise, where they carry any; see `Generator`."""
+        return None if self.noise is None else self.noise.noisy_cells
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee of the noisy counts, or of the weight."""
+        if self.noise is not None:
+            return self.noise.guarantee
+        return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight)
+
+    def own(self) -> dict[str, Any]:
+        """Return bins, weight and noise."""
+        return {
+            **self.cells.describe(),
+            "weight": self.weight,
+            "noise": None if self.noise is None else self.noise.noise,
+            "scale": [] if self.noise is None else list(self.noise.scale),
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and bins, the weight, and the noise."""
+        found: dict[str, Any] = {
+            "records": self.records,
+            "n": self.n,
+            "cells": self.cells.count,
+            "weight": self.weight,
+        }
+        if self.noise is not None:
+            found |= {k: v for k, v in self.noise.figures().items() if k not in ("bins", "n")}
+        return found
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        counts = (
+            "" if self.noise is None else f" whose counts carry Gaussian noise of scale {self.noise.s:.6g}"
+        )
+        return (
+            f"{self.records} draws from a histogram of {self.cells.count} bins{counts}, smoothed with weight "
+            f"{self.weight:.6g}"
+        )
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        if self.noise is None:
+            cells = self.cells.of_values(records.values)
+            chosen = draw_cells(cells, self.cells.count, self.weight, self.records, randomness.source)
+            return self._within(chosen, randomness.generator())
+        shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
+        rng = randomness.generator()
+        smooth = (1 - self.weight) * shares + self.weight / self.cells.count
+        return self._within(_choose(smooth, self.records, rng), rng)
+
+
+def noisy_shares(noise: PerturbedHistogram, counts: Ints, randomness: Randomness) -> Floats:
+    """Return the shares of bins by noisy counts, clipped at 0; equal ones where all are clipped.
+
+    Parameters
+    ----------
+    noise : PerturbedHistogram
+        The mechanism of the counts.
+    counts : ndarray of int64, shape (bins,)
+        Confidential.
+    randomness : Randomness
+        Where the noise comes from.
+
+    Returns
+    -------
+    ndarray of float64, shape (bins,)
+        Summing to 1.
+    """
+    source = noise.source
+    if isinstance(source, GeometricNoise):
+        noisy = (
+            source.add(counts) if randomness.seeded is None else source.simulate(counts, randomness.seeded)
+        )
+    else:
+        real = counts.astype(np.float64)
+        noisy = source.add(real) if randomness.seeded is None else source.simulate(real, randomness.seeded)
+    clipped = np.maximum(noisy, 0.0)
+    total = clipped.sum()
+    return np.full(len(clipped), 1 / len(clipped)) if total == 0 else clipped / total
+
+
+def _choose(shares: Floats, draws: int, rng: np.random.Generator) -> Ints:
+    """Draw bins with these probabilities, in random order."""
+    edges = np.cumsum(shares)
+    places = np.searchsorted(edges, rng.random(draws) * edges[-1], side="right")
+    last = np.nonzero(shares)[0][-1]
+    return np.asarray(np.minimum(places, last), dtype=np.int64)

@@ -1,0 +1,287 @@
+"""Kinds of synthesis side by side: each draws many synthetic data sets, which are measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.fft import dct, idct
+
+from dpmix.errors import PrivacyError, SpecError
+from dpmix.spec.synthesis_section import (
+    DirichletMultinomialSynthesis,
+    PerturbedHistogramSynthesis,
+    PitmanYorSynthesis,
+    SmoothedHistogramSynthesis,
+    SynthesisSection,
+)
+from dpmix.synthesis.comparison import Comparison, Contender, Density, Floats, Refusal, spreads
+from dpmix.synthesis.generator import Generator, Randomness
+from dpmix.synthesis.generator_choice import generator_of
+from dpmix.synthesis.records import Column, Records
+from dpmix.synthesis.utility import Figures, Yardstick
+
+__all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
+
+
+# Kernel density estimates on public bounds, for pictures.
+
+CELLS = 256
+_NARROWEST = 100
+
+
+def bandwidth_of(values: Floats, bounds: tuple[float, float]) -> float:
+    """Return Silverman's bandwidth of numbers, at least a hundredth of the bounds' width.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+    bounds : (lo, hi)
+        Public bounds.
+
+    Source: B. W. Silverman (1986), Density Estimation for Statistics and Data Analysis, equation (3.31).
+    """
+    low, high = np.quantile(values, (0.25, 0.75))
+    spread = float(values.std())
+    if high > low:
+        spread = min(spread, float(high - low) / 1.34)
+    narrowest = (bounds[1] - bounds[0]) / _NARROWEST
+    return max(0.9 * spread * math.pow(len(values), -0.2), narrowest)
+
+
+def grid_of_cells(bounds: tuple[float, float]) -> Floats:
+    """Return the centres of equal cells of the bounds, shape (CELLS,)."""
+    return bounds[0] + (bounds[1] - bounds[0]) * (np.arange(CELLS) + 0.5) / CELLS
+
+
+def density_of(values: Floats, bounds: tuple[float, float], bandwidth: float) -> Floats:
+    """Return a Gaussian kernel estimate of a density on its bounds, where the kernel is reflected.
+
+    Numbers are counted in cells and the counts are smoothed by their cosine transform, in which a reflected
+    Gaussian kernel is a factor exp(-(pi k h / width)^2 / 2).
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+        Within the bounds.
+    bounds : (lo, hi)
+        Public bounds.
+    bandwidth : float
+        Standard deviation h of the kernel.
+
+    Returns
+    -------
+    ndarray of float64, shape (CELLS,)
+        At the centres of the cells; its mean times the width is 1.
+    """
+    width = bounds[1] - bounds[0]
+    places = np.minimum(((values - bounds[0]) / width * CELLS).astype(np.int64), CELLS - 1)
+    shares = np.bincount(places, minlength=CELLS) / len(values)
+    damped = dct(shares) * np.exp(-0.5 * (math.pi * bandwidth / width * np.arange(CELLS)) ** 2)
+    return np.asarray(np.maximum(idct(damped), 0.0) * CELLS / width)
+
+
+KINDS: dict[str, type[SynthesisSection]] = {
+    "pitman_yor": PitmanYorSynthesis,
+    "dirichlet_multinomial": DirichletMultinomialSynthesis,
+    "perturbed_histogram": PerturbedHistogramSynthesis,
+    "smoothed_histogram": SmoothedHistogramSynthesis,
+}
+INHERITED = ("records", "epsilon", "delta")
+
+
+@dataclass(frozen=True)
+class Field:
+    """Who takes part in a comparison.
+
+    Parameters
+    ----------
+    generators : tuple of (name, Generator)
+        The spec's own first.
+    refused : tuple of Refusal
+        Rivals that cannot meet the request.
+    """
+
+    generators: tuple[tuple[str, Generator], ...]
+    refused: tuple[Refusal, ...]
+
+
+def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Field:
+    """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated.
+
+    Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
+    are all other kinds, on the section's own cells (`bins`) where it gives them, all else by default. Of the
+    data nothing but n is used.
+
+    Parameters
+    ----------
+    section : SynthesisSection
+        Checked.
+    columns : sequence of Column
+        What is public of the columns.
+    n : int
+        Number of confidential records.
+
+    Raises
+    ------
+    PrivacyError, SpecError
+        When the section itself cannot be met: as `generator_of`. A rival that cannot is among the refused.
+    """
+    own = generator_of(section, columns, n)
+    rivals = _others(section, own.kind) if section.rivals is None else section.rivals
+    generators = [(str(section.kind), own)]
+    refused: list[Refusal] = []
+    taken = {str(section.kind)}
+    for rival in rivals:
+        name = _name(rival, taken)
+        taken.add(name)
+        try:
+            generators.append((name, generator_of(_heir(section, rival), columns, n)))
+        except (PrivacyError, SpecError) as error:
+            reason = " ".join(str(error).split()).removeprefix("synthesis.")
+            refused.append(Refusal(name, str(rival.kind), reason))
+    return Field(tuple(generators), tuple(refused))
+
+
+def compare_kinds(
+    field: Field, records: Records, runs: int, progress: Callable[[int, int], None] | None = None
+) -> Comparison:
+    """Draw synthetic data sets of each kind, and measure them against the confidential records.
+
+    Real records are drawn from with the operating system's randomness, simulated ones with their seed; the
+    runs are independent.
+
+    Parameters
+    ----------
+    field : Field
+        Who takes part, for as many records.
+    records : Records
+        Confidential.
+    runs : int
+        Of each kind, at least 1.
+    progress : callable, optional
+        Called with (data sets done, data sets in all).
+
+    Raises
+    ------
+    ValueError
+        When there is no run.
+    PrivacyError
+        When there are not as many records as the guarantees are for.
+    """
+    if runs < 1:
+        raise ValueError("a comparison needs at least one run")
+    yardstick = Yardstick(records)
+    densities = tuple(
+        None if column.bounds is None else _density(records.values[:, i], column.bounds)
+        for i, column in enumerate(records.columns)
+    )
+    contenders = []
+    for place, (name, generator) in enumerate(field.generators):
+        if generator.n != records.n:
+            raise PrivacyError(f"the guarantee is for {generator.n} records, not {records.n}")
+        found: list[Figures] = []
+        first: tuple[Floats | None, ...] = ()
+        for run in range(runs):
+            values, labels = generator.draw(records, Randomness(records.rng))
+            found.append(yardstick.measure(values, labels))
+            if run == 0:
+                first = _smooth(values, records.columns, densities)
+            if progress is not None:
+                progress(place * runs + run + 1, len(field.generators) * runs)
+        contenders.append(_contender(name, generator, place == 0, found, first))
+    return Comparison(
+        columns=records.columns,
+        n=records.n,
+        simulated=records.rng is not None,
+        runs=runs,
+        confidential=yardstick.confidential,
+        categories=tuple(
+            yardstick.shown(i) if column.bounds is None else None for i, column in enumerate(records.columns)
+        ),
+        densities=densities,
+        contenders=tuple(contenders),
+        refused=field.refused,
+    )
+
+
+def _contender(
+    name: str, generator: Generator, own: bool, found: list[Figures], densities: tuple[Floats | None, ...]
+) -> Contender:
+    columns = range(len(generator.columns))
+    shares: list[Floats | None] = []
+    for i in columns:
+        of_runs = [part for run in found if (part := run.shares[i]) is not None]
+        shares.append(np.stack(of_runs) if of_runs else None)
+    return Contender(
+        name=name,
+        kind=generator.kind,
+        own=own,
+        words=generator.in_words(),
+        settings=generator.describe(),
+        guarantee=generator.guarantee,
+        records=generator.records,
+        joint=spreads([run.joint for run in found]),
+        columns=tuple(spreads([run.columns[i] for run in found]) for i in columns),
+        shares=tuple(shares),
+        densities=densities,
+    )
+
+
+def _density(values: Floats, bounds: tuple[float, float]) -> Density:
+    bandwidth = bandwidth_of(values, bounds)
+    return Density(grid_of_cells(bounds), density_of(values, bounds, bandwidth), bandwidth)
+
+
+def _smooth(
+    values: Floats, columns: tuple[Column, ...], densities: tuple[Density | None, ...]
+) -> tuple[Floats | None, ...]:
+    """Return kernel estimates of the numeric columns, with the confidential records' bandwidths."""
+    found: list[Floats | None] = []
+    for i, (column, density) in enumerate(zip(columns, densities, strict=True)):
+        if density is None or column.bounds is None:
+            found.append(None)
+        else:
+            found.append(density_of(values[:, i], column.bounds, density.bandwidth))
+    return tuple(found)
+
+
+def _others(section: SynthesisSection, kind: str) -> list[SynthesisSection]:
+    """Return all other kinds than a generator's, on the section's own cells where it gives them."""
+    bins = getattr(section, "bins", None)
+    found = []
+    for name, made in KINDS.items():
+        if name != kind:
+            cells = {} if bins is None or made is PitmanYorSynthesis else {"bins": bins}
+            found.append(made.model_validate({"kind": name} | cells))
+    return found
+
+
+def _heir(section: SynthesisSection, rival: SynthesisSection) -> SynthesisSection:
+    """Return a rival with what it leaves out of records, epsilon and delta."""
+    left_out = [key for key in INHERITED if key not in rival.model_fields_set]
+    return rival.model_copy(update={key: getattr(section, key) for key in left_out})
+
+
+def _name(section: SynthesisSection, taken: set[str]) -> str:
+    """Return a rival's kind, with its settings or a number where that name is taken."""
+    kind = str(section.kind)
+    if kind not in taken:
+        return kind
+    given: dict[str, Any] = section.model_dump(mode="json", exclude_unset=True, exclude={"kind"})
+    told = ", ".join(f"{key} {_told(value)}" for key, value in given.items() if value is not None)
+    name = f"{kind} ({told})" if told else kind
+    if name not in taken:
+        return name
+    return next(f"{name} #{i}" for i in range(2, len(taken) + 3) if f"{name} #{i}" not in taken)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return str(value.get("kind", "given"))
+    if isinstance(value, list):
+        return "x".join(str(part) for part in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

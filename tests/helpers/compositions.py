@@ -1,0 +1,117 @@
+"""Releases of compositions that tests fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.numerics.log_widths import exact_width
+from dpmix.release.sanitized import Release
+
+__all__ = ["grouped_release", "log_moments_release", "stated_groups", "stated_release"]
+
+Floats = NDArray[np.float64]
+
+
+def stated_release(
+    values: Sequence[float], sizes: Sequence[int], threshold: float, scales: Sequence[float]
+) -> Release:
+    """Return a release of log_moments with these noisy means, one part after the other."""
+    d = len(values) // len(sizes)
+    mechanism = {
+        "kind": "log_moments",
+        "columns": [f"c{j + 1}" for j in range(d)],
+        "components": d,
+        "threshold": threshold,
+        "parts": list(sizes),
+        "scale": list(scales),
+    }
+    return Release(
+        values=np.array(values, dtype=np.float64)[:, None],
+        columns=("statistic",),
+        mechanism=mechanism,
+        epsilon=max(exact_width(threshold, d) / (n * b) for n, b in zip(sizes, scales, strict=True)),
+        delta=0.0,
+        rho=None,
+        n=sum(sizes),
+        adjacency="replacement",
+        trust="global",
+        private=False,
+        simulated=True,
+    )
+
+
+def log_moments_release(
+    alpha: Sequence[float], sizes: Sequence[int], threshold: float, epsilon: float, seed: int
+) -> Release:
+    """Return the release of compositions drawn given alpha, in parts of these sizes."""
+    rng = np.random.default_rng(seed)
+    values, scales = [], []
+    for size in sizes:
+        shares = rng.dirichlet(alpha, size)
+        scales.append(exact_width(threshold, len(alpha)) / size / epsilon)
+        means = np.log(np.maximum(shares, threshold)).mean(axis=0)
+        values.extend(means + rng.laplace(0.0, scales[-1], len(alpha)))
+    return stated_release(values, sizes, threshold, scales)
+
+
+def grouped_release(
+    alphas: Sequence[Sequence[float]],
+    sizes: Sequence[int],
+    threshold: float,
+    epsilon: float,
+    seed: int,
+    *,
+    kappa: float = 2.0,
+) -> Release:
+    """Return the release of compositions of groups of these sizes, which it does not tell, and alphas."""
+    rng = np.random.default_rng(seed)
+    centre, d = 0.5 * np.log(threshold), len(alphas[0])
+    sensitivity = -d * np.log(threshold) + kappa * (1 if len(sizes) == 2 else 2)
+    scales = sensitivity / epsilon / kappa, sensitivity / epsilon
+    sums = [
+        (np.log(np.maximum(rng.dirichlet(alpha, size), threshold)) - centre).sum(axis=0)
+        for alpha, size in zip(alphas, sizes, strict=True)
+    ]
+    noisy_sizes = sizes[:-1] + rng.laplace(0.0, scales[0], len(sizes) - 1)
+    noisy_sums = np.concatenate(sums) + rng.laplace(0.0, scales[1], len(sizes) * d)
+    return stated_groups([*noisy_sizes, *noisy_sums], sum(sizes), len(sizes), threshold, scales, epsilon)
+
+
+def stated_groups(
+    values: Sequence[float],
+    n: int,
+    groups: int,
+    threshold: float,
+    scales: Sequence[float],
+    epsilon: float = 1.0,
+) -> Release:
+    """Return a release of log_moments of groups with these noisy sizes and sums, centred."""
+    d = (len(values) - groups + 1) // groups
+    mechanism = {
+        "kind": "log_moments",
+        "columns": [f"c{j + 1}" for j in range(d)],
+        "components": d,
+        "threshold": threshold,
+        "parts": [n],
+        "scale": list(scales),
+        "noise": "laplace",
+        "kappa": scales[1] / scales[0],
+        "centre": 0.5 * float(np.log(threshold)),
+        "groups": {"sex": [*"ABCDE"[:groups]]},
+    }
+    return Release(
+        values=np.array(values, dtype=np.float64)[:, None],
+        columns=("statistic",),
+        mechanism=mechanism,
+        epsilon=epsilon,
+        delta=0.0,
+        rho=None,
+        n=n,
+        adjacency="replacement, private groups",
+        trust="global",
+        private=False,
+        simulated=True,
+    )

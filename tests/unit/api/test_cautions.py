@@ -1,0 +1,254 @@
+"""What a curator is told before anything is drawn or entered, and what needs a yes."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmix
+from dpmix.api.cautions import MOST_EPSILON, of_mechanism
+from dpmix.api.privatize import steps
+from dpmix.api.spending import Entering
+from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.curators.mechanism import noise_sd
+from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
+from dpmix.spec import load_spec
+from dpmix.store.ledger_file import read_ledger
+
+N = 200
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rng = np.random.default_rng(3)
+    rows = zip(rng.uniform(0, 10, N).round(3), rng.integers(1, 4, N), rng.integers(1, 3, N), strict=True)
+    (folder / "d.csv").write_text("x,f,y\n" + "".join(f"{x},{f},{y}\n" for x, f, y in rows))
+    return folder / "d.csv"
+
+
+def spec_of(data: Path, mechanism: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
+    own = {} if mechanism is None else {"mechanism": mechanism}
+    columns: dict[str, Any] = {"columns": ["x"], "domain": [[0, 10]]}
+    if mechanism is not None and mechanism["kind"] == "noisy_counts":
+        columns = {"columns": ["f", "y"]}
+    return {"data": {"path": str(data)} | columns} | own | sections
+
+
+ASKING: dict[str, tuple[dict[str, Any], str]] = {
+    "epsilon": ({"kind": "laplace", "epsilon": 100.5}, "epsilon = 100.5 is above 100"),
+    "weight": ({"kind": "binomial", "trials": 900, "weight": 0.5}, r"epsilon = 988\.752 is above 100"),
+    "rho": ({"kind": "gaussian", "rho": 50.0}, r"epsilon = 100\.\d+ \(rho = 50, at delta = 1e-06\) is above"),
+    "delta": ({"kind": "gaussian", "epsilon": 1.0, "delta": 0.51}, r"delta = 0\.51\d* is above 0\.5"),
+    "cells": (
+        {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 80},
+        "80 cells with noise of standard deviation 2.828 each add up to 226, more than the 200 records",
+    ),
+    "geometric": (
+        {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 80, "noise": "geometric"},
+        r"80 cells with noise of standard deviation 2\.\d+ each",
+    ),
+    "counts": (
+        {"kind": "noisy_counts", "epsilon": 0.05, "levels": [3], "classes": 2},
+        "6 cells with noise of standard deviation 56.57 each add up to 339, more than the 200 records",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "message"), ASKING.values(), ids=ASKING)
+def test_a_yes_is_asked_for_before_anything_is_drawn_or_entered(
+    mechanism: dict[str, Any],
+    message: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spec = spec_of(data, mechanism)
+    ledger = tmp_path / "ledger.json"
+    for call in (
+        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, new_ledger=True),
+        lambda: dpmix.privatize(spec, tmp_path / "r.h5", ledger=ledger, new_ledger=True, quiet=True),
+        lambda: steps(load_spec(spec)),  # a dry run
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "urandom", lambda size: pytest.fail("a random byte was drawn"))
+            with pytest.raises(PrivacyError, match=f"{message}.*; nothing was drawn: .*--yes") as caught:
+                call()
+        assert caught.value.exit_code == 4
+        assert "warning: " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [data.parent]
+    assert steps(load_spec(spec), Entering(yes=True))
+    entering = {"ledger": ledger, "new_ledger": True, "yes": True}
+    made = dpmix.privatize(spec, tmp_path / "r.h5", **entering, quiet=True)
+    assert made.n == N
+    assert "warning: " in capsys.readouterr().err
+    assert len(read_ledger(ledger).entries) == 2
+
+
+WARNING: dict[str, tuple[dict[str, Any], str]] = {
+    "limit": ({"kind": "laplace", "epsilon": 100.0}, ""),
+    "delta": ({"kind": "gaussian", "epsilon": 1.0, "delta": 0.005}, "is not below 1/n = 0.005"),
+    "small delta": ({"kind": "gaussian", "epsilon": 1.0, "delta": 0.0049}, ""),
+    "scale": (
+        {"kind": "laplace", "scale": 5.0},
+        "stated by its scale alone, and what that guarantees follows",
+    ),
+    "cells": ({"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 70}, ""),
+    "counts": ({"kind": "noisy_counts", "epsilon": 0.09, "levels": [3], "classes": 2}, ""),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "message"), WARNING.values(), ids=WARNING)
+def test_other_warnings_only_warn(
+    mechanism: dict[str, Any], message: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A delta of 1/n or more, and a scale alone; at the limits nothing."""
+    spec = spec_of(data, mechanism)
+    steps(load_spec(spec))
+    planned = capsys.readouterr().err
+    dpmix.privatize(spec, quiet=True)
+    said = capsys.readouterr().err
+    assert planned == said
+    assert (message in said) if message else said == ""
+
+
+def test_warnings_come_before_the_release(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(AdditiveNoise, "add", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        dpmix.privatize(spec_of(data, {"kind": "gaussian", "epsilon": 1.0, "delta": 0.1}))
+    assert "somebody's record verbatim" in capsys.readouterr().err
+
+
+def test_a_ledger_without_a_budget_is_said(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = spec_of(data, {"kind": "laplace", "epsilon": 1.0})
+    ledger = tmp_path / "l.json"
+    said = f"{ledger} has no budget for data: what is spent is counted, and nothing is ever refused"
+    dpmix.privatize(spec, ledger=ledger, dataset="data", new_ledger=True, quiet=True)
+    assert said in capsys.readouterr().err
+    steps(load_spec(spec | {"privacy": {"ledger": str(ledger), "dataset": "data"}}))
+    assert said in capsys.readouterr().err
+    budgeted = spec | {"privacy": {"ledger": str(ledger), "dataset": "data", "budget": {"epsilon": 5.0}}}
+    for _ in range(2):
+        dpmix.privatize(budgeted, quiet=True)
+        dpmix.privatize(spec, ledger=ledger, dataset="data", quiet=True)  # the ledger has the budget now
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mechanism", [mechanism for mechanism, _ in ASKING.values()], ids=ASKING)
+def test_simulated_data_need_no_yes(mechanism: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    spec: dict[str, Any] = {"data": {"simulate": "three_gaussians", "n": 100, "seed": 1, "domain": [-10, 10]}}
+    if mechanism["kind"] == "noisy_counts":
+        spec = {"data": {"simulate": "naive_bayes", "n": 100, "seed": 1}}
+        mechanism = mechanism | {"levels": [3] * 5, "classes": 5}
+    made = dpmix.privatize(spec | {"mechanism": mechanism})
+    assert made.simulated
+    assert "warning: " in capsys.readouterr().err
+    dpmix.privatize(spec | {"mechanism": mechanism}, quiet=True)
+    assert capsys.readouterr().err == ""
+
+
+SYNTHESIS: dict[str, tuple[dict[str, Any], str, bool]] = {
+    "perturbed": (
+        {"kind": "perturbed_histogram", "bins": 80, "epsilon": 1.0},
+        "80 cells with noise of standard deviation 2.828 each add up to 226, more than the 200 records",
+        True,
+    ),
+    "smoothed": (
+        {"kind": "smoothed_histogram", "bins": 80, "epsilon": 1.0, "delta": 1e-4},
+        "80 cells with noise of standard deviation ",
+        True,
+    ),
+    "verbatim": (
+        {"kind": "pitman_yor", "concentration": 1.0, "records": 20},
+        "republishes records verbatim: one that nobody shares is released with probability 0.091",
+        False,
+    ),
+    "delta": (
+        {"kind": "pitman_yor", "concentration": 1.0, "records": 300},
+        "is above 0.5: more likely than not, nothing is guaranteed",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("synthesis", "message", "asks"), SYNTHESIS.values(), ids=SYNTHESIS)
+def test_synthesis_says_it_before_too(
+    synthesis: dict[str, Any], message: str, asks: bool, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = spec_of(data, synthesis=synthesis)
+    dpmix.calibrate(spec)
+    assert message in capsys.readouterr().err
+    if asks:
+        with pytest.raises(PrivacyError, match=f"{message}.*--yes"):
+            dpmix.synthesize(spec, quiet=True)
+    assert dpmix.synthesize(spec, quiet=True, yes=True).n == N
+    assert capsys.readouterr().err.count(message) == 1 + asks
+
+
+def test_the_five_columns_of_the_issue_are_asked_about(tmp_path: Path) -> None:
+    """1,280 cells and 1,000 records, whose mean income was 31,963 and came out as 75,596."""
+    rng = np.random.default_rng(0)
+    incomes = rng.gamma(2, 16_000, 1000).round()
+    rows = [
+        f"{16 + i % 74},{y:.0f},{'abcde'[i % 5]},{'fm'[i % 2]},{'yn'[i // 2 % 2]}"
+        for i, y in enumerate(incomes)
+    ]
+    (tmp_path / "d.csv").write_text("\n".join(["age,income,job,sex,own", *rows]) + "\n")
+    data = {
+        "path": str(tmp_path / "d.csv"),
+        "columns": ["age", "income", "job", "sex", "own"],
+        "domain": {"age": [16, 90], "income": [0, 200_000]},
+        "categories": {"job": list("abcde"), "sex": ["f", "m"], "own": ["y", "n"]},
+    }
+    spec = {"data": data, "synthesis": {"kind": "perturbed_histogram", "bins": 8, "epsilon": 1.0}}
+    with pytest.raises(PrivacyError, match=r"1,280 cells .* add up to 3,620, more than the 1,000 records"):
+        dpmix.synthesize(spec, quiet=True)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "geometric", "gaussian"])
+@pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
+def test_standard_deviations_are_those_of_the_noise(noise: str, scale: float) -> None:
+    """Against 4,096 draws of the real samplers; false alarm below 1e-6."""
+    if noise == "geometric":
+        drawn = GeometricNoise(scale, 2, 4096).add(np.zeros(4096, dtype=np.int64))
+        k = np.arange(1, 4000)
+        mass = np.exp(-k / scale)
+        exact = math.sqrt(float(2 * (k**2 * mass).sum() / (1 + 2 * mass.sum())))
+        assert noise_sd(noise, scale) == pytest.approx(exact, rel=1e-12)
+    else:
+        drawn = AdditiveNoise(noise, scale, 1.0).add(np.zeros(4096))  # type: ignore[arg-type]
+    assert noise_sd(noise, scale) == pytest.approx(float(np.std(drawn)), rel=0.2)
+    assert noise_sd("geometric", 1e-12) < 1e-300
+
+
+def test_the_limit_is_above_a_hundred(data: Path) -> None:
+    for epsilon, asks in ((MOST_EPSILON, False), (math.nextafter(MOST_EPSILON, 200), True)):
+        section = load_spec(spec_of(data, {"kind": "laplace", "scale": 10 / epsilon})).mechanism
+        mechanism = from_spec(section, 1)
+        assert mechanism.guarantee.epsilon == pytest.approx(epsilon, rel=1e-12)
+        found = of_mechanism(mechanism, N)
+        assert any(each.asks for each in found) is (mechanism.guarantee.epsilon > MOST_EPSILON) or asks
+
+
+def test_without_n_it_is_said_from_which_number_on(capsys: pytest.CaptureFixture[str]) -> None:
+    mechanism = {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 80, "domain": [0, 1]}
+    dpmix.calibrate({"mechanism": mechanism})
+    assert (
+        "add up to 226: with fewer records than that, the release is mostly noise" in capsys.readouterr().err
+    )
+    dpmix.calibrate({"mechanism": {"kind": "gaussian", "epsilon": 1.0, "delta": 0.01, "domain": [0, 1]}})
+    assert "with more than 99 records, delta = 0.01 is 1/n or more" in capsys.readouterr().err
+    dpmix.calibrate({"mechanism": mechanism}, quiet=True)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,394 @@
+"""The command line: exit codes, one message per error, flags that arrive, and nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmix
+from dpmix import errors
+from dpmix.cli import commands
+from dpmix.release.release_file import write_release
+from dpmix.release.sanitized import Release
+from dpmix.run import exit_codes
+from dpmix.spec.starters import starters
+from tests.helpers.specs import ROOT
+
+FAITHFUL = ROOT / "configs" / "faithful_laplace.yaml"
+
+
+class Calls:
+    """Stands in for the functions behind the commands, and keeps what they are called with."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.error: BaseException | None = None
+
+    def stand_in(self, name: str, result: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.made.append((name, args, kwargs))
+            if self.error is not None:
+                raise self.error
+            return result
+
+        return call
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    made = Calls()
+    summary = SimpleNamespace(to_json=lambda: {"a": 1}, to_text=lambda: "headline")
+    for name, result in (
+        ("privatize", None),
+        ("fit", SimpleNamespace(written=True)),
+        ("summarize", summary),
+        ("calibrate", {"scale": 1.0}),
+    ):
+        monkeypatch.setitem(vars(dpmix), name, made.stand_in(name, result))
+    return made
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "data: {path: d.csv, column: x, domain: [0, 1]}\n"
+        "mechanism: {kind: laplace, epsilon: 1}\n"
+        "model: {base: {empirical: true}}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "d.csv").write_text("x\n0.5\n", encoding="utf-8")
+    (tmp_path / "r.h5").write_bytes(b"")
+    (tmp_path / "c.h5").write_bytes(b"")
+    return path
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, standard output and standard error."""
+    code = exit_codes.run(commands.app, [str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
+    """Run a command that is refused, check that it says so in one line, and return that."""
+    got, out, err = outcome(capsys, *arguments)
+    assert got == code, err
+    assert out == ""
+    assert err.startswith("dpmix: error: ")
+    assert len(err.splitlines()) == 1
+    assert "Traceback" not in err
+    return err.removeprefix("dpmix: error: ").strip()
+
+
+def test_validate_says_what_a_spec_does(capsys: Any) -> None:
+    code, out, err = outcome(capsys, "validate", FAITHFUL)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"{FAITHFUL}: ok"
+    assert "laplace noise with epsilon = 5 over [1, 6]" in out
+    assert outcome(capsys, "validate", FAITHFUL, "--quiet") == (0, "", "")
+
+
+def test_schema_is_json(capsys: Any) -> None:
+    code, out, err = outcome(capsys, "schema")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["title"] == "dpmix spec"
+
+
+@pytest.mark.parametrize("kind", starters())
+def test_init_prints_a_spec_that_validates(kind: str, capsys: Any, tmp_path: Path) -> None:
+    code, out, err = outcome(capsys, "init", kind)
+    assert (code, err) == (0, "")
+    (tmp_path / "s.yaml").write_text(out, encoding="utf-8")
+    assert outcome(capsys, "validate", tmp_path / "s.yaml")[0] == 0
+
+
+def test_init_lists_kinds_for_an_unknown_one(capsys: Any) -> None:
+    said = refused(capsys, 2, "init", "gausian")
+    assert 'did you mean "gaussian"?' in said
+    assert "pitman_yor" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "Missing command"),
+        (["fitt"], "Did you mean 'fit'"),
+        (["fit"], "Missing argument 'SPEC'"),
+        (["fit", FAITHFUL, "--relase", "x"], "--release"),
+        (["fit", FAITHFUL], "Missing option '--output'"),
+        (["fit", FAITHFUL, "-o", "x", "--chains", "0"], "--chains"),
+        (["fit", FAITHFUL, "-o", "x", "--chain-id", "one"], "--chain-id"),
+        (["summarize"], "Missing argument 'CHAINS...'"),
+        (["validate", "nowhere.yaml"], "nowhere.yaml: no such spec file"),
+        (
+            ["validate", FAITHFUL, "--set", "sampler.burn_in=30000"],
+            "sampler.burn_in: 30000 must be less than",
+        ),
+        (["validate", FAITHFUL, "--set", "sampler.sed=1"], 'did you mean "seed"'),
+        (["fit", FAITHFUL, "-o", "x.h5"], "give --release FILE, or a release section in"),
+        (["fit", FAITHFUL, "-o", "x.h5", "--set", "model=null"], "model: missing; fit needs this section"),
+        (["privatize", FAITHFUL, "-o", "x.h5", "--set", "data=null"], "data: missing"),
+        (["privatize", FAITHFUL, "-o", "x.h5", "--set", "mechanism=null"], "mechanism: missing"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(map(str, value[:1] + value[2:])),
+)
+def test_usage_and_spec_errors_exit_2(arguments: list[Any], expected: str, capsys: Any, calls: Calls) -> None:
+    assert expected in refused(capsys, 2, *arguments)
+    assert calls.made == []
+
+
+def test_every_error_of_a_spec_is_told(capsys: Any) -> None:
+    code, _, err = outcome(
+        capsys, "validate", FAITHFUL, "--set", "sampler.chains=0", "--set", "summary.level=2"
+    )
+    assert code == 2
+    assert [line.split()[2] for line in err.splitlines()] == ["sampler.chains:", "summary.level:"]
+
+
+def test_privatize_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:
+    output = spec.parent / "new.h5"
+    code, out, err = outcome(
+        capsys, "privatize", spec, "-o", output, "--set", "mechanism.epsilon=2", "--force"
+    )
+    assert (code, out, err) == (0, "", f"dpmix: wrote {output}\n")
+    [(name, (checked, path), options)] = calls.made
+    assert (name, checked.mechanism.epsilon, path) == ("privatize", 2.0, output)
+    entering = {"new_ledger": False, "no_ledger": False, "yes": False}
+    assert options == {"force": True, "quiet": False} | entering
+    assert outcome(capsys, "privatize", spec, "-o", output, "--quiet", "--yes") == (0, "", "")
+    assert calls.made[-1][2] == {"force": False, "quiet": True} | entering | {"yes": True}
+
+
+def test_fit_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:
+    release, output = spec.parent / "r.h5", spec.parent / "new.h5"
+    arguments = (
+        "--release",
+        release,
+        "-o",
+        output,
+        "--chain-id",
+        2,
+        "--chains",
+        3,
+        "--jobs",
+        1,
+        "--resume",
+        "-q",
+    )
+    assert outcome(capsys, "fit", spec, *arguments) == (0, "", "")
+    [(name, (checked,), options)] = calls.made
+    assert (name, checked.sampler.kind) == ("fit", "neal8")
+    assert options == {
+        "release": release,
+        "output": output,
+        "resume": True,
+        "chain_id": 2,
+        "chains": 3,
+        "jobs": 1,
+        "force": False,
+        "quiet": True,
+        "allow_code": False,
+    }
+
+
+def test_summarize_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:
+    chains, output, report = (spec.parent / name for name in ("c.h5", "s.h5", "r.html"))
+    arguments = ("-o", output, "--report", report, "--set", "summary.level=0.5", "--require-convergence")
+    code, out, err = outcome(capsys, "summarize", chains, *arguments)
+    assert (code, out) == (0, "headline\n")
+    assert err == f"dpmix: wrote {output}\ndpmix: wrote {report}\n"
+    [(_, args, options)] = calls.made
+    assert args == ([chains], output)
+    assert options == {
+        "overrides": ("summary.level=0.5",),
+        "report": report,
+        "require_convergence": True,
+        "force": False,
+    }
+    code, out, err = outcome(capsys, "summarize", chains, "--json")
+    assert (code, json.loads(out), err) == (0, {"a": 1}, "")
+
+
+def test_a_summary_that_did_not_converge_is_printed_and_exits_5(
+    spec: Path, capsys: Any, calls: Calls
+) -> None:
+    summary: Any = SimpleNamespace(failures=["R-hat is 2"], to_json=lambda: {"a": 1}, to_text=lambda: "text")
+    calls.error = errors.ConvergenceError(summary.failures, summary)
+    arguments = ("summarize", spec.parent / "c.h5", "--json", "--require-convergence")
+    code, out, err = outcome(capsys, *arguments)
+    assert (code, json.loads(out), err) == (5, {"a": 1}, "dpmix: error: R-hat is 2\n")
+
+
+def test_calibrate_prints_json(spec: Path, capsys: Any, calls: Calls) -> None:
+    code, out, err = outcome(capsys, "calibrate", spec)
+    assert (code, json.loads(out), err) == (0, {"scale": 1.0}, "")
+
+
+@pytest.mark.parametrize("command", ["privatize", "fit", "summarize"])
+def test_outputs_are_never_overwritten_unasked(command: str, spec: Path, capsys: Any, calls: Calls) -> None:
+    existing = spec.parent / "kept.h5"
+    existing.write_bytes(b"precious")
+    source = spec.parent / "c.h5" if command == "summarize" else spec
+    more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
+    said = refused(capsys, 2, command, source, "-o", existing, *more)
+    assert "--force" in said
+    assert calls.made == []
+    assert existing.read_bytes() == b"precious"
+    assert outcome(capsys, command, source, "-o", existing, "--force", *more)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["privatize", "fit", "summarize"])
+def test_inputs_are_never_outputs(command: str, spec: Path, capsys: Any, calls: Calls) -> None:
+    source = spec.parent / "c.h5" if command == "summarize" else spec
+    taken = {"privatize": "d.csv", "fit": "r.h5", "summarize": "c.h5"}[command]
+    more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
+    for name in (taken, source.name):
+        said = refused(capsys, 2, command, source, "-o", spec.parent / name, "--force", *more)
+        assert "is named twice" in said
+    assert calls.made == []
+
+
+@pytest.mark.parametrize("command", ["privatize", "fit", "summarize"])
+def test_a_dry_run_checks_all_and_does_nothing(command: str, spec: Path, capsys: Any, calls: Calls) -> None:
+    source = spec.parent / "c.h5" if command == "summarize" else spec
+    more = ("--release", spec.parent / "r.h5") if command == "fit" else ()
+    output = spec.parent / "new.h5"
+    mechanism = {"kind": "laplace", "scale": [1.0], "requested": {"epsilon": 1.0}}
+    release = Release(np.array([[0.2], [0.4]]), ("x",), mechanism, 1.0, 0.0, None, 2)
+    write_release(spec.parent / "r.h5", release, force=True)
+    code, out, err = outcome(capsys, command, source, "-o", output, "--dry-run", *more)
+    assert (code, err) == (0, "")
+    assert f"would write {output}" in out
+    assert not output.exists()
+    assert calls.made == []
+    refused(capsys, 3, command, source, "-o", spec.parent / "nowhere" / "x.h5", "--dry-run", *more)
+
+
+def test_missing_inputs_exit_3(spec: Path, capsys: Any, calls: Calls) -> None:
+    (spec.parent / "d.csv").unlink()
+    assert "d.csv: no such file" in refused(capsys, 3, "privatize", spec, "-o", spec.parent / "x.h5")
+    assert "no such file" in refused(capsys, 3, "fit", spec, "--release", "nowhere.h5", "-o", "x.h5")
+    assert "not a file" in refused(capsys, 3, "summarize", spec.parent)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (errors.SpecError("a: b"), 2, "dpmix: error: a: b\n"),
+        (errors.UsageError("a"), 2, "dpmix: error: a\n"),
+        (errors.DataError("a"), 3, "dpmix: error: a\n"),
+        (errors.PrivacyError("a"), 4, "dpmix: error: a\n"),
+        (errors.SamplerError("a"), 5, "dpmix: error: a\n"),
+        (errors.ConvergenceError(["a"], None), 5, "dpmix: error: a\n"),
+        (errors.Interrupted("state saved"), 130, "dpmix: state saved\n"),
+        (KeyboardInterrupt(), 130, "dpmix: interrupted\n"),
+        (OSError(28, "No space left on device", "x.h5"), 3, "dpmix: error: x.h5: No space left on device\n"),
+        (
+            MemoryError(),
+            5,
+            "dpmix: error: out of memory; a smaller run or fewer stored values would need less\n",
+        ),
+        (
+            ValueError("two\nlines"),
+            5,
+            "dpmix: error: internal error: ValueError: two lines (run with --debug for the traceback)\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_have_their_exit_code_and_one_line(
+    error: BaseException, code: int, said: str, spec: Path, capsys: Any, calls: Calls
+) -> None:
+    calls.error = error
+    arguments = ("privatize", spec, "-o", spec.parent / "new.h5")
+    assert outcome(capsys, *arguments) == (code, "", said)
+    if isinstance(error, Exception):
+        got, _, err = outcome(capsys, *arguments, "--debug")
+        assert got == code
+        assert "Traceback" in err
+        assert err.endswith(said)
+
+
+def _process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dpmix", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **options)
+
+
+def test_the_process_exits_with_the_code() -> None:
+    done = _process("validate", FAITHFUL, "--set", "sampler.chains=-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "dpmix: error: sampler.chains: -1 must be at least 1\n"
+    version = _process("--version")
+    assert (version.returncode, version.stdout, version.stderr) == (0, f"dpmix {dpmix.__version__}\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_standard_output_that_is_full_is_said() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "dpmix", "schema"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        3,
+        "dpmix: error: standard output: No space left on device\n",
+    )
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpmix", "schema"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["fit", "--help"], ["validate", str(FAITHFUL)], ["validate", "nowhere.yaml"], ["schema"]],
+    ids=" ".join,
+)
+def test_nothing_heavy_is_imported_for_help_and_specs(arguments: list[str]) -> None:
+    heavy = ["numpy", "numba", "scipy", "h5py", "matplotlib", "opendp", "arviz_stats", "rich"]
+    code = (
+        "import sys; from dpmix.cli.commands import app; from dpmix.run.exit_codes import run; "
+        "run(app, sys.argv[1:]); "
+        f"sys.stderr.write('loaded: ' + ' '.join(m for m in {heavy!r} if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.stderr.endswith("loaded: ")
+
+
+def test_help_names_every_flag_of_the_interface(capsys: Any) -> None:
+    promised = {
+        "privatize": ["--output", "--set", "--quiet", "--force", "--dry-run"],
+        "fit": ["--release", "--resume", "--chain-id", "--chains", "--jobs", "--dry-run"],
+        "summarize": ["--json", "--report", "--require-convergence", "--dry-run"],
+        "calibrate": ["--set"],
+        "validate": ["--set"],
+        "schema": [],
+        "init": [],
+    }
+    _, top, _ = outcome(capsys, "--help")
+    for command, flags in promised.items():
+        assert f"  {command} " in top
+        code, out, _ = outcome(capsys, command, "--help")
+        assert code == 0
+        assert all(flag in out for flag in (*flags, "--debug", "--version"))

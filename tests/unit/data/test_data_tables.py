@@ -1,0 +1,180 @@
+"""Tables from files: what is read, and what is refused, in one sentence that shows no value."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import warnings
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from dpmix.data.tables import load_mixed, load_table
+from dpmix.errors import DataError
+from dpmix.store import h5
+
+SECRET = "8675309"
+
+
+def table(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\n1.5,2\n-3,4e1\n",
+        "a,b\r\n1.5,2\r\n-3,4e1\r\n",
+        "\ufeffa,b\n1.5,2\n-3,40\n\n\n",
+        '"a","b"\n"1.5",2\n-3,"40"',
+        " a , b \n 1.5 , 2\n -3, 40\n",
+    ],
+    ids=["plain", "crlf", "bom and blank end", "quoted", "spaces"],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_csv_of_many_hands(tmp_path: Path, content: str, zipped: bool) -> None:
+    data = content.encode()
+    path = table(tmp_path / f"t.csv{'.gz' * zipped}", gzip.compress(data) if zipped else data)
+    values, names = load_table(path, ["b", "a"])
+    assert names == ("b", "a")
+    np.testing.assert_array_equal(values, [[2.0, 1.5], [40.0, -3.0]])
+    assert values.dtype == np.float64
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", 'name,2019\n"Doe, Jane",1\n"Roe ""R"" R",2\n')
+    np.testing.assert_array_equal(load_table(path, ["2019"])[0], [[1.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("\n", "is empty"),
+        ("a,b\n", "no records"),
+        (f"a,b\n{SECRET},1\n", "1 record; at least 2"),
+        (f"a,b\n1,1\n{SECRET}x,2\n", r"column 'a' in record 2 \(line 3\) is not a number"),
+        (f"a,b\n1,1\n,{SECRET}\n", r"column 'a' in record 2 \(line 3\) is empty"),
+        (f"a,b\n1,1\nnan,{SECRET}\n", r"column 'a' in record 2 \(line 3\) is missing; say in data.missing"),
+        (f"a,b\n1,1\n-inf,{SECRET}\n", "column 'a' has no finite number in record 2"),
+        (f"a,b\n1,1\nNA,{SECRET}\n", "is missing"),
+        ("a,b\n1,1\n8_675_309,2\n", "not a number"),
+        (f"a,b\n,1\n,{SECRET}\n", "is empty"),
+        (f"a,b\n1,1\n{SECRET}\n", r"record 2 \(line 3\) has 1 cells, but the header has 2"),
+        (f"a,b\n1,1\n2,{SECRET},3\n", "has 3 cells"),
+        (f"a,b\n1,1\n\n2,{SECRET}\n", r"record 2 \(line 3\) has 1 cells"),
+        (f"a,b,a\n1,1,{SECRET}\n2,2,2\n", "2 columns called 'a'"),
+        (f"A ,b\n1,{SECRET}\n2,2\n", "no column 'a' among its 2 columns"),
+        (f"{SECRET}a,person\n1,2\n", "no column 'a' among its 2 columns; .* must be a header"),
+        (f"{SECRET}x\n2\n", "no column 'a' in its one column"),
+        (f"a;b\n1;{SECRET}\n2;2\n", "not separated by commas"),
+        (f"{SECRET},1\n2,2\n", "first line holds numbers, not names"),
+        (f'a,b\n1,"{SECRET}\n', "not a well-formed CSV file"),
+        (b"a,b\n1,\xff\xfe\n2,3\n", "UTF-8"),
+        (b"a,b\n\x00,1\n2,3\n", "not a number|well-formed"),
+    ],
+)
+def test_bad_csv(tmp_path: Path, content: str | bytes, message: str) -> None:
+    path = table(tmp_path / "t.csv", content)
+    with pytest.raises(DataError, match=message) as caught:
+        load_table(path, ["a"], least=2)
+    said = str(caught.value)
+    assert str(path) in said
+    assert SECRET not in said.replace(str(path), "")
+    assert "\n" not in said
+    assert caught.value.__cause__ is None  # a traceback would show the value
+
+
+def test_of_public_tables_errors_tell_the_columns(tmp_path: Path) -> None:
+    for header, message in (("A ,b", "did you mean 'A'"), ("c,b", "no column 'a'; it has 'c', 'b'")):
+        path = table(tmp_path / "t.csv", f"{header}\n1,2\n3,4\n")
+        with pytest.raises(DataError, match=message):
+            load_table(path, ["a"], public=True)
+        with pytest.raises(DataError, match=message):
+            load_mixed(path, [], ["a"], public=True)
+
+
+def test_one_column_with_a_blank_line_in_the_middle_is_missing_a_value(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"record 2 \(line 3\) is empty"):
+        load_table(table(tmp_path / "t.csv", "a\n1\n\n3\n"), ["a"])
+    assert load_table(table(tmp_path / "t.csv", "a\n1\n3\n\n"), ["a"])[0].shape == (2, 1)
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    good = gzip.compress(b"a\n" + b"1.25\n2.5\n" * 500)
+    for content in (b"a\n1\n2\n", good[: len(good) // 2], good[:-20] + bytes(20)):
+        with pytest.raises(DataError, match=r"t\.csv\.gz"):
+            load_table(table(tmp_path / "t.csv.gz", content), ["a"])
+
+
+def test_npy(tmp_path: Path) -> None:
+    path = tmp_path / "t.npy"
+    np.save(path, np.array([1, 2, 3]))
+    values, names = load_table(path, ["y"])
+    assert (names, values.dtype, values.shape) == (("y",), np.float64, (3, 1))
+    np.save(path, np.arange(6.0).reshape(3, 2))
+    assert load_table(path, None)[1] == ("column_1", "column_2")
+    with pytest.raises(DataError, match="2 columns, but 1 are named"):
+        load_table(path, ["y"])
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2, 2)), "3 dimensions"),
+        (np.float64(1.0), "0 dimensions"),
+        (np.array(["a", "b"]), "numbers are needed"),
+        (np.array([1j, 2j]), "numbers are needed"),
+        (np.array([True, False]), "numbers are needed"),
+        (np.array([1.0, np.nan]), "no finite number in record 2"),
+        (np.array([1.0, np.inf]), "no finite number in record 2"),
+        (np.array([]), "no records"),
+        (np.array([{"a": 1}, None], dtype=object), "not an npy file of numbers"),
+    ],
+)
+def test_bad_npy(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    path = tmp_path / "t.npy"
+    np.save(path, array, allow_pickle=True)
+    with pytest.raises(DataError, match=message):
+        load_table(path, ["y"], least=1)
+
+
+def test_npy_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.npy"
+    np.save(path, np.arange(100.0))
+    for content in (b"", b"1.0,2.0\n", path.read_bytes()[:200], path.read_bytes()[:9]):
+        with pytest.raises(DataError, match=r"t\.npy"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            load_table(table(path, content), ["y"])
+
+
+def test_h5(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with h5.create(path) as root:
+        root.coordinate("record", 3)
+        root.dataset("y", np.array([1, 2, 3]), ("record",))
+        root.dataset("z", np.array([1.5, 2.5, 3.5]), ("record",))
+    np.testing.assert_array_equal(load_table(path, ["z", "y"])[0], [[1.5, 1.0], [2.5, 2.0], [3.5, 3.0]])
+    with pytest.raises(DataError, match="no column 'q'"):
+        load_table(path, ["q"])
+    with h5py.File(path, "w") as file:  # somebody else's file, without dimension scales
+        file["y"], file["short"], file["text"] = np.arange(3.0), np.arange(2.0), "abc"
+        file["table"] = np.zeros((3, 2))
+    assert load_table(path, ["y"])[0].shape == (3, 1)
+    for columns in (["y", "short"], ["text"], ["table"]):
+        with pytest.raises(DataError, match=re.escape(str(path))):
+            load_table(path, columns)
+    with pytest.raises(DataError, match=r"t\.h5"):
+        load_table(table(path, b"not HDF5"), ["y"])
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        load_table(tmp_path / "t.csv", ["a"])
+    with pytest.raises(DataError, match="directory"):
+        load_table(tmp_path, ["a"])
+    with pytest.raises(DataError, match="none of csv"):
+        load_table(table(tmp_path / "t.xlsx", b"x"), ["a"])

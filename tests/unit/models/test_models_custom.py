@@ -1,0 +1,288 @@
+"""Models of the users' own: exact all the same, and every mistake named with its line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta, norm
+
+import dpmix
+from dpmix.api.release_of import find_release
+from dpmix.errors import DpmixError, SamplerError, SpecError
+from dpmix.models import sum_augmentation
+from dpmix.models.custom.user_code import FUNCTIONS, load_code
+from dpmix.models.registry import build
+from dpmix.spec import load_spec
+from dpmix.spec.starters import starter_files
+
+ROOT = Path(__file__).parents[3]
+BERNOULLI = """
+from typing import NamedTuple
+
+import numpy as np
+
+class Model(NamedTuple):
+    n: float
+    scale: float
+    a: float = 2.0
+    b: float = 1.0
+    trap: float = 0.0
+
+PARAMETERS = {"p": 0}
+WIDTH = 1
+SIZE = 1
+
+def draw_prior(model, rng, theta):
+    theta[0] = rng.beta(model.a, model.b)
+
+def draw_record(model, rng, theta, record):
+    record[0] = 1.0 if rng.random() < theta[0] else 0.0
+
+def draw_theta(model, rng, theta, records):
+    successes = 0.0
+    for i in range(len(records)):
+        successes += records[i, 0]
+    if model.trap == 1.0 and len(records) == 5:
+        raise ValueError("five records")
+    theta[0] = rng.beta(model.a + successes, model.b + len(records) - successes)
+
+def statistic(model, released, record, out):
+    out[0] = record[0]
+
+def log_release(model, released, sums):
+    if model.trap == 2.0:
+        return -np.inf
+    return -abs(released[0] - sums[0]) / model.scale
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> dict[str, Any]:
+    """A spec of the Bernoulli model, with its file and release."""
+    (tmp_path / "my_model.py").write_text(BERNOULLI)
+    (tmp_path / "s.csv").write_text("s\n3.7\n")
+    return {
+        "release": {"path": str(tmp_path / "s.csv"), "columns": ["s"]},
+        "model": {"kind": "custom", "file": str(tmp_path / "my_model.py"), "n": 5, "scale": 0.8},
+        "sampler": {"iterations": 60, "burn_in": 20, "chains": 1, "seed": 1},
+    }
+
+
+def draws(spec: dict[str, Any], count: int, seed: int) -> np.ndarray:
+    checked = load_spec(spec)
+    release, _ = find_release(checked, None)
+    model = build(checked, release, allow_code=True)
+    return model.make_chain(np.random.default_rng(seed)).run(count, thin=2, skip=100)[next(iter(model.sizes))]  # type: ignore[attr-defined]  # a custom model
+
+
+def gap(values: np.ndarray, mean: float) -> float:
+    """Return the difference of a chain's mean from the exact one, in standard errors of 50 batch means."""
+    batches = values[: len(values) // 50 * 50].reshape(50, -1).mean(axis=1)
+    return float(abs(batches.mean() - mean) / (batches.std(ddof=1) / np.sqrt(50)))
+
+
+@pytest.mark.parametrize("sampler", ["data_augmentation", "soma"])
+def test_the_posterior_is_exact(spec: dict[str, Any], sampler: str) -> None:
+    spec["sampler"]["kind"] = sampler
+    p = draws(spec, 20_000, 3)
+    weights = np.array(
+        [
+            math.comb(5, k)
+            * math.exp(-abs(3.7 - k) / 0.8)
+            * math.exp(_log_beta(2 + k, 6 - k) - _log_beta(2, 1))
+            for k in range(6)
+        ]
+    )
+    weights /= weights.sum()
+    posterior = [beta(2 + k, 6 - k) for k in range(6)]
+    assert gap(p, sum(w * d.mean() for w, d in zip(weights, posterior, strict=True))) < 4
+    assert gap(p**2, sum(w * (d.var() + d.mean() ** 2) for w, d in zip(weights, posterior, strict=True))) < 4
+    assert gap((p < 0.5) * 1.0, sum(w * d.cdf(0.5) for w, d in zip(weights, posterior, strict=True))) < 4
+    # on disk, other processes would look for the types of a module that they do not have
+    compiled = [f for f in vars(sum_augmentation).values() if "Law_" in str(getattr(f, "signatures", ""))]
+    assert compiled and not [f for f in compiled if f._cache.cache_path is not None]
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def test_a_median_chosen_by_the_exponential_mechanism(tmp_path: Path) -> None:
+    # n = 2 records, sd 3: given the mean the counts below the candidates follow from the two cells
+    (tmp_path / "m.csv").write_text("median\n8\n")
+    spec = {
+        "release": {"path": str(tmp_path / "m.csv"), "columns": ["median"]},
+        "model": {
+            "kind": "custom",
+            "file": str(ROOT / "configs/models/private_median.py"),
+            "n": 2,
+            "epsilon": 3,
+        },
+    }
+    found = draws(spec, 30_000, 5)
+    edges = np.concatenate(([-np.inf], np.arange(21), [np.inf]))
+    below = np.array([[cell <= r for r in range(21)] for cell in range(22)], dtype=float)
+    chosen = np.empty((22, 22))
+    for i, j in itertools.product(range(22), repeat=2):
+        scores = np.exp(-3 * np.abs(below[i] + below[j] - 1) / 2)
+        chosen[i, j] = scores[8] / scores.sum()
+
+    def likelihood(mean: float) -> float:
+        masses = np.diff(norm.cdf(edges, mean, 3))
+        return float(masses @ chosen @ masses) * norm.pdf(mean, 10, 3)
+
+    total, first, second = (
+        quad(lambda mean, k=k: mean**k * likelihood(mean), -40, 60, limit=400, epsabs=1e-12)[0]
+        for k in range(3)
+    )
+    assert gap(found, first / total) < 4
+    assert gap(found**2, second / total) < 4
+    # the spec that ships with it runs
+    dpmix.fit(
+        ROOT / "configs/custom_median.yaml",
+        output=tmp_path / "c.h5",
+        overrides=["sampler.iterations=300", "sampler.burn_in=100"],
+        quiet=True,
+        allow_code=True,
+    )
+    assert 10 < dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]["mean"]["mean"] < 13
+
+
+def test_chains_files_summaries_and_resuming(spec: dict[str, Any], tmp_path: Path) -> None:
+    spec["sampler"]["chains"] = 2
+    path = tmp_path / "c.h5"
+    dpmix.fit(spec, output=path, quiet=True, allow_code=True)
+    summary = dpmix.summarize(path).to_json()
+    assert list(summary["parameters"]) == ["p"]
+    assert summary["acceptance"]["mean"] > 0.3
+    assert summary["acceptance"]["bound"] is None
+    result = dpmix.fit(spec, output=path, quiet=True, allow_code=True, resume=True)
+    assert not result.written
+    (tmp_path / "my_model.py").write_text(BERNOULLI + "\n# changed\n")
+    with pytest.raises(SpecError, match=r"model\.file: the finished .* has another text"):
+        dpmix.fit(spec, output=path, quiet=True, allow_code=True, resume=True)
+
+
+def test_code_runs_only_when_allowed(spec: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "my_model.py").write_text("raise RuntimeError('it ran')\n")
+    with pytest.raises(SpecError, match="give --allow-code if you trust it"):
+        dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True)
+    dpmix.calibrate(
+        {"mechanism": {"kind": "laplace", "epsilon": 1, "domain": [0, 1]}, "model": spec["model"]}
+    )
+    with pytest.raises(SpecError, match=r"my_model\.py, line 1: RuntimeError: it ran"):
+        dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True, allow_code=True)
+
+
+def refused(spec: dict[str, Any], text: str) -> str:
+    Path(spec["model"]["file"]).write_text(text)
+    checked = load_spec(spec)
+    release, _ = find_release(checked, None)
+    with pytest.raises(DpmixError) as caught:
+        build(checked, release, allow_code=True)
+    assert caught.value.exit_code in (2, 3)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def line_of(text: str, part: str) -> int:
+    return text[: text.index(part)].count("\n") + 1
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_missing_functions_are_named(spec: dict[str, Any], name: str) -> None:
+    said = refused(spec, BERNOULLI.replace(f"def {name}(", "def other("))
+    assert said == f"my_model.py: lacks the function {name}({', '.join(FUNCTIONS[name])})"
+    wrong = BERNOULLI.replace(f"def {name}(model, ", f"def {name}(")
+    assert f"line {line_of(wrong, f'def {name}(')}: {name} must take" in refused(spec, wrong)
+
+
+def test_what_else_is_missing_is_named(spec: dict[str, Any]) -> None:
+    for name in ("PARAMETERS", "WIDTH", "SIZE"):
+        assert refused(spec, BERNOULLI.replace(f"{name} =", "OTHER =")).startswith(
+            f"my_model.py: lacks {name}"
+        )
+    assert "lacks the class Model" in refused(
+        spec, BERNOULLI.replace("class Model(NamedTuple)", "class Model")
+    )
+    assert "SIZE must be a whole number" in refused(spec, BERNOULLI.replace("SIZE = 1", "SIZE = 0"))
+    assert "'p q' must be a name" in refused(spec, BERNOULLI.replace('{"p": 0}', '{"p q": 0}'))
+    assert "draw is taken" in refused(spec, BERNOULLI.replace('{"p": 0}', '{"draw": 0}'))
+
+
+def test_what_goes_wrong_is_told_with_its_line(spec: dict[str, Any]) -> None:
+    text = BERNOULLI.replace("out[0] = record[0]", "out[5] = record[0]")
+    line = line_of(text, "out[5]")
+    assert refused(spec, text) == (
+        f"my_model.py, line {line}: statistic raised IndexError: "
+        "index 5 is out of bounds for axis 0 with size 1"
+    )
+    text = BERNOULLI.replace("theta[0] = rng.beta(model.a, model.b)", "theta[0] = missing(model.a)")
+    assert f"line {line_of(text, 'missing(')}: draw_prior raised NameError" in refused(spec, text)
+    text = BERNOULLI.replace("theta[0] = rng.beta(model.a, model.b)", "pass")
+    assert "draw_prior must fill all of theta" in refused(spec, text)
+    text = BERNOULLI.replace("return -abs", "x = -abs")
+    assert "log_release must return a number" in refused(spec, text)
+    text = BERNOULLI.replace("out[0] = record[0]", "out[0] = record[0]\n    return out")
+    assert "statistic must return nothing" in refused(spec, text)
+    assert "line 3: invalid syntax" in refused(spec, "\n\nclass Model(:\n")
+    text = BERNOULLI.replace("out[0] = record[0]", "out[0] = dict(a=[1, 'b', record]).get('a')[2][0]")
+    said = refused(spec, text)
+    assert f"line {line_of(text, 'out[0] = dict')}: statistic cannot be compiled" in said
+
+
+def test_what_goes_wrong_in_a_run_is_told(spec: dict[str, Any], tmp_path: Path) -> None:
+    # not in the trial, which is of three records
+    spec["model"]["trap"] = 1
+    with pytest.raises(SpecError) as caught:
+        dpmix.fit(spec, output=tmp_path / "c.h5", quiet=True, allow_code=True)
+    line = line_of(BERNOULLI, "raise ValueError")
+    said = f"my_model.py, line {line}: a function raised ValueError: five records"
+    assert str(caught.value) == said
+    copy = tmp_path / "copy" / "my_model.py"  # the same text elsewhere, which is compiled by now
+    copy.parent.mkdir()
+    copy.write_text(BERNOULLI)
+    spec["model"]["file"] = str(copy)
+    with pytest.raises(SpecError) as caught:
+        dpmix.fit(spec, output=tmp_path / "e.h5", quiet=True, allow_code=True)
+    assert str(caught.value) == said
+    spec["model"]["trap"] = 2
+    with pytest.raises(SamplerError, match="chain 0 found no records under which log_release is a finite"):
+        dpmix.fit(spec, output=tmp_path / "d.h5", quiet=True, allow_code=True)
+    assert not list(tmp_path.glob("[cde].h5"))
+
+
+def test_hyperparameters_are_checked(spec: dict[str, Any]) -> None:
+    del spec["model"]["scale"]
+    assert refused(spec, BERNOULLI) == "model.scale: missing; Model of my_model.py has no default for it"
+    spec["model"] |= {"scale": 1.0, "c": 3}
+    assert refused(spec, BERNOULLI) == "model.c: unknown key; Model of my_model.py has n, scale, a, b, trap"
+    del spec["model"]["c"]
+    spec["model"]["a"] = "two"
+    assert refused(spec, BERNOULLI) == "model.a: must be a number or a list of numbers"
+    for value in (math.inf, [1.0, math.nan]):
+        spec["model"]["a"] = value
+        assert refused(spec, BERNOULLI) == "model.a: must be finite"
+    with pytest.raises(SpecError, match=r"model\.n: missing"):
+        find_release(load_spec({**spec, "model": {**spec["model"], "n": None}}), None)
+    for n in (0, 2.5, "many"):
+        with pytest.raises(SpecError, match=rf"model\.n: {n} must be a whole number of at least 1"):
+            find_release(load_spec({**spec, "model": {**spec["model"], "n": n}}), None)
+
+
+def test_the_starter_comes_with_its_files(tmp_path: Path) -> None:
+    found = starter_files("custom")
+    assert list(found) == ["custom.yaml", "my_model.py", "released.csv"]
+    for name, text in found.items():
+        (tmp_path / name).write_text(text)
+    code = load_code(tmp_path / "my_model.py", allowed=True)
+    model = code.hyperparameters({"n": 200, "scale": 2.0}, {})
+    code._trial(model, np.array([613.4, 9.8]), 200, code.functions, 0)  # as Python
+    assert json.dumps(list(code.sizes(model))) == '["rate"]'

@@ -1,0 +1,307 @@
+"""Linear regression given clamped moments: against weighed draws from the prior, the joint law, and itself.
+
+Comparisons with weighed draws are in standard errors of the difference, all below 4.5: with other seeds than
+the fixed ones a right sampler would fail one of about 100 with probability below 0.001. The p-values of the
+joint law are compared with 1e-5, about 100 of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmix.errors import SpecError
+from dpmix.models.linear_regression.build import build
+from dpmix.models.linear_regression.joint import (
+    ACCEPTED,
+    LEARNING,
+    MADE,
+    coordinates,
+    log_prior,
+    pack,
+    unpack,
+)
+from dpmix.models.linear_regression.latent_records import fill
+from dpmix.models.linear_regression.model import LinearRegression, RegressionChain
+from dpmix.models.sum_augmentation import recount
+from dpmix.release.sanitized import Release
+from dpmix.spec import load_spec
+from tests.helpers.parametric import interpreted, same_in_chunks
+from tests.oracles import databases
+from tests.oracles.databases import Line
+from tests.oracles.mc import batch_means
+
+LIMIT, LEVEL = 4.5, 1e-5
+SAMPLERS = {"plain": (False, 0), "joint": (True, 0), "soma": (False, 2), "soma, joint": (True, 2)}
+# bounds that clamp many values, and noise that leaves something to learn
+BOUNDS = np.array([[-1.5, 1.0], [-1.0, 2.0], [-2.0, 2.5]])
+FREE = Line(
+    BOUNDS, 1.0, 0.55, mu0=np.array([0.2, 0.4]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), weight=1.5, nu=6.0
+)
+KNOWN = Line(
+    BOUNDS, 0.8, 0.55, sigma2=0.8, x_mean=np.array([0.1, 0.3]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]])
+)
+HALF = Line(BOUNDS, 0.6, 0.7, x_mean=np.array([0.1, 0.3]), psi=np.array([[2.0, 0.5], [0.5, 1.5]]), nu=6.0)
+OTHER = Line(BOUNDS, 0.6, 0.7, mu0=np.array([0.2, 0.4]), x_cov=np.array([[1.0, 0.4], [0.4, 0.7]]))
+PRIORS = {"free": FREE, "known": KNOWN, "mean known": HALF, "covariance known": OTHER}
+
+
+def settings(line: Line) -> dict[str, Any]:
+    """Return the model section of an oracle's prior."""
+    found: dict[str, Any] = {"kind": "linear_regression", "prior_sd": line.sd}
+    if line.truncated:
+        found["response"] = "truncated"
+    if line.sigma2 is not None:
+        found["sigma2"] = line.sigma2
+    else:
+        found["sigma2_prior"] = {"a": line.a, "b": line.b}
+    prior: dict[str, Any] = {"lambda": line.weight, "nu": line.nu}
+    for key, value in (("x_mean", line.x_mean), ("x_cov", line.x_cov)):
+        if value is not None:
+            found[key] = value.tolist()
+    if line.x_mean is None or line.x_cov is None:
+        prior |= {} if line.mu0 is None else {"mu0": line.mu0.tolist()}
+        found["x_prior"] = prior | ({} if line.psi is None else {"Psi": line.psi.tolist()})
+    return found
+
+
+def released(line: Line, values: Any, n: int, epsilon: float | None = None, **own: Any) -> Release:
+    mechanism = {
+        "kind": "clamped_moments",
+        "noise": "laplace",
+        "bounds": line.bounds.tolist(),
+        "scale": [line.scale],
+    }
+    column = np.array(values, dtype=float).reshape(-1, 1)
+    return Release(column, ("moment",), mechanism | own, epsilon, 0.0, None, n, trust="global")
+
+
+def make(line: Line, values: Any, n: int, joint: bool, offers: int, **more: Any) -> LinearRegression:
+    sampler = {"kind": "soma", "offers": offers} if offers else {}
+    spec = load_spec({"model": settings(line) | more, "sampler": sampler | {"joint": joint}})
+    return build(spec, released(line, values, n))
+
+
+def theta(draws: dict[str, Any]) -> dict[str, Any]:
+    return {name: values for name, values in draws.items() if name in ("beta", "sigma2", "x_mean", "x_cov")}
+
+
+@pytest.fixture(scope="module")
+def exact() -> dict[str, tuple[Any, dict[str, tuple[float, float]]]]:
+    found = {}
+    for name in ("free", "known"):
+        rng = np.random.default_rng([3, len(name)])
+        line = PRIORS[name]
+        _, records = line.draw(rng, 1, 3)
+        values = line.release(rng, records)[0]
+        found[name] = values, databases.weighed(line, values, 3, rng, 40_000, 25)
+    return found
+
+
+def compare(model: LinearRegression, seed: list[int], thin: int, means: dict[str, Any]) -> None:
+    chain = model.make_chain(np.random.default_rng(seed))
+    found = databases.functions(theta(chain.run(20_000, thin=thin, skip=1000)))
+    for name, column in found.items():
+        mean, error = batch_means(column)
+        wanted, slack = means[name]
+        assert slack < 0.03 and error < 0.05, name
+        assert abs(mean - wanted) < LIMIT * np.hypot(error, slack), name
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("prior", ["free", "known"])
+def test_posterior_is_that_of_weighed_databases(prior: str, sampler: str, exact: Any) -> None:
+    values, means = exact[prior]
+    model = make(PRIORS[prior], values, 3, *SAMPLERS[sampler])
+    compare(model, [2, len(prior), len(sampler)], 3, means)
+
+
+def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
+    line, n, rng = dataclasses.replace(KNOWN, scale=5.5), 24, np.random.default_rng(5)
+    values = np.array([4.0, 8.0, 4.0, 12.0, 4.0, -3.0, 14.0, 2.0, 9.0])
+    means = databases.weighed(line, values, n, rng, 10_000, 10)
+    compare(make(line, values, n, False, n), [3], 4, means)
+
+
+def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return (beta, sigma2, x_mean, the lower half of x_cov) at coordinates."""
+    unpack(model, point, values)
+    q = len(model.columns)
+    p = q - 1
+    root = values[q + 1 + p :].reshape(p, p)
+    cov = (root @ root.T)[np.tril_indices(p)]
+    return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
+
+
+def test_prior_of_coordinates_has_their_jacobian() -> None:
+    chain: Any = make(FREE, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
+    model, values, rng = chain.law, chain.theta.values, np.random.default_rng(7)
+    gaps, p = [], FREE.p
+    for _ in range(5):
+        point = 0.6 * rng.standard_normal(coordinates(model))
+        step = 1e-5 * np.eye(len(point))
+        ends = [of_prior(model, point + h, values) - of_prior(model, point - h, values) for h in step]
+        wanted = np.linalg.slogdet(np.array(ends) / 2e-5)[1]
+        natural = of_prior(model, point, values)
+        again = np.empty(len(point))
+        pack(model, values, again)
+        np.testing.assert_allclose(again, point, rtol=1e-12)
+        beta, sigma2, mean, low = np.split(natural, [p + 1, p + 2, 2 * p + 2])
+        cov = np.zeros((p, p))
+        cov[np.tril_indices(p)] = low
+        cov = cov + np.tril(cov, -1).T
+        wanted += stats.norm.logpdf(beta, model.beta_mean, np.array(model.beta_precision) ** -0.5).sum()
+        wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
+        wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
+        wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
+        gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # equal but for the constant
+
+
+def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) -> dict[str, float]:
+    """Restart from the joint law; sweep and redraw the release in turn; compare with fresh draws of it."""
+    rng = np.random.default_rng(11)
+    start, data = line.draw(rng, restarts, n)
+    fresh, _ = line.draw(rng, 20 * restarts, 1)
+    size = databases.moments(np.zeros((1, 1, 3))).shape[-1]
+    model = make(line, np.zeros(size), n, joint, offers)
+    chain = model.make_chain(rng)
+    assert isinstance(chain, RegressionChain)
+    p = line.p
+    states, (centre, half) = line.rescaled(start), line.frame
+    rows: list[dict[str, Any]] = []
+    for i in range(restarts):
+        values = chain.theta.values
+        values[:] = states[i]
+        chain.records[:, : p + 1] = (data[i] - centre) / half
+        chain.records[:, p + 1 :] = line.units(data[i])
+        for _ in range(4):
+            model.law.released[:] = line.release(rng, centre + half * chain.records[:, : p + 1])
+            recount(chain.law, chain.records, chain.tally)
+            chain.sweep(2)
+        now = theta({name: column[0] for name, column in chain.run(1).items()})
+        mean = values[0] + chain.records[:, :p] @ values[1 : p + 1]
+        noise = (chain.records[:, p] - mean) / values[p + 1]
+        if line.truncated:  # then normal as well
+            ends = (-1.0 - mean) / values[p + 1], (1.0 - mean) / values[p + 1]
+            noise = stats.norm.ppf(stats.truncnorm.cdf(noise, *ends))
+        rows.append(now | {"noise": noise})
+    found = databases.functions(
+        {name: np.array([row[name] for row in rows]) for name in rows[0] if name != "noise"}
+    )
+    wanted = databases.functions(fresh)
+    values_of = {
+        name: float(stats.ks_2samp(column, wanted[name]).pvalue)
+        for name, column in found.items()
+        if not name.endswith("^2")
+    }
+    noises = np.array([row["noise"] for row in rows])
+    sums = (noises**2).sum(axis=1)
+    return values_of | {"noise": float(stats.kstest(sums, stats.chi2(n).cdf).pvalue)}
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_joint_law_is_invariant(prior: str, sampler: str) -> None:
+    joint, offers = SAMPLERS[sampler]
+    values = joint_p_values(PRIORS[prior], joint, 3 * offers, 8, 700)
+    worst = min(values, key=lambda name: values[name])
+    assert values[worst] > LEVEL, worst
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
+    joint, offers = SAMPLERS[sampler]
+    values = FREE.release(np.random.default_rng(1), FREE.draw(np.random.default_rng(2), 1, 20)[1])[0]
+    chain = make(FREE, values, 20, joint, offers).make_chain(np.random.default_rng(3))
+    assert isinstance(chain, RegressionChain)
+    chain.keep(thin=1, skip=0)
+    chain.proceed(64 * 20 - 1)  # the next sweep would take them from scratch
+    units = chain.records[:, 3:].copy()
+    centre, half = FREE.frame
+    records = centre + half * chain.records[:, :3]
+    np.testing.assert_allclose(units, FREE.units(records), atol=1e-13)
+    wanted = values - databases.moments(FREE.units(records))
+    np.testing.assert_allclose(chain.tally.sums, wanted, atol=1e-11)
+    assert chain.tally.level[0] == pytest.approx(np.abs(wanted).sum())
+    fill(chain.law, chain.records[0])
+    np.testing.assert_array_equal(chain.records[0, 3:], units[0])
+
+
+def test_draws_do_not_depend_on_chunks_or_on_being_restored() -> None:
+    model = make(FREE, np.arange(9.0), 6, True, 0, predict=[[0.0, 0.0], [1.0, -1.0]])
+    whole = same_in_chunks(model, 60, 2, 31)
+    mean = whole["beta"][:, 0] + whole["beta"][:, 1] - whole["beta"][:, 2]
+    np.testing.assert_allclose(whole["prediction"][:, 1], mean)
+    spread = (whole["predictive"] - whole["prediction"]) / np.sqrt(whole["sigma2"])[:, None]
+    assert stats.kstest(spread.ravel(), stats.norm.cdf).pvalue > LEVEL
+
+
+def test_the_joint_move_learns_in_burn_in_alone() -> None:
+    chain = make(FREE, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(3))
+    assert isinstance(chain, RegressionChain)
+    chain.keep(thin=2, skip=30)
+    kept = []
+    for until in (20, 30, 44, 61):
+        chain.proceed(until)
+        kept.append(np.delete(chain.theta.learnt, [ACCEPTED, MADE, LEARNING]))
+    assert (kept[0] != kept[1]).any()
+    np.testing.assert_array_equal(kept[2], kept[1])
+    np.testing.assert_array_equal(kept[3], kept[1])
+
+
+def test_names_and_defaults_follow_from_the_release() -> None:
+    spec = load_spec({"model": {"kind": "linear_regression"}})
+    model = build(spec, released(FREE, np.zeros(9), 5, epsilon=2.0, columns=["age", "size", "pay"]))
+    assert model.coords["coefficient"].tolist() == ["intercept", "age", "size"]
+    assert model.acceptance_bound == np.exp(-2.0)
+    assert [parameter.name for parameter in model.parameters] == ["beta", "sigma2", "x_mean", "x_cov"]
+    # on variables rescaled to [-1, 1], whatever the bounds
+    assert model.law.beta_mean == (0.0,) * 3 and model.law.beta_precision == (1.0,) * 3
+    assert (model.law.shape, model.law.scale) == (3.0, 0.25)
+    assert model.law.centre == (0.0, 0.0) and (model.law.weight, model.law.freedom) == (0.16, 7.0)
+    assert model.law.psi == pytest.approx(np.diag([0.16, 0.16]).ravel())
+    low, high = BOUNDS.T
+    assert model.constants["sigma2_b"] == pytest.approx((0.25 * (high - low)[2]) ** 2)
+    assert "slopes 0 +- 1.8 on age, 0 +- 1.5 on size" in model.attrs["prior"]
+    known = make(KNOWN, np.zeros(9), 5, True, 0)
+    assert [parameter.name for parameter in known.parameters] == ["beta"]
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"x_mean": [1.0]}, "model.x_mean: has 1 entries, but the release is of 2 predictors; give 2"),
+        (
+            {"prior_sd": [1.0, 2.0]},
+            "model.prior_sd: has 2 entries, but the release is of 2 predictors and",
+        ),
+        ({"x_cov": [[1.0, 2.0], [2.0, 1.0]]}, "model.x_cov: must be positive definite"),
+        ({"x_cov": [[1.0, 0.0]]}, "model.x_cov: must be square: 1 rows of 1 numbers"),
+        ({"predict": [[1.0, 2.0], [1.0]]}, "model.predict: row 2 has 1 entries, but the release is of 2"),
+        ({"sigma2": 1.0, "sigma2_prior": {"a": 4.0}}, "model.sigma2_prior: is for an unknown sigma2"),
+        ({"x_prior": {"nu": 0.5}}, "model.x_prior.nu: 0.5 must be greater than 1"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(more: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        build(load_spec({"model": {"kind": "linear_regression"} | more}), released(FREE, np.zeros(9), 5))
+    assert str(caught.value).startswith(wanted)
+
+
+def short_run(sampler: str) -> list[float]:
+    """Return a few draws, which do not depend on what runs the source."""
+    joint, offers = SAMPLERS[sampler]
+    chain = make(FREE, np.linspace(-2.0, 4.0, 9), 6, joint, offers).make_chain(np.random.default_rng(3))
+    draws = chain.run(3, skip=12)
+    return np.concatenate([draws[name].ravel() for name in ("beta", "sigma2", "x_mean", "x_cov")]).tolist()
+
+
+def test_the_interpreter_draws_what_compiled_code_draws() -> None:
+    lines = interpreted("test_models_regression", "[short_run(s) for s in SAMPLERS]")
+    for sampler, found in zip(SAMPLERS, lines, strict=True):
+        np.testing.assert_allclose(found, short_run(sampler), rtol=1e-7, err_msg=sampler)

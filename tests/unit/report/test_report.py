@@ -1,0 +1,278 @@
+"""The HTML report and its pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import dpmix
+from dpmix.errors import UsageError
+from dpmix.report.drawn_release import shown
+from dpmix.report.page import render
+from dpmix.report.plots import density_figure, plot_density, rank_figure, share_outside, trace_figure
+from dpmix.report.two_dimensions import order_of
+from dpmix.run.chains_reader import read_chains
+from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.mixture_summary import summarize_chains
+from tests.helpers.chains_files import (
+    a_spec,
+    states_of_beta,
+    states_of_mixture,
+    states_of_normals,
+    write_chains,
+    write_kernel,
+)
+
+NASTY = '<script>alert("1")</script>&'
+VOID = {"meta", "img"}
+
+
+class Page(HTMLParser):
+    """Collect tags, their attributes and the text, and check that what opens also closes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+
+def pictures_of(parsed: Page) -> list[str]:
+    """The SVG sources of a page."""
+    sources = [attrs["src"] for tag, attrs in parsed.tags if tag == "img"]
+    return [base64.b64decode(source.partition(",")[2]).decode() for source in sources]
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    states = [states_of_mixture(450, rng) for _ in range(4)]
+    spec = a_spec(sampler__iterations=1450, sampler__chains=5)
+    spec["data"] = {"path": "/home/curator/secret/patients.csv", "column": "x", "domain": [-10.0, 10.0]}
+    spec["release"] = {"path": "/home/curator/out/z.csv", "column": "z"}
+    attrs = {"created_at": NASTY, "mechanism": '{"kind": "laplace", "scale": [4.0], "by": "</pre><b>"}'}
+    z = rng.normal(0, 9.0, 150)
+    return dpmix.summarize(
+        write_chains(tmp_path_factory.mktemp("r") / "c.h5", states, spec=spec, attrs=attrs, observed=z)
+    )
+
+
+@pytest.fixture(scope="module")
+def page(summary):
+    return render(summary)
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    parser = Page()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_the_page_needs_nothing_from_elsewhere(page, parsed):
+    assert not re.search(r"https?:|@import|url\(", page)
+    tags = {tag for tag, _ in parsed.tags}
+    assert not tags & {"script", "link", "iframe", "object"}
+    for _, attrs in parsed.tags:
+        assert "href" not in attrs
+        if "src" in attrs:
+            assert attrs["src"].startswith("data:image/svg+xml;base64,")
+    assert len(page) < 1_000_000
+
+
+def test_what_files_say_is_escaped(page, parsed):
+    assert NASTY not in page
+    assert "</pre><b>" not in page
+    assert NASTY in parsed.text
+
+
+def test_no_confidential_path_is_shown(page):
+    assert "curator" not in page
+    assert "secret" not in page
+    assert "patients" not in page
+
+
+def test_everything_is_there(summary, parsed):
+    for text in (
+        *summary.warnings,
+        summary.provenance.guarantee,
+        "20241107",
+        "numba 0.60",
+    ):
+        assert text in parsed.text
+    for name in summary.parameters:
+        assert name in parsed.text
+    assert "iterations: 1450" in parsed.text
+    pictures = [attrs for tag, attrs in parsed.tags if tag == "img"]
+    # of density and clusters, two of the check, one of where the uncertainty comes from
+    assert len(pictures) == 5 + 2 * len(summary.series)
+    assert all(attrs["alt"] for attrs in pictures)
+    for picture in pictures_of(parsed):
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+    assert "released values, noise included" in pictures_of(parsed)[0]
+
+
+def test_a_page_without_warnings_says_so(tmp_path):
+    rng = np.random.default_rng(2)
+    states = [states_of_mixture(1000, rng) for _ in range(2)]
+    summary = dpmix.summarize(write_chains(tmp_path / "c.h5", states))
+    assert summary.warnings == []
+    assert "No warnings" in render(summary)
+
+
+def test_a_page_of_no_noise_does_not_speak_of_any(tmp_path):
+    states = [states_of_mixture(60, np.random.default_rng(3))]
+    spec = a_spec(sampler__iterations=1060, sampler__chains=1)
+    spec["mechanism"] = {"kind": "none"}
+    nan = float("nan")
+    attrs = {"mechanism": '{"kind": "none"}', "epsilon": nan, "delta": nan, "private": False}
+    page = render(dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, attrs=attrs)))
+    parsed = Page()
+    parsed.feed(page)
+    assert "noise included" not in pictures_of(parsed)[0]
+    assert ">data<" in pictures_of(parsed)[0]
+    assert "No noise was added" in page
+    assert "mechanism's noise" not in page
+
+
+def test_the_density_alone_as_a_file(summary, tmp_path):
+    plot_density(summary, tmp_path / "d.png")
+    plot_density(summary, tmp_path / "d.svg", title="Old Faithful")
+    assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+    assert "Old Faithful" in (tmp_path / "d.svg").read_text()
+    first = (tmp_path / "d.svg").read_bytes()
+    with pytest.raises(UsageError, match="exists already"):
+        plot_density(summary, tmp_path / "d.svg")
+    plot_density(summary, tmp_path / "d.svg", title="Old Faithful", force=True)
+    assert (tmp_path / "d.svg").read_bytes() == first
+    with pytest.raises(UsageError, match=r"must end in \.png or \.svg"):
+        plot_density(summary, tmp_path / "d.pdf")
+
+
+def test_share_outside_counts_the_values_beyond_the_grid(summary):
+    grid, z = summary.density.grid, summary.released
+    assert share_outside(summary) == pytest.approx(np.mean((z < grid[0]) | (z > grid[-1])))
+    assert share_outside(summary) > 0.1
+
+
+def test_traces_and_ranks_show_every_chain(summary):
+    (trace,) = trace_figure(summary, "mean").axes
+    (ranks,) = rank_figure(summary, "mean").axes
+    assert len(trace.lines) == 4
+    assert trace.lines[0].get_ydata().mean() == pytest.approx(summary.series["mean"][0].mean())
+    assert len(ranks.patches) == 4
+    for patch in ranks.patches:
+        assert patch.get_data().values.mean() == pytest.approx(1.0)
+
+
+def beta_summary(folder, kind, observed, allocations=None, trust="local", **parameters):
+    """A summary of beta mixtures on [-1, 3] fitted to a release of some kind."""
+    rng = np.random.default_rng(6)
+    states = [states_of_beta(50, rng) for _ in range(2)]
+    if allocations is not None:
+        for chain in states:
+            chain["allocations"] = np.tile(allocations, (50, 1))
+    stated = {"weight": 0.5, "trials": 10, "bins": 4, "draws": 8, "noise": "laplace", "scale": [2.0]}
+    mechanism = {"kind": kind, "domain": [[-1.0, 3.0]], **stated, **parameters}
+    attrs = {"mechanism": json.dumps(mechanism), "trust": trust}
+    path = write_kernel(folder / f"{kind}.h5", "beta", states, observed=np.asarray(observed), attrs=attrs)
+    return summarize_chains(read_chains([path]), SummarySpec())
+
+
+def test_wavelet_coefficients_are_not_drawn_as_values(tmp_path):
+    found = beta_summary(tmp_path, "wavelet", np.full((60, 7), 0.5), np.arange(60) % 3, levels=2, scale=[1.0])
+    assert shown(found, "") is None
+    assert share_outside(found) == 0.0
+    assert not [p for p in density_figure(found).axes[0].patches if p.get_label().startswith("released")]
+    page = render(found)
+    assert "noisy wavelet coefficients, is not on this scale" in page
+    assert "Clusters of the records" in page
+
+
+def test_numbers_of_successes_are_drawn_as_unbiased_estimates(tmp_path):
+    """10 trials, w = 0.5: 5 successes stand for the middle, each more for 4 / (10 x 0.5) = 0.8."""
+    found = beta_summary(tmp_path, "binomial", [5.0, 5.0, 6.0, 2.0], trials=10, weight=0.5)
+    steps = shown(found, "")
+    assert steps.edges == pytest.approx([-1.8, -1.0, -0.2, 0.6, 1.4, 2.2])
+    assert steps.heights == pytest.approx(np.array([1, 0, 0, 2, 1]) / (4 * 0.8))
+    assert steps.outside == 0.25  # the one at -1.4
+    assert "25% of the rescaled values lie outside" in render(found)
+
+
+def test_noisy_counts_are_steps_on_the_scale_of_a_density(tmp_path):
+    counts = [10.0, -2.0, 30.0, 60.0]
+    found = beta_summary(tmp_path, "perturbed_histogram", counts, trust="global", n=100, bins=4)
+    steps = shown(found, "")
+    assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
+    assert steps.heights == pytest.approx([0.1, 0.0, 0.3, 0.6])
+    page = render(found)
+    assert "over the 100 records; 1 below zero is drawn as zero." in page
+    assert "Clusters of the records" not in page
+    assert "100 records" in found.provenance.guarantee
+    assert found.provenance.facts["Records"] == "100"
+
+
+def test_released_draws_are_a_histogram_over_the_bins(tmp_path):
+    draws = [-0.5, -0.6, 0.5, 2.9]
+    found = beta_summary(tmp_path, "smoothed_histogram", draws, trust="global", n=100, bins=4, draws=4)
+    steps = shown(found, "")
+    assert steps.edges.tolist() == [-1.0, 0.0, 1.0, 2.0, 3.0]
+    assert steps.heights == pytest.approx([0.5, 0.25, 0.0, 0.25])
+    assert "The histogram shows the released draws" in render(found)
+
+
+def test_records_are_ordered_by_cluster_and_value(tmp_path):
+    z = np.array([9.0, -9.0, 8.0, 1.0, -7.0, 0.5])
+    labels = np.array([0, 1, 0, 2, 1, 2])
+    states = [states_of_mixture(30, np.random.default_rng(7)) | {"allocations": np.tile(labels, (30, 1))}]
+    spec = a_spec(sampler__iterations=1030, sampler__chains=1)
+    summary = dpmix.summarize(write_chains(tmp_path / "c.h5", states, spec=spec, observed=z))
+    assert order_of(summary, summary.clustering).tolist() == [1, 4, 5, 3, 2, 0]
+    parsed = Page()
+    parsed.feed(render(summary))
+    assert "95% credible ball around it has radius 0;" in parsed.text
+    assert len(pictures_of(parsed)) == 6 + 2 * len(summary.series)
+    assert "record, by cluster of the estimate" in pictures_of(parsed)[5]
+
+
+def test_a_page_of_two_columns_has_a_picture_of_each_and_of_both(tmp_path):
+    rng = np.random.default_rng(8)
+    path = write_kernel(
+        tmp_path / "c.h5", "multivariate_normal", [states_of_normals(50, rng) for _ in range(2)]
+    )
+    summary = summarize_chains(read_chains([path]), SummarySpec())
+    parsed = Page()
+    parsed.feed(render(summary))
+    alts = [attrs["alt"] for tag, attrs in parsed.tags if tag == "img"][:3]
+    assert alts == [
+        "Posterior mean density with its band, and the prior density: height",
+        "Posterior mean density with its band, and the prior density: weight/kg",
+        "Density of both columns",
+    ]
+    pictures = pictures_of(parsed)
+    assert "weight/kg, in the data" in pictures[1]
+    column = shown(summary, "weight/kg")
+    inside = summary.released[:, 1]
+    assert column.heights == pytest.approx(
+        np.histogram(inside, column.edges)[0] / (200 * np.diff(column.edges))
+    )

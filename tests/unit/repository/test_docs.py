@@ -1,0 +1,96 @@
+"""The documents do what they say: commands of the README run, links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.specs import ROOT
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_are_there(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+def test_files_that_the_recipes_name_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([\w/]+\.(?:py|md|toml))`", text)) - {"CHANGELOG.md"}
+    missing = {name for name in named if not any((ROOT / top / name).exists() for top in ("", "dpmix"))}
+    assert len(named) > 40 and {name for name in missing if "NAME" not in name} == set()
+
+
+def cited(text: str) -> list[tuple[str, str]]:
+    """Return the tests that a page names, as `tests/x/test_y.py::test_z`."""
+    return re.findall(r"(tests/[\w/]+\.py)::(\w+)", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_are_cited_are_there(page):
+    for path, name in cited(page.read_text()):
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE), f"{path}::{name}"
+
+
+def test_cited_tests_are_found_and_missing_ones_noticed():
+    assert cited("see `tests/unit/repository/test_docs.py::test_x`, [y](../tests/test_y.py)") == [
+        ("tests/unit/repository/test_docs.py", "test_x")
+    ]
+    proofs = cited((ROOT / "docs" / "posterior-mechanism.md").read_text())
+    assert len(proofs) >= 4 and all(name.startswith("test_") for _, name in proofs)
+
+
+def test_commands_of_the_readme_run(tmp_path):
+    (commands,) = blocks(ROOT / "README.md", "sh")
+    values = np.random.default_rng(1).uniform(1.0, 9.0, 30)
+    (tmp_path / "data.csv").write_text("value\n" + "\n".join(f"{value:.3f}" for value in values) + "\n")
+    # the same spec with short chains: what is tested is that the commands fit together
+    short = "sed -i 's/iterations: 20000/iterations: 400/; s/burn_in: 10000/burn_in: 200/' spec.yaml\n"
+    script = commands.replace("dpmix validate", short + "dpmix validate", 1)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"release.h5", "chains.h5", "summary.h5", "summary.json", "report.html"} <= set(
+        os.listdir(tmp_path)
+    )
+
+
+def test_python_of_the_readme_runs(tmp_path, monkeypatch):
+    import dpmix
+
+    (code,) = blocks(ROOT / "README.md", "python")
+    calls = []
+    monkeypatch.chdir(tmp_path)
+    for verb in ("privatize", "fit", "summarize"):
+        signature = getattr(dpmix, verb)
+        monkeypatch.setattr(
+            dpmix, verb, lambda *a, _f=signature, **k: calls.append(_bound(_f, a, k)), raising=False
+        )
+    exec(compile(code, "README.md", "exec"), {})
+    assert calls == ["privatize", "fit", "summarize"]
+
+
+def _bound(function, args, kwargs):
+    import inspect
+
+    inspect.signature(function).bind(*args, **kwargs)
+    return function.__name__

@@ -1,0 +1,87 @@
+"""How modules import each other: no circle, late imports counted, and nothing below the face imports it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+Graph = dict[str, set[str]]
+
+
+def modules(root: Path, package: str = "dpmix") -> dict[str, Path]:
+    """Return the files of a package by the names of their modules."""
+    found = {}
+    for path in (root / package).rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import that runs, at once or in a function: not those for types alone."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from ((name.name, "") for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0 and node.module is not None  # all imports are absolute
+            yield from ((node.module, name.name) for name in node.names)
+        else:
+            todo += ast.iter_child_nodes(node)
+
+
+def graph(root: Path, package: str = "dpmix") -> Graph:
+    """Return which modules of a package each of them imports."""
+    known = modules(root, package)
+    arrows: Graph = {}
+    for own, path in known.items():
+        arrows[own] = set()
+        for module, name in imports(ast.parse(path.read_text("utf-8"))):
+            target = f"{module}.{name}" if f"{module}.{name}" in known else module
+            if target in known and target != own:
+                arrows[own].add(target)
+    return arrows
+
+
+def circle(arrows: Graph) -> list[str]:
+    """Return a circle of modules that import each other, or nothing."""
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows = graph(ROOT)
+    assert len(arrows) > 100 and "dpmix.spec.load" in arrows["dpmix.api.fit"] | arrows["dpmix.spec"]
+    assert circle(arrows) == []
+
+
+def test_only_the_command_line_imports_the_package_by_its_face() -> None:
+    found = {own for own, targets in graph(ROOT).items() if "dpmix" in targets}
+    assert {own.split(".")[1].partition("_")[0] for own in found} == {"cli"}, found
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_circles_are_found_in_functions_too(tmp_path: Path, late: bool) -> None:
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "first.py").write_text("from toy import second\n")
+    text = "from toy.third import x\n"
+    (folder / "second.py").write_text(f"def f():\n    {text}" if late else text)
+    (folder / "third.py").write_text("import toy.first\nx = 1\n")
+    assert set(circle(graph(tmp_path, "toy"))) == {"toy.first", "toy.second", "toy.third"}
+    (folder / "third.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import toy.first\nx = 1\n"
+    )
+    assert circle(graph(tmp_path, "toy")) == []

@@ -1,0 +1,263 @@
+"""Scalars, warnings and the words of the guarantee."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.guarantee_words import epsilon_in_words, guarantee_in_words
+from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.result import Acceptance
+
+NO_PROPOSALS = Acceptance(None, None)
+LAPLACE = {"epsilon": 5.0, "delta": 0.0, "rho": float("nan"), "private": 1, "simulated": 0}
+
+
+def chains(planned: int = 4, ids: tuple[int, ...] = (0, 1, 2, 3), kind: str = "laplace", **attrs):
+    return SimpleNamespace(
+        spec={"sampler": {"chains": planned}},
+        ids=np.asarray(ids),
+        draws=1000,
+        attrs={**LAPLACE, **attrs},
+        mechanism={"kind": kind},
+        n=100,
+        versions=("0.1.0",),
+    )
+
+
+def autoregression(rng: np.random.Generator, shape: tuple[int, int], r: float) -> np.ndarray:
+    noise = rng.standard_normal(shape) * np.sqrt(1 - r**2)
+    out = np.empty(shape)
+    out[:, 0] = rng.standard_normal(shape[0])
+    for t in range(1, shape[1]):
+        out[:, t] = r * out[:, t - 1] + noise[:, t]
+    return out
+
+
+def test_independent_draws():
+    series = 3.0 + 2.0 * np.random.default_rng(0).standard_normal((4, 5000))
+    found = describe(series, 0.9)
+    assert found.mean == pytest.approx(3.0, abs=0.06)
+    assert found.sd == pytest.approx(2.0, abs=0.04)
+    assert list(found.quantiles) == ["0.05", "0.5", "0.95"]
+    assert list(found.quantiles.values()) == pytest.approx([3 - 3.29, 3.0, 3 + 3.29], abs=0.1)
+    assert found.rhat == pytest.approx(1.0, abs=0.005)
+    assert found.ess_bulk == pytest.approx(20_000, rel=0.1)
+    assert found.ess_tail == pytest.approx(20_000, rel=0.1)
+    assert found.mcse == pytest.approx(2.0 / np.sqrt(20_000), rel=0.1)
+    assert found.note is None
+
+
+def test_autocorrelated_draws_have_the_known_effective_size():
+    r = 0.9
+    found = describe(autoregression(np.random.default_rng(1), (4, 20_000), r), 0.95)
+    exact = 80_000 * (1 - r) / (1 + r)
+    assert found.ess_bulk == pytest.approx(exact, rel=0.1)
+    assert found.mcse == pytest.approx(1 / np.sqrt(exact), rel=0.1)
+
+
+def test_a_shifted_chain_is_found():
+    series = np.random.default_rng(2).standard_normal((4, 1000))
+    series[3] += 1.0
+    assert describe(series, 0.95).rhat > 1.05
+
+
+def test_a_chain_of_another_spread_is_found():
+    series = np.random.default_rng(2).standard_normal((4, 1000))
+    series[3] *= 3.0
+    assert describe(series, 0.95).rhat > 1.05
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 100), (4, 1), (4, 100)])
+def test_constant_series(shape):
+    found = describe(np.full(shape, 2.0), 0.95)
+    assert (found.mean, found.sd, found.mcse) == (2.0, 0.0, 0.0)
+    assert (found.rhat, found.ess_bulk, found.ess_tail) == (None, None, None)
+    assert found.note == "the same in every draw"
+    assert not found.stuck_apart
+
+
+def test_chains_that_are_each_constant():
+    found = describe(np.repeat([[1.0], [2.0]], 50, axis=1), 0.95)
+    assert found.stuck_apart
+    assert found.rhat is None
+
+
+def test_two_values_whose_folds_are_constant():
+    series = np.random.default_rng(3).integers(1, 3, (4, 500)).astype(float)
+    series[:, ::2], series[:, 1::2] = 1.0, 2.0
+    found = describe(series, 0.95)
+    assert found.rhat == pytest.approx(1.0, abs=0.01)
+
+
+def test_one_chain_and_few_draws():
+    rng = np.random.default_rng(4)
+    one = describe(rng.standard_normal((1, 500)), 0.95)
+    assert one.rhat is None
+    assert one.ess_bulk > 100
+    assert one.note == "R-hat needs two chains"
+    few = describe(rng.standard_normal((4, 3)), 0.95)
+    assert (few.rhat, few.ess_bulk, few.ess_tail, few.mcse) == (None, None, None, None)
+    assert "3 draws" in few.note
+
+
+def remarks_of(series, acceptance=NO_PROPOSALS, **options):
+    parameters = {name: describe(values, 0.95) for name, values in series.items()}
+    return [remark.text for remark in convergence_remarks(parameters, acceptance, chains(**options))]
+
+
+def test_nothing_to_remark_on_good_chains():
+    good = np.random.default_rng(5).standard_normal((4, 1000))
+    assert remarks_of({"mean": good}) == []
+    assert remarks_of({"mean": good, "n_clusters": np.ones((4, 1000))}) == []
+
+
+def test_high_rhat_is_named():
+    series = np.random.default_rng(6).standard_normal((4, 4000))
+    texts = remarks_of({"sd": series, "mean": series + [[0.0], [0.0], [0.0], [0.5]]})
+    assert texts[0].startswith("R-hat is above 1.01 for mean (1.0")
+    assert not any("sd" in text for text in texts)
+
+
+def test_low_ess_is_named():
+    rng = np.random.default_rng(7)
+    slow, quick = autoregression(rng, (4, 1000), 0.95), rng.standard_normal((4, 1000))
+    texts = remarks_of({"mean": slow, "sd": quick})
+    (text,) = [text for text in texts if "bulk" in text.lower()]  # one cure, one line
+    assert "ulk ESS is below 400 for mean (" in text
+    assert "; tail ESS is below 400 for mean (" in text
+    assert "times as many sweeps" in text
+    assert not any("sd" in text for text in texts)
+
+
+def test_stuck_and_single_and_missing_chains():
+    rng = np.random.default_rng(8)
+    (text,) = remarks_of(
+        {"n_clusters": np.repeat([[1.0], [2.0]], 50, axis=1), "mean": rng.normal(size=(4, 1000))}
+    )
+    assert text.startswith("The chains are stuck, each at a value of its own, in n_clusters")
+    texts = remarks_of({"mean": rng.standard_normal((1, 1000))}, ids=(2,))
+    assert any(text.startswith("One chain alone") for text in texts)
+    assert any("1 of the spec's 4 chains are here; missing: 0, 1 and 3." in text for text in texts)
+    (text,) = remarks_of({"mean": rng.standard_normal((4, 3))})
+    assert "too few for any diagnostic" in text
+
+
+@pytest.mark.parametrize(
+    ("mean", "bound", "warned"),
+    [
+        (0.010, np.exp(-5), True),
+        (0.400, np.exp(-5), False),
+        (0.40, np.exp(-1), True),
+        (0.96, np.exp(-0.1), False),  # at a bound of 0.9 nothing is wrong
+        (0.010, None, False),
+        (None, np.exp(-5), False),
+    ],
+)
+def test_acceptance_near_its_bound(mean, bound, warned):
+    good = np.random.default_rng(9).standard_normal((4, 1000))
+    texts = remarks_of({"mean": good}, Acceptance(mean, bound))
+    assert [text.startswith("Acceptance") for text in texts] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("distance", "bias", "warned"),
+    [(0.05, 0.0, True), (0.11, 0.0, False), (0.11, 0.0025, True), (0.6, 0.01, False)],
+)
+def test_a_release_that_says_nothing(distance, bias, warned):
+    texts = [remark.text for remark in release_remarks(distance, bias, chains(epsilon=0.1))]
+    assert [("says almost nothing at epsilon = 0.1" in text) for text in texts] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kind": "none", "private": 0}, "No noise was added"),
+        ({"private": 0, "simulated": 1}, "simulated data"),
+        ({"private": 0}, "marked as not private"),
+        ({"delta": 0.01}, "delta = 0.01 is 1/n or more"),
+        ({"delta": 0.009}, None),
+        ({"variance_ratio": "1.01"}, "run by an earlier version, whose posterior given synthetic records"),
+        ({"variance_ratio": "1"}, None),
+    ],
+)
+def test_what_the_release_is(options, words):
+    remarks = release_remarks(0.5, 0.0, chains(**options))
+    assert [words in remark.text for remark in remarks] == [True] * (words is not None)
+    assert not any(remark.convergence for remark in remarks)
+
+
+def test_chains_of_two_versions():
+    mixed = chains()
+    mixed.versions = ("0.1.0", "0.2.0")
+    (remark,) = release_remarks(0.5, 0.0, mixed)
+    assert "0.1.0 and 0.2.0" in remark.text
+
+
+@pytest.mark.parametrize(
+    ("attrs", "words"),
+    [
+        ({}, "epsilon = 5"),
+        ({"delta": 1e-6}, "epsilon = 5 and delta = 1e-06"),
+        ({"epsilon": float("nan"), "rho": 0.5}, "rho = 0.5"),
+        ({"epsilon": float("nan")}, ""),
+    ],
+)
+def test_epsilon_in_words(attrs, words):
+    assert epsilon_in_words({**LAPLACE, **attrs}) == words
+
+
+def test_guarantee_in_words():
+    laplace = law_of({"kind": "laplace", "scale": [2.0]})
+    text = guarantee_in_words(LAPLACE, laplace, 272)
+    assert text.startswith("Laplace noise of scale 2 was added to each of 272 records on its own.")
+    assert "satisfies 5-differential privacy with respect to replacing any one record" in text
+    gaussian = {**LAPLACE, "epsilon": 1.5, "delta": 1e-6, "rho": 0.04}
+    text = guarantee_in_words(gaussian, law_of({"kind": "gaussian", "scale": [3.0]}), 10)
+    assert "(1.5, 1e-06)-differential privacy and 0.04-zero-concentrated differential privacy" in text
+    for attrs in ({"private": 0, "simulated": 1}, {"private": 0}):
+        text = guarantee_in_words({**LAPLACE, **attrs}, laplace, 10)
+        assert "protects nobody" in text
+        assert "satisfies" not in text
+    assert "not private" in guarantee_in_words(LAPLACE, law_of({"kind": "none"}), 10)
+    nothing = {**LAPLACE, "epsilon": float("nan"), "delta": float("nan")}
+    assert guarantee_in_words(nothing, laplace, 10).endswith("states no privacy guarantee.")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            {"kind": "wavelet", "levels": 4, "scale": [3.0]},
+            "Each of 272 records was released on its own as its Haar wavelet coefficients up to level 4, "
+            "with Laplace noise of scale 3 added to each of them.",
+        ),
+        (
+            {"kind": "binomial", "trials": 20, "weight": 0.125, "scale": []},
+            "Each of 272 records was released on its own as the number of successes in 20 trials, whose "
+            "probability is the record's place in the domain, drawn towards a half (weight 0.125).",
+        ),
+        (
+            {"kind": "smoothed_histogram", "bins": 12, "draws": 30, "weight": 0.25, "scale": []},
+            "30 draws from the histogram of 272 records over 12 bins, mixed with the uniform density "
+            "(weight 0.25), were released for all of them together.",
+        ),
+        (
+            {"kind": "perturbed_histogram", "bins": 9, "noise": "geometric", "scale": [0.4]},
+            "Two-sided geometric noise of scale 0.4 was added to the counts of 272 records in 9 bins, which "
+            "were released for all of them together.",
+        ),
+        (
+            {"kind": "perturbed_histogram", "bins": 9, "noise": "gaussian", "scale": [0.4]},
+            "Gaussian noise of scale 0.4 was added to the counts of 272 records in 9 bins, which were "
+            "released for all of them together.",
+        ),
+    ],
+)
+def test_what_each_mechanism_did(mechanism, words):
+    text = guarantee_in_words(LAPLACE, law_of({"domain": [[0.0, 1.0]]} | mechanism), 272)
+    assert text.startswith(words + " The release satisfies 5-differential privacy")

@@ -1,0 +1,98 @@
+"""Summaries of regressions: what lies beyond the bounds, clamped predictions, priors that make no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import dpmix
+from dpmix.run.chains_reader import NamedChains, read_chains
+
+BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below
+SPEC: dict[str, Any] = {
+    "data": {"simulate": "linear_regression", "n": 200, "seed": 1},
+    "mechanism": {"kind": "clamped_moments", "bounds": BOUNDS, "epsilon": 20.0},
+    "model": {"kind": "linear_regression", "predict": [[1.0, -1.0], [2.0, 0.5]]},
+    "sampler": {"iterations": 700, "burn_in": 300, "chains": 2, "seed": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("regression") / "release.h5"
+    dpmix.privatize(SPEC, path)
+    return path
+
+
+def fitted(release: Path, output: Path, **model: Any) -> NamedChains:
+    dpmix.fit({**SPEC, "model": SPEC["model"] | model}, release=release, output=output)
+    chains = read_chains([output])
+    assert isinstance(chains, NamedChains)
+    return chains
+
+
+def draws_of(chains: NamedChains) -> dict[str, Any]:
+    found = {parameter.name: chains.read(parameter) for parameter in chains.parameters}
+    return {name: values.reshape(-1, *values.shape[2:]) for name, values in found.items()}
+
+
+def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> None:
+    chains = fitted(release, tmp_path / "c.h5")
+    draws, rng = draws_of(chains), np.random.default_rng(2)
+    summary = dpmix.summarize([tmp_path / "c.h5"], tmp_path / "s.h5", report=tmp_path / "s.html")
+    content = summary.to_json()
+    # a record of every draw, a hundred times
+    beyond = np.zeros(3)
+    x_root = np.linalg.cholesky(draws["x_cov"])
+    for _ in range(100):
+        x = draws["x_mean"] + np.einsum("dij,dj->di", x_root, rng.normal(size=draws["x_mean"].shape))
+        y = draws["beta"][:, 0] + (draws["beta"][:, 1:] * x).sum(axis=1)
+        y += np.sqrt(draws["sigma2"]) * rng.normal(size=len(y))
+        record = np.column_stack([x, y])
+        beyond += ((record < np.array(BOUNDS)[:, 0]) | (record > np.array(BOUNDS)[:, 1])).mean(axis=0) / 100
+    found = content["beyond_bounds"]
+    assert list(found) == ["x1", "x2", "y"] and found["y"] > 0.2
+    np.testing.assert_allclose(list(found.values()), beyond, atol=0.006)
+    with h5py.File(tmp_path / "s.h5") as file:
+        np.testing.assert_array_equal(file["beyond_bounds/share"][()], list(found.values()))
+    assert any("of values of y lie beyond the public bounds [-4, 4]" in text for text in content["warnings"])
+    assert "beyond the public bounds, under the fit: x1" in " ".join(summary.to_text().split())
+    page = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "Records beyond the public bounds" in page and "prediction[1] at x1 = 2, x2 = 0.5" in page
+    # the mean of clamped responses, by draws of them
+    for row, at in enumerate(SPEC["model"]["predict"]):
+        mean = draws["beta"][:, 0] + draws["beta"][:, 1:] @ np.array(at)
+        noise = np.sqrt(draws["sigma2"])[:, None] * rng.normal(size=(len(mean), 400))
+        clamped = np.clip(mean[:, None] + noise, -4.0, 4.0).mean()
+        figures = content["parameters"][f"prediction_clamped[{row}]"]
+        assert figures["mean"] == pytest.approx(clamped, abs=0.02)
+        assert figures["label"] == content["parameters"][f"prediction[{row}]"]["label"]
+        assert figures["contraction"] is not None
+
+
+def test_truncated_errors_stay_within_the_bounds_and_say_so(release: Path, tmp_path: Path) -> None:
+    fitted(release, tmp_path / "c.h5", response="truncated")
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    content = summary.to_json()
+    assert content["beyond_bounds"]["y"] == 0.0 and content["beyond_bounds"]["x1"] > 0.0
+    assert "beta is not the slope of the mean response" in content["prior"]
+    assert content["check"]["overall"] is not None
+    assert not any("values of y lie beyond" in text for text in content["warnings"])
+    rows = content["parameters"]
+    assert rows["prediction[0]"]["mean"] == rows["prediction_clamped[0]"]["mean"]
+
+
+def test_more_sweeps_are_not_recommended_under_a_prior_that_makes_no_sense(
+    release: Path, tmp_path: Path
+) -> None:
+    fitted(release, tmp_path / "c.h5", prior_sd=1e4)
+    summary = dpmix.summarize([tmp_path / "c.h5"])
+    text = " ".join(summary.warnings)
+    assert "A priori the mean of a record of y lies within the public bounds [-4, 4] with probability" in text
+    assert "give model.prior_mean and model.prior_sd of variables rescaled" in text
+    assert "times as many sweeps" not in text
+    assert "of a record of x1" not in text  # whose prior follows the bounds

@@ -1,0 +1,318 @@
+"""Shares of sampling, privacy noise and prior: closed forms, limits, and the second runs behind them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+from scipy import special, stats
+
+import dpmix
+from dpmix.report.page import render
+from dpmix.run.chains_reader import read_chains
+from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors
+from dpmix.summary.families.family import Floats
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.normal_family import NormalInverseGamma
+from dpmix.summary.quantities import quantiles
+from dpmix.summary.random_measures import Measures
+from dpmix.summary.variance import clean_variance_of_mean, mixture_shares, parametric_shares
+from dpmix.summary.variance_result import Shares, VarianceShares, shares_of
+from tests.helpers.chains_files import (
+    BETA,
+    TRUNCATED,
+    a_spec,
+    states_of_mixture,
+    states_of_normals,
+    write_chains,
+    write_kernel,
+)
+from tests.unit.summary.test_sensitivity import PARTITIONS, Z, held, updated
+
+
+def test_shares_are_the_stated_ones() -> None:
+    assert shares_of(2.0, 8.0, 0.5) == Shares(0.1875, 0.5625, 0.25)
+    assert shares_of(2.0, 8.0, 5.0) == Shares(0.75, 0.0, 0.25)
+    assert shares_of(9.0, 8.0, 1.0) == Shares(0.0, 0.0, 1.0)  # a posterior wider than its prior
+    assert shares_of(2.0, np.inf, 0.5) is None and shares_of(0.0, 8.0, 0.0) is None
+
+
+def test_shares_are_said_in_one_line() -> None:
+    parts = {"mean": Shares(0.2, 0.7, 0.1), "median": Shares(0.6, 0.3, 0.1), "density": None}
+    found = VarianceShares({"": parts})
+    assert found.in_words() == (
+        "mean 20% sampling, 70% privacy noise, 10% prior; median 60% sampling, 30% privacy noise, 10% prior. "
+        "More epsilon would help mean; more records would help median."
+    )
+    assert found.contents()["density"] is None
+    assert VarianceShares({"": {"mean": Shares(0.1, 0.1, 0.8)}}).cure() == "The prior decides."
+    two = VarianceShares({"x": {"mean": Shares(0.8, 0.1, 0.1)}, "y": {"mean": None}})
+    assert two.in_words().startswith("mean of x 80%")
+    none = VarianceShares(reason="why")
+    assert none.contents() == {"mean": None, "median": None, "density": None, "reason": "why"}
+    assert none.in_words() == ""
+
+
+# ---- a normal model of known variance, whose shares are known
+
+
+def known(folder: Path, eta: float, *, kind: str = "gaussian", n: int = 400, unit: float = 1.0) -> Any:
+    """Chains of one cluster: y ~ N(theta, 4), theta ~ N(0, 16), z ~ N(y, eta^2); and the exact variances."""
+    rng = np.random.default_rng(1)
+    s2, v0, a = 4.0, 16.0, 1e6
+    base = NormalInverseGamma(0.0, s2 / v0, a, a * s2 * unit**2)
+    z = rng.normal(1.0, np.sqrt(s2 + eta**2), n)
+    precision = 1.0 / v0 + n / (s2 + eta**2)
+    centre = z.sum() / (s2 + eta**2) / precision
+    draws = 2000
+    states = [
+        {
+            "n_clusters": np.ones(draws),
+            "weights": np.full((draws, 1), 1.0 - 1e-12),
+            "mean": unit * rng.normal(centre, precision**-0.5, (draws, 1)),
+            "variance": np.full((draws, 1), s2 * unit**2),
+            "concentration": np.full(draws, 1e-9),
+        }
+        for _ in range(2)
+    ]
+    bounds = [-10.0 * unit, 10.0 * unit]
+    spec = a_spec(sampler__iterations=1000 + draws, model__concentration=1e-9)
+    spec["mechanism"]["domain"] = bounds
+    mechanism = {"kind": kind, "scale": [eta * unit], "domain": [bounds]}
+    path = write_chains(
+        folder / "c.h5",
+        states,
+        spec=spec,
+        base=base,
+        observed=z * unit,
+        attrs={"mechanism": json.dumps(mechanism)},
+        constants={"noise_scale": eta * unit},
+    )
+    return path, shares_of(1.0 / precision, v0, 1.0 / (1.0 / v0 + n / s2))
+
+
+def found_of(path: Path, unit: float = 1.0) -> VarianceShares:
+    chains = read_chains([path])
+    return mixture_shares(chains, family_of(chains), [unit * np.linspace(-8.0, 10.0, 200)], {}, {})
+
+
+@pytest.mark.parametrize("eta", [0.5, 2.0, 8.0, 40.0, 100.0])
+def test_shares_of_a_normal_mean_are_exact(tmp_path: Path, eta: float) -> None:
+    path, exact = known(tmp_path, eta)
+    found = found_of(path).columns[""]
+    for name in ("mean", "median"):
+        part = found[name]
+        assert part is not None
+        for key in ("sampling", "privacy", "prior"):
+            assert getattr(part, key) == pytest.approx(getattr(exact, key), rel=0.1, abs=0.07), (name, key)
+
+
+def test_without_noise_there_is_no_privacy_and_with_much_only_the_prior(tmp_path: Path) -> None:
+    for part in found_of(known(tmp_path, 0.0, kind="none")[0]).columns[""].values():
+        assert part is not None and part.privacy == 0.0 and part.sampling > 0.98
+    for part in found_of(known(tmp_path, 1e-6)[0]).columns[""].values():
+        assert part is not None and part.privacy < 0.1
+    for part in found_of(known(tmp_path, 3000.0)[0]).columns[""].values():
+        assert part is not None and part.prior > 0.9
+
+
+def test_units_do_not_matter(tmp_path: Path) -> None:
+    one = found_of(known(tmp_path, 3.0)[0])
+    assert found_of(known(tmp_path, 3.0, unit=1024.0)[0], 1024.0) == one
+    assert found_of(known(tmp_path, 3.0, unit=2.0**-20)[0], 2.0**-20) == one
+
+
+def test_many_records_cost_as_much_as_few(tmp_path: Path) -> None:
+    """Beyond 20,000 the variance is scaled: at a million its share stays what it is."""
+    path, exact = known(tmp_path, 2.0, n=1_000_000)
+    part = found_of(path).columns[""]["mean"]
+    assert part is not None and part.sampling == pytest.approx(exact.sampling, abs=0.07)
+
+
+# ---- the second runs
+
+
+def chain_of(
+    family: Any, records: Floats, alpha: float, discount: float, replicates: int, places: int
+) -> _Chain:
+    """A run given these records, the same for all replicates."""
+    kernel, rng = _kernel(family), np.random.default_rng(2)
+    counts, values = _cells(_statistics(kernel, family, records))
+    chain = _Chain(
+        kernel,
+        family,
+        np.repeat(counts[None], replicates, axis=0),
+        np.repeat(values[:, None], replicates, axis=1),
+        np.full(replicates, alpha),
+        discount,
+        rng,
+    )
+    atoms = family.draw(rng, 1)
+    chain.start([Measures(np.array([1]), np.ones(1), atoms, np.zeros(1))] * replicates, places)
+    return chain
+
+
+def _statistics(kernel: Any, family: Any, records: Floats) -> Floats:
+    if family is BETA:
+        u = (records - BETA.lo) / BETA.width
+        return np.stack([np.log(u), np.log1p(-u), special.logit(u)])
+    kernel.centre, kernel.scale = 0.3, 1.7  # any will do
+    u = (records - 0.3) / 1.7
+    return np.stack([u, u * u, u])
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.4])
+def test_runs_agree_with_all_partitions_of_three_records(discount: float) -> None:
+    base, alpha = NormalInverseGamma(0.5, 0.3, 3.0, 2.0), 0.8
+    logs, means, counts = [], [], []
+    for blocks in PARTITIONS:
+        k = len(blocks)
+        parts = [updated(base, Z[block]) for block in blocks]
+        log = sum(part[1] for part in parts) + sum(np.log(alpha + j * discount) for j in range(1, k))
+        log += sum(special.gammaln(len(b) - discount) - special.gammaln(1.0 - discount) for b in blocks)
+        logs.append(log)
+        weights = np.array([len(block) - discount for block in blocks])
+        middle = np.array([part[0].mu0 for part in parts])
+        means.append((weights @ middle + (alpha + k * discount) * base.mu0) / (alpha + 3.0))
+        counts.append(k)
+    p = special.softmax(logs)
+    chain = chain_of(base, Z, alpha, discount, 64, 12 if discount == 0.0 else 150)  # whose tails are long
+    clusters, centre = [], []
+    for sweep in range(700):
+        sizes, _ = chain._allocate()
+        chain.sweep()
+        if sweep >= 50:
+            clusters.append((sizes > 0).sum(axis=1).mean())
+            centre.append(((chain.weights * chain.atoms[0]).sum(axis=1) + chain.rest * base.mu0).mean())
+    assert np.mean(clusters) == pytest.approx(float(p @ counts), abs=0.02)
+    assert np.mean(centre) == pytest.approx(float(p @ means), abs=0.02)
+
+
+@pytest.mark.parametrize("family", [TRUNCATED, BETA], ids=["truncated", "beta"])
+def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None:
+    """Against quadrature over both parameters, on a grid of their logarithms (of the mean: as it is)."""
+    rng = np.random.default_rng(3)
+    if family is BETA:
+        records = BETA.lo + BETA.width * rng.beta(4.0, 9.0, 25)
+        first, second = np.exp(np.linspace(-1.5, 3.5, 300)), np.exp(np.linspace(-1.0, 4.5, 300))
+        a, b = np.meshgrid(first, second, indexing="ij")
+        u = (records - BETA.lo) / BETA.width
+        logs = stats.gamma.logpdf(a, 2.0, scale=0.5) + stats.gamma.logpdf(b, 3.0, scale=1 / 1.5)
+        logs += stats.beta.logpdf(u[:, None, None], a, b).sum(axis=0) + np.log(a * b)
+        both = (a, b)
+    else:
+        records = rng.normal(1.0, 0.8, 6)
+        first, second = np.linspace(-3.0, 5.0, 300), np.exp(np.linspace(-4.0, 2.5, 300))
+        m, sd = np.meshgrid(first, second, indexing="ij")
+        whole = sd**2 + family.floor
+        logs = stats.invgamma.logpdf(whole, family.a, scale=family.b)
+        logs += stats.norm.logpdf(m, family.mu0, np.sqrt(whole / family.lam)) + 2.0 * np.log(sd)
+        logs += stats.norm.logpdf(records[:, None, None], m, sd).sum(axis=0)
+        both = (m, sd)
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    chain = chain_of(family, records, 1e-12, 0.0, 64, 3)
+    kept = []
+    for sweep in range(500):
+        chain.sweep()
+        if sweep >= 100:
+            taken = chain.weights.argmax(axis=1)
+            kept.append(chain.atoms[:, np.arange(64), taken])
+    for values, grid in zip(np.stack(kept, axis=1), both, strict=True):
+        mean = float((p * grid).sum())
+        sd = float(np.sqrt((p * (grid - mean) ** 2).sum()))
+        assert values.mean() == pytest.approx(mean, abs=0.06 * sd)
+        assert values.std() == pytest.approx(sd, rel=0.06)
+
+
+def test_a_run_of_two_clusters_knows_mean_and_median_as_samples_do() -> None:
+    """2,000 records of two normals: the mean has variance s^2/n, the median less than that of the sample."""
+    start = Measures(np.array([2]), np.array([0.3, 0.7]), np.array([[-3.0, 2.0], [0.6, 1.5]]), np.zeros(1))
+    base, n = NormalInverseGamma(0.0, 0.16, 3.0, 8.0), 2000
+    drawn, each = clean_posteriors([start] * 8, np.ones(8), 0.0, base, n, np.random.default_rng(4))
+    parts = np.arange(8 * each).reshape(8, each)
+    means = [drawn.take(part).moments(base)[0].var(ddof=1) for part in parts]
+    total = 0.3 * 0.36 + 0.7 * 2.25 + 0.21 * 25.0
+    assert np.mean(means) == pytest.approx(total / n, rel=0.15)
+    medians = [quantiles(drawn.take(part), base, 0.5).var(ddof=1) for part in parts]
+    x = np.linspace(-3.0, 3.0, 60_001)
+    cdf = 0.3 * stats.norm.cdf(x, -3.0, 0.6) + 0.7 * stats.norm.cdf(x, 2.0, 1.5)
+    at = x[np.searchsorted(cdf, 0.5)]
+    height = 0.3 * stats.norm.pdf(at, -3.0, 0.6) + 0.7 * stats.norm.pdf(at, 2.0, 1.5)
+    assert 0.4 < np.mean(medians) * 4.0 * n * height**2 < 1.1
+
+
+# ---- in summaries
+
+
+def test_shares_are_in_json_file_text_and_report(tmp_path: Path) -> None:
+    states = [states_of_mixture(80, np.random.default_rng(5)) for _ in range(2)]
+    path = write_chains(tmp_path / "c.h5", states)
+    summary = dpmix.summarize(path, tmp_path / "s.h5")
+    found = summary.to_json()["variance_shares"]
+    assert list(found) == ["mean", "median", "density"]
+    assert all(sum(part.values()) == pytest.approx(1.0) for part in found.values())
+    assert "Share of the posterior variance: mean" in " ".join(summary.to_text().split())
+    page = render(summary)
+    assert "Where the uncertainty comes from" in page and "privacy noise" in page
+    with xarray.open_datatree(tmp_path / "s.h5") as tree:
+        group = tree["variance_shares"]
+        assert group["privacy"].sel(quantity="median") == found["median"]["privacy"]
+    assert dpmix.summarize(path).to_json()["variance_shares"] == found
+
+
+def test_of_several_columns_each_has_its_own(tmp_path: Path) -> None:
+    states = [states_of_normals(60, np.random.default_rng(6)) for _ in range(2)]
+    summary = dpmix.summarize(write_kernel(tmp_path / "c.h5", "multivariate_normal", states))
+    found = summary.to_json()["variance_shares"]
+    assert list(found) == ["height", "weight/kg"] and found["height"]["mean"]["prior"] < 0.5
+    assert "mean of weight/kg" in " ".join(summary.to_text().split())
+    assert render(summary)
+
+
+def test_a_prior_of_infinite_variance_has_no_shares_of_mean_and_median(tmp_path: Path) -> None:
+    states = [states_of_mixture(60, np.random.default_rng(7)) for _ in range(2)]
+    wide = replace(NormalInverseGamma(0.0, 0.1, 3.0, 3.0), a=0.9)
+    found = dpmix.summarize(write_chains(tmp_path / "c.h5", states, base=wide)).to_json()["variance_shares"]
+    assert found["mean"] is None and found["median"] is None and found["density"] is not None
+    assert found["reason"] == "the prior's variance of the mean is infinite"
+
+
+# ---- the discrete model
+
+
+@pytest.mark.parametrize("alpha", [0.5, 30.0])
+def test_the_mean_of_a_dirichlet_process_given_records_varies_as_said(alpha: float) -> None:
+    """P of the prior stands for the posterior: records of it, then the mean of the process given them."""
+    rng = np.random.default_rng(8)
+    n, size, atoms = 20, 3000, 400
+    sticks = rng.beta(1.0, alpha, (size, atoms))
+    weights = sticks * np.cumprod(np.concatenate([np.ones((size, 1)), 1.0 - sticks[:, :-1]], axis=1), axis=1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    places = rng.exponential(2.0, (size, atoms))
+    mean = (weights * places).sum(axis=1)
+    sd = np.sqrt((weights * places**2).sum(axis=1) - mean**2)
+    found = clean_variance_of_mean(mean, sd, mean, sd, alpha, n)
+    variances = []
+    for row in range(size):
+        records = rng.choice(places[row], n, p=weights[row])
+        # H has the moments of G0 = Exp(mean 2) and of the records
+        first = (alpha * 2.0 + records.sum()) / (alpha + n)
+        second = (alpha * 8.0 + (records**2).sum()) / (alpha + n)
+        variances.append((second - first**2) / (alpha + n + 1.0))
+    assert found == pytest.approx(np.mean(variances), abs=4.5 * np.std(variances) / np.sqrt(size))
+
+
+def test_parametric_models_say_what_is_not_known() -> None:
+    for model, why in (
+        ("linear_regression", "no mean, median and density"),
+        ("mixture", "no components"),
+        ("discrete", "no mean and standard deviation"),
+    ):
+        found = parametric_shares(held({"alpha": np.ones(9)}, {"model": model}, constants={}))
+        assert why in found.contents()["reason"] and found.contents()["mean"] is None
