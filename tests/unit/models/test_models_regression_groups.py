@@ -208,6 +208,7 @@ def test_draws_are_the_same_in_chunks_and_have_their_names() -> None:
         "x_mean": ("group", "predictor"),
         "x_cov": ("group", "predictor", "predictor_other"),
         "prediction": ("group", "row"),
+        "prediction_clamped": ("group", "row"),
         "predictive": ("group", "row"),
         "group_share": ("group",),
         "group_size": ("group",),
