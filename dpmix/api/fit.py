@@ -30,14 +30,6 @@ from dpmix.store.atomic import check_output
 __all__ = ["FitResult", "fit", "plan"]
 
 
-_ROWS = {
-    "smoothed_histogram": "draws",
-    "perturbed_histogram": "noisy counts",
-    "synthetic": "synthetic records",
-    "posterior": "parameters of a posterior",
-}
-
-
 @dataclass(frozen=True)
 class FitResult:
     """A finished fit.
@@ -203,8 +195,7 @@ def _counted(release: Release, task: Task) -> str:
     """Say how much was released, such as "64 draws of 272 records"."""
     rows, width = len(task.observed), task.observed[0].size
     if release.trust == "global":
-        what = _ROWS.get(release.kind, "numbers")
-        return f"{rows} {what} of {release.n} records"
+        return f"{rows} {release.mechanism.rows_name} of {release.n} records"
     return f"{rows} released values" if width == 1 else f"{rows} records of {width} released numbers each"
 
 

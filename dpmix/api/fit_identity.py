@@ -109,7 +109,7 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
     chains = read_chains([final])
     found = {
         "spec": chains.spec,
-        "mechanism": chains.mechanism,
+        "mechanism": chains.mechanism.stated(),
         "released_values": _digest(chains.observed),
         "chains": chains.ids.tolist(),
         "model.file": str(chains.attrs.get("code_digest", "")),

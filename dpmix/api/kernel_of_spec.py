@@ -172,7 +172,7 @@ def _as_published(release: Release, z: NDArray[np.float64]) -> NIG:
     The prior mean of the variance is half that of the released values, its prior variance 1/2 in the data's
     own units, which suits values whose variance is near 1.
     """
-    if release.kind not in ("laplace", "gaussian", "none"):
+    if not release.mechanism.additive:
         raise DataError(
             f"model.base.empirical: what {release.kind} releases is not on the scale of the data; "
             "use true, or leave out model.base"

@@ -131,9 +131,8 @@ def _acceptance_bound(spec: RunSpec, release: Release) -> float:
         spec.sampler.kind in ("private_slice", "blocked_gibbs") and spec.sampler.latent == "metropolis"
     )
     on_domain = getattr(spec.model, "kernel", "normal") == "beta"
-    bounded = release.kind in ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
     pure = release.epsilon is not None and not release.delta
-    if proposes and pure and (bounded or (release.kind == "laplace" and on_domain)):
+    if proposes and pure and release.mechanism.bounds_acceptance(on_domain):
         return math.exp(-float(release.epsilon or 0.0))
     return math.nan
 

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.channels.every import (
-    BinomialNoise,
-    GaussianNoise,
-    GaussianRows,
-    LaplaceNoise,
-    NoNoise,
-    Rows,
-    laplace_rows,
-    perturbed_histogram,
-    smoothed_histogram,
-    wavelet_cells,
-)
+from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.mechanisms.gaussian.law import GaussianLaw
+from dpmix.mechanisms.laws.every import Observation
 from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
 __all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns"]
 
-_ONE_COLUMN = ("wavelet", "binomial", "smoothed_histogram", "perturbed_histogram")
-_POWERS = {"laplace": 1.0, "geometric": 1.0, "gaussian": 2.0}
-
 Floats = NDArray[np.float64]
-
-
-class Observation(NamedTuple):
-    """z (n,), channel, the release as the chains file holds it with its dimensions, scale of the noise."""
-
-    z: Floats
-    channel: Any
-    observed: Floats
-    dims: tuple[str, ...]
-    noise_scale: float | Floats
 
 
 def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
@@ -57,7 +32,7 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
     DataError
         When there is no such column, or there are too many or too few for the kernel.
     """
-    if release.kind in _ONE_COLUMN:
+    if not release.mechanism.columns_each:
         return list(range(len(release.columns)))
     wanted = spec.release.columns if spec.release is not None and about else None
     names = release.columns if wanted is None else wanted
@@ -101,61 +76,19 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     DataError
         When the release does not allow the model.
     """
-    kernel = getattr(spec.model, "kernel", "normal")
+    kernel, law = getattr(spec.model, "kernel", "normal"), release.mechanism
     every = columns == list(range(release.values.shape[1]))  # then nothing is copied
     values = np.ascontiguousarray(release.values if every else release.values[:, columns])
-    if release.kind in ("smoothed_histogram", "perturbed_histogram"):
-        return _histogram(release, values[:, 0])
-    rows = np.arange(len(values), dtype=np.float64)
-    if release.kind == "wavelet":
-        lo, hi = bounds_of(spec, release)
-        scale = release.scales[0]
-        return Observation(rows, wavelet_cells(values, lo, hi, scale), values, ("obs", "column"), scale)
-    if kernel == "multivariate_normal":
-        scales = np.array([release.scales[c] for c in columns]) if release.scales else np.zeros(len(columns))
-        return Observation(rows, _rows_channel(release, values, scales), values, ("obs", "column"), scales)
-    z = np.ascontiguousarray(values[:, 0])
-    if release.kind == "binomial":
-        lo, hi = bounds_of(spec, release)
-        trials, weight = int(release.mechanism["trials"]), float(release.mechanism["weight"])
-        return Observation(z, BinomialNoise.make(trials, weight, lo, hi), z, ("obs",), math.nan)
-    if release.kind == "none":
-        seen = _logits(z, *bounds_of(spec, release)) if kernel == "beta" else z
-        return Observation(seen, NoNoise(), z, ("obs",), 0.0)
-    scale = float(release.scales[columns[0]])
-    if release.kind == "gaussian" and _truncated(spec):
-        return Observation(z, NoNoise(), z, ("obs",), scale)
-    if release.kind == "laplace":
-        return Observation(z, LaplaceNoise(scale), z, ("obs",), scale)
-    if release.kind == "gaussian":
-        return Observation(z, GaussianNoise(scale), z, ("obs",), scale)
-    raise DataError(f"the release was made by {release.kind}, which no sampler of this version can fit")
+    seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
+    if not law.protects and kernel == "beta":
+        return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
+    if isinstance(law, GaussianLaw) and _truncated(spec):
+        return seen._replace(channel=NoNoise())  # the noise is in the kernel's variance
+    return seen
 
 
 def _truncated(spec: RunSpec) -> bool:
     return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
-
-
-def _histogram(release: Release, values: Floats) -> Observation:
-    edges = release.mechanism.edges()
-    rows = np.arange(release.n, dtype=np.float64)
-    channel: Any
-    if release.kind == "smoothed_histogram":
-        weight = float(release.mechanism["weight"])
-        channel, scale = smoothed_histogram(values, release.n, weight, edges), math.nan
-    else:
-        scale = float(release.scales[0])
-        power = _POWERS[str(release.mechanism["noise"])]
-        channel = perturbed_histogram(values, release.n, scale, power, edges)
-    return Observation(rows, channel, values, ("released",), scale)
-
-
-def _rows_channel(release: Release, values: Floats, scales: Floats) -> Any:
-    if release.kind == "none":
-        return Rows(values)
-    if release.kind == "gaussian":
-        return GaussianRows(values, scales**2)
-    return laplace_rows(values, scales)
 
 
 def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
@@ -174,7 +107,7 @@ def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
 
 def pairs_of(spec: RunSpec, release: Release) -> list[tuple[float, float]]:
     """Return the public bounds of each column of a release, as it or the spec states them; else none."""
-    pairs = release.mechanism.get("domain") or (None if spec.mechanism is None else spec.mechanism.domain)
+    pairs = release.mechanism.domain or (None if spec.mechanism is None else spec.mechanism.domain)
     return [(float(lo), float(hi)) for lo, hi in pairs or ()]
 
 

@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, UsageError
-from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.laws.every import Law, expect, law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
@@ -90,7 +93,7 @@ def predictive_records(
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
     drawn = f"{count} record{'' if count == 1 else 's'} of the posterior predictive"
-    _tell(f"{drawn}; {release.guarantee_in_words()}; {release.mechanism['post_processing']}", quiet)
+    _tell(f"{drawn}; {release.guarantee_in_words()}; {_law(release).post_processing}", quiet)
     for name, outside, pair in _outside(release):
         bounds = f"[{pair[0]:g}, {pair[1]:g}]"
         _tell(f"{outside} of {count} values of {name} lie outside {bounds}, where the model goes on", quiet)
@@ -110,8 +113,8 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
 
 def _release(chains: Chains | NamedChains, records: int) -> Release:
     """Draw the records, and say what they inherit."""
-    if chains.mechanism.get("groups"):
-        (group,) = chains.mechanism["groups"]
+    if chains.mechanism.groups:
+        (group,) = chains.mechanism.groups
         raise DataError(
             f"synthesize --chains: the chains are of a release of groups by {group}, of which no records are "
             "drawn; take each group's parameters from the chains file"
@@ -146,7 +149,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         n=chains.n,
         trust="global",
         adjacency=adjacency,
-        private=is_private(chains.attrs) and source.get("kind") != "none",
+        private=is_private(chains.attrs) and source.protects,
         simulated=is_simulated(chains.attrs),
         proved=None if source.unproved is None else False,
         labels=labels if any(names is not None for names in labels) else (),
@@ -159,31 +162,30 @@ def _without_granularity(source: Law) -> dict[str, Any]:
 
 def _in_words(source: Law) -> str:
     """Say what was post-processed, and at what cost."""
-    kind = str(source.get("kind"))
-    if kind == "none":
+    if not source.protects:
         return "post-processing of a fit to the records themselves, without noise: nothing is guaranteed"
-    made = f"{source['generator']} release" if kind == "synthetic" else f"{kind} release"
-    return f"post-processing of the {made} that the chains were fitted to: costs nothing beyond the release"
+    return (
+        f"post-processing of the {source.made_by} release that the chains were fitted to: costs nothing "
+        "beyond the release"
+    )
 
 
 def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list[dict[str, Any]], Labels]:
     """Return what is public of each column, and the labels that its codes stand for."""
     source = chains.mechanism
-    stated = source.get("columns")
-    if source.get("kind") == "synthetic" and isinstance(stated, list) and len(stated) == width:
-        described = [dict(part) for part in stated]
+    if isinstance(source, SyntheticLaw) and len(source.columns) == width:
+        described = source.stated()["columns"]
         return described, tuple(_labels(chains, part, width) for part in described)
-    if source.get("kind") == "posterior" and width == 1:
+    if isinstance(source, PosteriorLaw) and width == 1:
         part: dict[str, Any] = {"name": names[0] or "category"}
         labels = _labels(chains, part, width)
         return [{**part, "categories": list(labels or ())}], (labels,)
     names = names if all(names) else chains.columns
     if len(names) != width:  # the coefficients of one column
-        names = (str(source.get("column", "value")),)
+        names = (source.column if isinstance(source, WaveletLaw) else "value",)
     found: list[dict[str, Any]] = [{"name": name} for name in names]
-    domain = source.get("domain")
-    if width == 1 and isinstance(domain, list) and len(domain) == 1:
-        found[0]["domain"] = list(domain[0])
+    if width == 1 and source.domain is not None and len(source.domain) == 1:
+        found[0]["domain"] = list(source.domain[0])
     return found, (None,) * width
 
 
@@ -210,17 +212,22 @@ def _check_codes(values: NDArray[np.float64], described: Sequence[Mapping[str, A
 def _outside(release: Release) -> list[tuple[str, int, tuple[float, float]]]:
     """Count the values of each column of numbers that lie outside its public bounds."""
     found = []
-    for part, column in zip(release.mechanism["columns"], release.values.T, strict=True):
-        if "domain" in part:
-            low, high = part["domain"]
+    for part, column in zip(_law(release).columns, release.values.T, strict=True):
+        if part.domain is not None:
+            low, high = part.domain
             count = int(((column < low) | (column > high)).sum())
             if count:
-                found.append((part["name"], count, (low, high)))
+                found.append((part.name, count, (low, high)))
     return found
 
 
+def _law(release: Release) -> SyntheticLaw:
+    return expect(release.mechanism, SyntheticLaw)
+
+
 def _why(release: Release) -> str:
-    if release.mechanism["source"].get("kind") == "none":
+    origin = _law(release).origin
+    if origin is not None and not origin.protects:
         return "the chains were fitted to the confidential records themselves"
     if release.simulated:
         return "the data behind the chains are simulated, and their noise is seeded"

@@ -16,6 +16,7 @@ from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release, guarantee_in_words
@@ -124,9 +125,9 @@ def privatize(
     if target is not None:
         write_release(target, release, force=force)
     _tell(in_words(mechanism, data.columns, guarantee), quiet)
-    chosen = release.mechanism.get("threshold")
-    if len(release.mechanism.get("thresholds", ())) > 1:
-        _tell(f"the threshold chosen is {chosen:g}", quiet)
+    law = release.mechanism
+    if isinstance(law, LogMomentsLaw) and len(law.thresholds) > 1:
+        _tell(f"the threshold chosen is {law.threshold:g}", quiet)
     for name, count in zip(data.columns, clamped, strict=True):
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")

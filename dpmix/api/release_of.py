@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.data.loading import load_stated_release, load_values, unprotected
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.mechanisms.curators.by_kind import STATISTICS, stated
+from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
@@ -21,6 +23,9 @@ from dpmix.spec import RunSpec
 from dpmix.spec.mechanism_section import LogMomentsMechanism
 from dpmix.spec.model_section import CustomModel
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
+
+if TYPE_CHECKING:
+    from dpmix.mechanisms.log_moments.curator import Meant
 
 __all__ = ["find_release"]
 
@@ -88,9 +93,9 @@ def _read(path: Path) -> Release:
 
 def _check_synthesis(spec: RunSpec, found: Release) -> None:
     """Refuse a spec whose synthesis is of another kind than the generator of the release."""
-    if found.kind != "synthetic" or spec.synthesis is None:
+    if not isinstance(found.mechanism, SyntheticLaw) or spec.synthesis is None:
         return
-    generator = str(found.mechanism["generator"])
+    generator = found.mechanism.generator
     kind = "dirichlet_multinomial" if getattr(spec.synthesis, "discount", 0) < 0 else spec.synthesis.kind
     if generator not in (kind, "posterior_predictive"):
         raise SpecError(
@@ -118,13 +123,14 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
         raise SpecError(
             f"mechanism.kind: {mechanism.kind}, but the release was made by {found.kind}; {advice}"
         )
-    if found.kind == "none":
+    law = found.mechanism
+    if not law.protects:
         return
     _check_settings(mechanism, found)
-    if found.kind == "posterior":
-        _check_posterior(mechanism, found)
+    if isinstance(law, PosteriorLaw):
+        _check_posterior(mechanism, law)
         return
-    requested = found.mechanism.get("requested") or {}
+    requested = law.requested or {}
     for key in ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight"):
         value = getattr(mechanism, key, None)
         if value is not None and key in requested and not _agree(value, requested[key]):
@@ -132,8 +138,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
                 f"mechanism.{key}: {value:g}, but the release was made with {key} = {requested[key]:g}; "
                 f"{advice}"
             )
-    bounds = found.mechanism.get("domain") or found.mechanism.get("bounds")
-    pairs = None if bounds is None else tuple((float(lo), float(hi)) for lo, hi in bounds)
+    pairs = law.public_bounds
     if mechanism.domain is not None and pairs is not None and mechanism.domain != pairs:
         raise SpecError(
             f"mechanism.domain: {_listed(mechanism.domain)}, but the release was made with {_listed(pairs)}; "
@@ -143,23 +148,30 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     own_noise = (
         getattr(mechanism, "scale", None) is not None or getattr(mechanism, "weight", None) is not None
     )
-    if domain is None and not own_noise and found.kind not in STATISTICS:
+    if domain is None and not own_noise and not law.statistic:
         raise SpecError(
             "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
             f"release's; {advice}"
         )
+    weight: float | None = None
     if isinstance(mechanism, LogMomentsMechanism):
         from dpmix.mechanisms.log_moments import curator as log_moments
 
-        means = log_moments.meant(mechanism, found.mechanism)
-        _check_log_moments(means, found.mechanism)
-        meant: Mapping[str, Any] | Law = means
+        own = expect(law, LogMomentsLaw)
+        means = log_moments.meant(mechanism, own)
+        _check_log_moments(means, own)
+        scales = means.scale
     else:
         groups = groups_of(found.groups)
         meant, _ = stated(
             mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n, groups
         )
-    for name, value, actual in _noises(meant, found.mechanism):
+        scales, weight = meant.scale, getattr(meant, "weight", None)
+    noises = [("noise of scale", *each) for each in zip(scales, law.scale, strict=True)]
+    actual_weight: float | None = getattr(law, "weight", None)
+    if weight is not None and actual_weight is not None:
+        noises.append(("weight", weight, actual_weight))
+    for name, value, actual in noises:
         if not _agree(value, actual):
             raise SpecError(
                 f"mechanism: means {name} {value:g}, but the release was made with {actual:g}; {advice}"
@@ -170,7 +182,7 @@ def _check_settings(mechanism: Any, found: Release) -> None:
     """Refuse settings that are not those of the release."""
     for key in ("levels", "classes", "bounds", "trials", "bins", "draws", "noise", "n"):
         value = _plain(getattr(mechanism, key, None))
-        actual = found.n if key == "n" else _plain(found.mechanism.get(key))
+        actual = found.n if key == "n" else _plain(getattr(found.mechanism, key, None))
         if value is not None and actual is not None and value != actual:
             raise SpecError(
                 f"mechanism.{key}: {value}, but the release was made with {actual}; take it out of the spec, "
@@ -178,39 +190,38 @@ def _check_settings(mechanism: Any, found: Release) -> None:
             )
 
 
-def _check_log_moments(meant: Mapping[str, Any] | Law, made: Law) -> None:
+def _check_log_moments(meant: Meant, made: LogMomentsLaw) -> None:
     """Refuse settings of compositions that are not those of the release."""
-    thresholds = made.get("thresholds") or [made["threshold"]]
-    for key, name, actual in (
-        ("components", "components", made["components"]),
-        ("thresholds", "threshold" if len(meant["thresholds"]) == 1 else "thresholds", thresholds),
-        ("parts", "split", made["parts"]),
+    thresholds = made.thresholds or (made.threshold,)
+    for name, value, actual in (
+        ("components", meant.components, made.components),
+        ("threshold" if len(meant.thresholds) == 1 else "thresholds", meant.thresholds, thresholds),
+        ("split", meant.parts, made.parts),
     ):
-        if meant[key] is not None and meant[key] != actual:
+        if value is not None and value != actual:
             raise SpecError(
-                f"mechanism.{name}: means {meant[key]}, but the release was made with {actual}; take it out "
-                "of the spec, or give the release it describes"
+                f"mechanism.{name}: means {_plain(value)}, but the release was made with {_plain(actual)}; "
+                "take it out of the spec, or give the release it describes"
             )
 
 
-def _check_posterior(mechanism: Any, found: Release) -> None:
+def _check_posterior(mechanism: Any, made: PosteriorLaw) -> None:
     """Refuse a spec that states another release of a posterior than the one that was made."""
     advice = "take it out of the spec, or give the release it describes"
-    made = found.mechanism
-    if list(mechanism.prior) != [float(entry) for entry in made["prior"]]:
-        stated, actual = (
-            ", ".join(f"{entry:g}" for entry in own) for own in (mechanism.prior, made["prior"])
-        )
+    if tuple(mechanism.prior) != made.prior:
+        stated, actual = (", ".join(f"{entry:g}" for entry in own) for own in (mechanism.prior, made.prior))
         raise SpecError(f"mechanism.prior: {stated}, but the release was made with {actual}; {advice}")
-    settings = {"method": mechanism.method, "calibration": None, "sensitivity": mechanism.sensitivity}
-    if mechanism.method is None or mechanism.method == "hellinger":
-        settings["calibration"] = mechanism.calibration
-    for key, value in settings.items():
-        kept = made.get(key)
-        kept = kept[0] if isinstance(kept, list) and kept else kept
+    exponential = mechanism.method is None or mechanism.method == "hellinger"
+    calibration = mechanism.calibration if exponential else None
+    sensitivity = made.sensitivity
+    for key, value, kept in (
+        ("method", mechanism.method, made.method),
+        ("calibration", calibration, made.calibration),
+        ("sensitivity", mechanism.sensitivity, sensitivity[0] if sensitivity else sensitivity),
+    ):
         if value is not None and kept is not None and value != kept:
             raise SpecError(f"mechanism.{key}: {value}, but the release was made with {kept}; {advice}")
-    requested = made.get("requested") or {}
+    requested = made.requested or {}
     for key in ("epsilon", "delta"):
         value = getattr(mechanism, key)
         if value is not None and key in requested and not _agree(value, requested[key]):
@@ -225,17 +236,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [[float(end) for end in item] if isinstance(item, list | tuple) else item for item in value]
     return value
-
-
-def _noises(meant: Mapping[str, Any] | Law, made: Law) -> list[tuple[str, float, float]]:
-    """Return the noise that two descriptions of a mechanism state, side by side."""
-    pairs = [
-        ("noise of scale", float(a), float(b))
-        for a, b in zip(meant.get("scale") or (), made.get("scale") or (), strict=True)
-    ]
-    if meant.get("weight") is not None and made.get("weight") is not None:
-        pairs.append(("weight", float(meant["weight"]), float(made["weight"])))
-    return pairs
 
 
 def _agree(one: float, other: float) -> bool:

@@ -22,7 +22,7 @@ from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism
-from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.laws.every import law_of, law_type
 from dpmix.mechanisms.log_moments.curator import LogMoments
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
@@ -30,7 +30,6 @@ from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.combinations import GLOBAL_MECHANISMS
 
 __all__ = ["Warmed", "kept_code", "warmup"]
 
@@ -198,7 +197,7 @@ def _may_be_large(spec: RunSpec) -> bool:
     """Whether nothing says how many records there are, and many would be worked in blocks."""
     assert spec.model is not None and spec.mechanism is not None
     stated = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
-    local = spec.mechanism.kind not in GLOBAL_MECHANISMS
+    local = law_type(spec.mechanism.kind).trust == "local"
     return stated is None and local and spec.model.kind == "mixture" and spec.sampler.kind in _IN_BLOCKS
 
 

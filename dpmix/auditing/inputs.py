@@ -155,9 +155,7 @@ def smaller(mechanism: Mechanism, n: int) -> int:
 
 def _told(release: Release) -> list[float]:
     """Return all numbers that a release tells: its values, and what was chosen with noise."""
-    told = release.mechanism
-    chosen = [told.get("threshold", 0.0), *(told.get("scores") or ()), *(told.get("noisy_counts") or ())]
-    return [*np.ravel(release.values).tolist(), *chosen]
+    return [*np.ravel(release.values).tolist(), *release.mechanism.told()]
 
 
 def _mechanism_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:

@@ -17,6 +17,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
+from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
@@ -307,16 +308,16 @@ def load_stated_release(spec: RunSpec) -> Release:
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
     path = spec.release.path
-    trust = law_type(spec.mechanism.kind).trust
+    law = law_type(spec.mechanism.kind)
     n = getattr(spec.mechanism, "n", None)
-    if trust == "global" and n is None:
+    if law.trust == "global" and n is None:
         raise SpecError(
             f"mechanism.n: missing; a {spec.mechanism.kind} release does not tell of how many confidential "
             "records it is"
         )
     groups = groups_of(spec.groups)
     labels: tuple[tuple[str, ...] | None, ...] = ()
-    if groups is not None and spec.mechanism.kind == "smoothed_histogram":
+    if groups is not None and issubclass(law, SmoothedHistogramLaw):
         values, names, labels = _load_draws(path, spec.release.columns, groups)
     else:
         values, names = load_table(path, spec.release.columns, public=True)
@@ -327,18 +328,17 @@ def load_stated_release(spec: RunSpec) -> Release:
     warning = None if n is None else mechanism.warning(values, n)
     if warning is not None:
         print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
-    none = mechanism.kind == "none"
     return Release(
         values=values,
         columns=names,
         mechanism=mechanism,
-        epsilon=float("inf") if none else guarantee.epsilon,
+        epsilon=guarantee.epsilon if mechanism.protects else float("inf"),
         delta=guarantee.delta,
         rho=guarantee.rho,
         n=len(values) if n is None else n,
         adjacency=guarantee.adjacency,
-        trust=trust,
-        private=not none,
+        trust=law.trust,
+        private=mechanism.protects,
         labels=labels,
     )
 

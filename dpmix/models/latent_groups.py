@@ -31,6 +31,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups
 from dpmix.models.model_protocols import Parameter
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import GROUP, Release
@@ -103,7 +105,8 @@ def grouped_sums(release: Release, entries: int) -> GroupedSums:
     DataError
         When it has another number of values than so many groups have.
     """
-    ((_, names),) = release.groups.items()
+    law = expect(release.mechanism, SumsOfGroups)
+    names = law.group_names
     count = len(names)
     values = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
     wanted = count - 1 + count * entries
@@ -117,7 +120,7 @@ def grouped_sums(release: Release, entries: int) -> GroupedSums:
             "the release states no scale of the noise on sizes and sums: mechanism.scale has two numbers"
         )
     size_scale, scale = release.scales
-    centre = np.broadcast_to(np.asarray(release.mechanism["centre"], dtype=np.float64), (entries,)).copy()
+    centre = np.broadcast_to(np.asarray(law.centre, dtype=np.float64), (entries,)).copy()
     sums = values[count - 1 :].reshape(count, entries).copy()
     return GroupedSums(names, values[: count - 1].copy(), sums, centre, size_scale, scale, release.n)
 

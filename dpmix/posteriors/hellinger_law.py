@@ -14,7 +14,7 @@ from dpmix.errors import PrivacyError
 from dpmix.posteriors import weight_loops
 from dpmix.posteriors.distance_tables import Integers, Posteriors
 
-__all__ = ["LISTED", "Law", "theorem_gamma", "weight_bits"]
+__all__ = ["LISTED", "ExponentialMechanism", "theorem_gamma", "weight_bits"]
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def weight_bits(epsilon: float, delta: float, size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Law:
+class ExponentialMechanism:
     """Pr(r) proportional to floor(2^bits exp(-exponent H(x, r)/S(x))), exactly (methods, section 6).
 
     S is the smooth sensitivity, S(x) = max over databases x' of LS(x') exp(-gamma d(x, x')), d the number of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpmix.numerics.jit import njit
-from dpmix.posteriors.hellinger_law import ROUNDING, Law
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism
 from dpmix.posteriors.weight_loops import Floats, Integers, distance, reach, smooth_squared, weight
 
 __all__ = ["Tables", "apart", "draw_released", "errors_of", "rate_at", "tables_of"]
@@ -25,7 +25,7 @@ _ROUNDING = ROUNDING
 
 
 class Tables(NamedTuple):
-    """What compiled code needs of a `dpmix.posteriors.hellinger_law.Law` of three categories or more.
+    """What compiled code needs of an `ExponentialMechanism` of three categories or more.
 
     table (d, 2 n + 1) and steps (d, n) of its `Posteriors`; size: their number.
     """
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     size: float
 
 
-def tables_of(law: Law) -> Tables:
+def tables_of(law: ExponentialMechanism) -> Tables:
     """Return the tables of a law."""
     of = law.posteriors
     return Tables(of.table, of.steps, of.unit, law.gamma, law.exponent, law.top, float(of.size))
@@ -47,7 +47,7 @@ def tables_of(law: Law) -> Tables:
 
 @njit
 def rate_at(law, counts):
-    """Return the factor of the distance in the exponent at the counts (d,); see `Law.rate`."""
+    """Return the factor of the distance in the exponent at counts (d,); see `ExponentialMechanism.rate`."""
     squared = smooth_squared(law.steps, law.unit, counts, law.gamma)
     return law.exponent / (math.sqrt(squared) * _ROUNDING)
 

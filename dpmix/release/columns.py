@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
 __all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid"]
@@ -64,14 +64,9 @@ class Column:
         return found
 
     @classmethod
-    def described(cls, account: Mapping[str, Any]) -> Column:
-        """Return the column that `describe` gave this account of."""
-        pair, categories = account.get("domain"), account.get("categories")
-        return cls(
-            str(account["name"]),
-            None if pair is None else (float(pair[0]), float(pair[1])),
-            None if categories is None else tuple(str(category) for category in categories),
-        )
+    def described(cls, stated: PublicColumn) -> Column:
+        """Return the column that a law describes."""
+        return cls(stated.name, stated.domain, stated.categories)
 
 
 @dataclass(frozen=True)
@@ -212,12 +207,11 @@ class Cells:
         return made
 
     @classmethod
-    def described(cls, mechanism: Law) -> Cells:
+    def described(cls, law: SyntheticLaw) -> Cells:
         """Return the cells that the ``columns``, ``bins`` and ``snap`` of a synthetic release describe."""
-        columns = tuple(Column.described(account) for account in mechanism["columns"])
-        snaps = mechanism.get("snap") or [None] * len(columns)
-        grids = tuple(None if account is None else Grid.described(account) for account in snaps)
-        return cls(columns, tuple(int(count) for count in mechanism["bins"]), grids)
+        columns = tuple(Column.described(part) for part in law.columns)
+        grids = tuple(None if account is None else Grid.described(account) for account in law.snaps)
+        return cls(columns, tuple(law.bins), grids)
 
     @property
     def count(self) -> int:

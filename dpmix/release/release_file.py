@@ -14,6 +14,7 @@ import numpy as np
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.sanitized import Release
 from dpmix.spec.limits import MOST_RECORDS
@@ -108,7 +109,7 @@ def read_release(path: str | Path) -> Release:
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
     )
-    if release.kind == "none" and release.private:
+    if not mechanism.protects and release.private:
         raise _bad(path, "private", "is true although the mechanism adds no noise")
     found = mechanism.disagreement(release.n, len(columns))
     if found is not None:
@@ -156,7 +157,7 @@ def _labels(
     path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if mechanism.kind == "smoothed_histogram" and mechanism.groups:
+    if isinstance(mechanism, SmoothedHistogramLaw) and mechanism.groups:
         return None, mechanism.group_names
     if not isinstance(mechanism, SyntheticLaw):
         return ()

@@ -80,7 +80,7 @@ def write_synthetic(path: str | Path, release: Release, *, force: bool = False) 
 def account(release: Release) -> dict[str, Any]:
     """Return what is stated of a release beside its values, for strict JSON."""
     infinite = release.epsilon is not None and release.epsilon == float("inf")
-    words, why = release.guarantee_in_words(), release.mechanism.get("post_processing")
+    words, why = release.guarantee_in_words(), getattr(release.mechanism, "post_processing", None)
     return {
         "guarantee": words if why is None else f"{words}; {why}",
         "epsilon": None if infinite else release.epsilon,

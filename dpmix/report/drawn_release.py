@@ -93,7 +93,7 @@ def shown(summary: Summary, column: str) -> Shown | None:
             edges = low + step * np.arange(round(np.ptp(values) / step) + 2)
     heights = np.histogram(values, edges)[0] / (values.size * np.diff(edges))
     outside = 1.0 - inside / values.size
-    if law.kind == "none":
+    if not law.protects:
         return Shown(edges, heights, "data", "The histogram shows the data.", "data", outside)
     if isinstance(law, SmoothedHistogramLaw):
         sentence = (

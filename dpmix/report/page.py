@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.report import check_page, composition_page, plots, prediction_page, two_dimensions, uncertainty
 from dpmix.report.drawn_release import shown
 from dpmix.store.html import captioned, image, page
@@ -138,7 +139,7 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     )
     if steps is not None:
         caption += f" {steps.sentence}"
-    elif summary.provenance.mechanism.kind == "wavelet":
+    elif isinstance(summary.provenance.mechanism, WaveletLaw):
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
     if density.baseline is not None:
         caption += (

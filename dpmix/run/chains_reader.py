@@ -125,7 +125,7 @@ class ChainSet:
     @property
     def n(self) -> int:
         """Number of confidential records: of a global release what it states, else the released records."""
-        stated = self.mechanism.get("n", self.attrs.get("n", self.constants.get("n")))
+        stated = getattr(self.mechanism, "n", self.attrs.get("n", self.constants.get("n")))
         is_global = self.attrs.get("trust") == "global" and stated is not None
         return int(float(str(stated))) if is_global else int(self.observed.shape[0])
 

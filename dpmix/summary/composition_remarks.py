@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import digamma
 
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.rounding import figure
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.composition_results import Censoring, Composition
@@ -103,7 +105,8 @@ def _released_means(found: Composition, number: int, groups: int, chains: ChainS
     if not found.group:
         return values.reshape(-1, d)
     sums = values[groups - 1 + number * d :][:d]
-    return np.asarray(float(chains.mechanism["centre"]) + sums / found.censoring.size)[None]
+    law = expect(chains.mechanism, LogMomentsLaw)
+    return np.asarray(float(law.centre) + sums / found.censoring.size)[None]
 
 
 def _outside(means: Floats, censoring: Censoring) -> list[str]:

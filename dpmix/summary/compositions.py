@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
@@ -91,13 +93,13 @@ def _of_group(
     means = alpha / alpha.sum(axis=1, keepdims=True)
     drawn = [chains.read(p) for p in _records(chains, names)]
     records = np.stack([d.ravel() if group is None else d[:, :, group].ravel() for d in drawn], axis=1)
-    mechanism = chains.mechanism
+    law = expect(chains.mechanism, LogMomentsLaw)
     if group is None:
-        size, scale = max(zip(mechanism["parts"], mechanism["scale"], strict=True))
+        size, scale = max(zip(map(float, law.parts), law.scale, strict=True))
     else:
         sizes = chains.read(parameter_of(chains, "group_size"))
         size = max(float(sizes[:, :, group].mean()), 1.0)
-        scale = mechanism["scale"][-1] / size
+        scale = law.scale[-1] / size
     ellipsoids = {
         "alpha": Ellipsoid.of(alpha, options.level),
         "mean": Ellipsoid.of(means, options.level, shares=True),
@@ -216,8 +218,8 @@ def _censoring(chains: ChainSet, alpha: Floats, level: float, size: float, scale
 
     `size` and `scale` are the records behind a mean, and the scale of the noise on it.
     """
-    mechanism = chains.mechanism
-    threshold = float(mechanism["threshold"])
+    law = expect(chains.mechanism, LogMomentsLaw)
+    threshold = law.threshold
     some = alpha[spread(len(alpha), _CENSORED_DRAWS)]
     rest = some.sum(axis=1, keepdims=True) - some
     shares = betainc(some, rest, threshold)
@@ -225,10 +227,9 @@ def _censoring(chains: ChainSet, alpha: Floats, level: float, size: float, scale
     mean, variance = censored_moments(some, threshold)
     bias = np.maximum(mean - (digamma(some) - digamma(some.sum(axis=1, keepdims=True))), 0.0)
     lower, upper = np.quantile(shares, tails, axis=0)
-    scores, thresholds = mechanism.get("scores"), mechanism.get("thresholds") or []
     whole = None
-    if scores is not None and threshold in thresholds:
-        noisy = sum(scores[: thresholds.index(threshold) + 1]) / sum(mechanism["parts"])
+    if law.scores is not None and threshold in law.thresholds:
+        noisy = sum(law.scores[: law.thresholds.index(threshold) + 1]) / sum(law.parts)
         whole = float(min(1.0, max(0.0, noisy)))
     return Censoring(
         threshold=threshold,

@@ -22,7 +22,7 @@ Sources
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Noise(NamedTuple):
         Scale of Laplace noise, standard deviation of Gaussian noise, both in the data's units.
     """
 
-    kind: Literal["none", "laplace", "gaussian"]
+    kind: str
     scale: float = 0.0
 
     @property

@@ -77,7 +77,7 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
     """Return the public bounds of one of `count` columns of the records; None where they are not known."""
     if chains.layout.kernel == "beta":
         return chains.constants["domain_lo"], chains.constants["domain_hi"]
-    domain = chains.mechanism.get("domain") or (chains.spec.get("mechanism") or {}).get("domain")
+    domain = chains.mechanism.domain or (chains.spec.get("mechanism") or {}).get("domain")
     bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
     # a domain of more columns is of a release of which some are fitted; which is not said
     if len(bounds) != count or not bounds[number, 0] < bounds[number, 1]:
@@ -87,8 +87,7 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
 
 def on_the_scale_of_data(chains: Chains) -> Floats | None:
     """Return the released values where each is about one of the data's, else None."""
-    kinds = ("laplace", "gaussian", "none", "smoothed_histogram")
-    return chains.observed if chains.mechanism.get("kind") in kinds else None
+    return chains.observed if chains.mechanism.on_data_scale else None
 
 
 def density_points(grid: Floats) -> Floats:

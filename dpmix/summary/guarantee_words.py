@@ -60,7 +60,7 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
         Number of records.
     """
     done = mechanism.done(n)
-    if mechanism.kind in ("none", "elsewhere"):
+    if not mechanism.guarantees:
         return done
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     level = level_in_words(epsilon, delta, rho)

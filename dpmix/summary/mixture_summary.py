@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.mechanisms.laws.additive import Additive
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.loo import loo_of
@@ -136,16 +137,16 @@ def _series(chains: Chains) -> dict[str, Floats]:
 
 def _baseline(chains: Chains, grid: Floats) -> Baseline:
     """Return the deconvolution estimate from the released values of the column that was fitted."""
-    kind = chains.mechanism.get("kind")
-    if kind not in ("laplace", "gaussian", "none"):
+    law = chains.mechanism
+    if not isinstance(law, Additive):
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
-            f"not for {kind}"
+            f"not for {law.kind}"
         )
     if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column, and these chains are of "
             f"{chains.observed.shape[1]}"
         )
-    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
-    return deconvolution_kde(chains.observed, Noise(kind, scale), grid)
+    scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
+    return deconvolution_kde(chains.observed, Noise(law.noise, scale), grid)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.multinomial.release_law import Known
 from dpmix.numerics.rounding import figure
@@ -224,7 +226,7 @@ def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
             "record verbatim."
         )
     words = release.mechanism.unproved
-    if words is not None and release.mechanism.get("certificate") is None:
+    if words is not None and expect(release.mechanism, PosteriorLaw).certificate is None:
         found.append(
             f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
             "proved is."

@@ -9,7 +9,7 @@ these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpmix.errors import DataError
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.release.categories import Categories
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
@@ -199,16 +202,16 @@ def _flat(chains: NamedChains, parameter: Stored) -> Floats:
     return np.moveaxis(values, 1, 0) if parameter.groups else values[None]
 
 
-def _names(chains: ChainSet, width: int) -> list[str]:
+def _names(law: ClampedMomentsLaw | NoisyCountsLaw, width: int) -> list[str]:
     """Return the names of all columns, the predicted one last; numbers where the release does not say."""
-    names = [str(name) for name in chains.mechanism.get("columns") or ()]
+    names = list(law.columns)
     taken = len(names) == width and len(set(names)) == width
     return names if taken else [str(number + 1) for number in range(width)]
 
 
 def _group_input(chains: ChainSet) -> list[Input]:
-    groups: Mapping[str, Sequence[Any]] = chains.mechanism.get("groups") or {}
-    return [Input(str(name), Categories(map(str, labels))) for name, labels in groups.items()]
+    groups = chains.mechanism.groups or {}
+    return [Input(name, Categories(labels)) for name, labels in groups.items()]
 
 
 def responses(
@@ -275,10 +278,11 @@ class _Regression(Predictor):
         # each stratum of the normal distribution once: their order alone is random, and the same for all rows
         order = generator(chains, 0, _STREAM).permutation(self.draws)
         self._normals = ndtri((order + 0.5) / self.draws)
-        bounds = [(float(low), float(high)) for low, high in chains.mechanism["bounds"]]
+        law = expect(chains.mechanism, ClampedMomentsLaw)
+        bounds = law.bounds
         response = (chains.spec.get("model") or {}).get("response", "clamped")
         self._truncated = bounds[-1] if response == "truncated" else None
-        names = _names(chains, q)
+        names = _names(law, q)
         if len(bounds) != q:
             raise ValueError("bounds")
         own = [Input(name, None, pair) for name, pair in zip(names[:-1], bounds[:-1], strict=True)]
@@ -309,7 +313,8 @@ class _NaiveBayes(Predictor):
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
         stored = _stored(chains, "p", 1)
-        levels = [int(count) for count in chains.mechanism["levels"]]
+        law = expect(chains.mechanism, NoisyCountsLaw)
+        levels = law.levels
         tables = [_stored(chains, f"p_feature_{k + 1}", 2) for k in range(len(levels))]
         self.used = (stored, *tables)
         p = _flat(chains, stored)
@@ -321,7 +326,7 @@ class _NaiveBayes(Predictor):
         self._logs = [_logs(_flat(chains, table).transpose(0, 3, 2, 1)) for table in tables]
         if any(logs.shape[1] != count for logs, count in zip(self._logs, levels, strict=True)):
             raise ValueError("levels")
-        names = _names(chains, len(levels) + 1)
+        names = _names(law, len(levels) + 1)
         places = [table.coords[table.dims[-1]] for table in tables]
         own = [
             Input(name, Categories(map(str, place))) for name, place in zip(names[:-1], places, strict=True)

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.replicators import Unavailable
@@ -207,7 +209,8 @@ def _of_regression(chains: NamedChains) -> Floats:
         values, ("statistic",), chains.mechanism, None, None, None, chains.n, trust="global", private=False
     )
     model: Any = spec_of(chains).model
-    law, units = moments_law(model, release), Units.of(chains.mechanism["bounds"])
+    law = moments_law(model, release)
+    units = Units.of(expect(chains.mechanism, ClampedMomentsLaw).bounds)
     beta = _read(chains, "beta")
     slopes = beta[..., 1:]
     intercept = (beta[..., 0] + slopes @ units.centre[:-1] - units.centre[-1]) / units.half[-1]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.families.family import Floats
@@ -74,11 +76,11 @@ def regression_account(chains: NamedChains) -> RegressionAccount:
 
 def _bounds(chains: NamedChains) -> dict[str, Pair]:
     """Return the public bounds by name of column, the response last."""
-    pairs = [(float(low), float(high)) for low, high in chains.mechanism["bounds"]]
-    stated = [str(name) for name in chains.mechanism.get("columns") or ()]
-    if len(set(stated)) != len(pairs):
-        stated = [*(f"x{i + 1}" for i in range(len(pairs) - 1)), "y"]
-    return dict(zip(stated, pairs, strict=True))
+    law = expect(chains.mechanism, ClampedMomentsLaw)
+    names = law.columns
+    if len(set(names)) != len(law.bounds):
+        names = (*(f"x{i + 1}" for i in range(len(law.bounds) - 1)), "y")
+    return dict(zip(names, law.bounds, strict=True))
 
 
 def _drawn(chains: NamedChains, parameter: Stored) -> Floats:

@@ -169,7 +169,7 @@ def beyond_remarks(
             continue
         text = f"Under the fit {percent(share)} of records lie beyond the public bounds {_pair(bounds[name])}"
         text += _of(name)
-        if chains.mechanism.get("kind") in ("laplace", "gaussian", "none"):
+        if chains.mechanism.additive:
             text += (
                 ": values were cut to the bounds before noise was added, which a normal kernel does not "
                 "know of, so that mean, sd and tails count values that no record has"
@@ -233,7 +233,7 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
             "The posterior density is indistinguishable from the prior's (Hellinger distance "
             f"{distance:.2g}): this release says almost nothing{_at(chains.attrs, chains.mechanism)}."
         )
-    if chains.mechanism.get("kind") == "none":
+    if not chains.mechanism.protects:
         texts.append("No noise was added to the data behind this fit: it is not private.")
     elif is_simulated(chains.attrs):
         texts.append("The release comes from simulated data: it protects nobody and describes nobody.")
@@ -256,7 +256,7 @@ def release_remarks(distance: float | None, bias: float, chains: ChainSet) -> li
 
 
 def _at(attrs: Mapping[str, Any], mechanism: Law) -> str:
-    words = "" if mechanism.get("kind") == "none" else epsilon_in_words(attrs)
+    words = epsilon_in_words(attrs) if mechanism.protects else ""
     return f" at {words}" if words else ""
 
 

@@ -145,7 +145,7 @@ def mixture_shares(
         weights = all_states.densities(points, column.family).mean(axis=0)
         weights /= weights.sum()
         now = _Variances.of(all_states, column, points, weights, series)
-        clean = now if chains.mechanism.get("kind") == "none" else None
+        clean = None if chains.mechanism.protects else now
         if clean is None:
             records = min(chains.n, RECORDS)
             drawn, each = clean_posteriors(

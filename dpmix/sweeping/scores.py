@@ -17,7 +17,15 @@ from dpmix.summary.density import Density
 from dpmix.summary.hellinger import hellinger
 from dpmix.summary.result import Distribution, Summary
 
-__all__ = ["DENSITY_SCORES", "Law", "density", "diagnostics", "known_parameters", "law_of", "scores"]
+__all__ = [
+    "DENSITY_SCORES",
+    "TrueDistribution",
+    "density",
+    "diagnostics",
+    "known_parameters",
+    "scores",
+    "truth_of",
+]
 
 
 # The laws that simulated records come from: what estimates are compared with.
@@ -30,7 +38,7 @@ _NAMED = re.compile(r"^(quantile|tail)\[([^\],]+)\]$")
 
 
 @dataclass(frozen=True)
-class Law:
+class TrueDistribution:
     """The distribution of a simulated record of one column.
 
     Parameters
@@ -114,22 +122,22 @@ _BOUNDS = {
 }
 
 
-def law_of(name: str) -> Law | None:
+def truth_of(name: str) -> TrueDistribution | None:
     """Return the law of a simulation of one column, None of the others."""
     if name in _BOUNDS:
         at = np.linspace(*_BOUNDS[name], _POINTS)
         mass = density(name, at)
         mass[[0, -1]] *= 0.5
-        return Law(name, at, mass / mass.sum(), True)
+        return TrueDistribution(name, at, mass / mass.sum(), True)
     if name == "beta_grid":
-        return Law(name, *simulations.beta_grid_law(), False)
+        return TrueDistribution(name, *simulations.beta_grid_law(), False)
     if name == "dyadic_geometric":
         k = np.arange(1, _DYADIC_POINTS + 1)
         level = np.floor(np.log2(k))
         at = np.asarray((2 * (k - 2**level) + 1) / 2 ** (level + 1), dtype=np.float64)
         mass = np.asarray(simulations.DYADIC_SUCCESS * (1.0 - simulations.DYADIC_SUCCESS) ** (k - 1.0))
         order = np.argsort(at)
-        return Law(name, at[order], mass[order] / mass.sum(), False)
+        return TrueDistribution(name, at[order], mass[order] / mass.sum(), False)
     return None
 
 
@@ -197,7 +205,7 @@ def scores(summary: Summary, simulation: str | None) -> Row:
         (share of the intervals that hold the truth).
     """
     found: Row = {}
-    law = None if simulation is None else law_of(simulation)
+    law = None if simulation is None else truth_of(simulation)
     if law is not None:
         if law.continuous and "" in summary.densities:
             found |= _density_scores(summary.densities[""], law)
@@ -228,7 +236,7 @@ def scores(summary: Summary, simulation: str | None) -> Row:
 
 
 def _truths(
-    parameters: Mapping[str, Any], law: Law | None, simulation: str | None
+    parameters: Mapping[str, Any], law: TrueDistribution | None, simulation: str | None
 ) -> Iterator[tuple[str, float]]:
     """Give the scalars whose truth is known, and what it is."""
     if law is not None:
@@ -244,7 +252,7 @@ def _truths(
             yield from zip(own, np.ravel(values).tolist(), strict=True)
 
 
-def _density_scores(found: Density, law: Law) -> Row:
+def _density_scores(found: Density, law: TrueDistribution) -> Row:
     """Return the scores of a density, each None where the grid is too narrow or too coarse to tell."""
     truth = density(law.name, found.grid)
     low, high = law.cdf(found.grid[[0, -1]])
@@ -260,7 +268,7 @@ def _density_scores(found: Density, law: Law) -> Row:
     return dict(zip(DENSITY_SCORES, values, strict=True))
 
 
-def _distribution_scores(found: Distribution, law: Law) -> Row:
+def _distribution_scores(found: Distribution, law: TrueDistribution) -> Row:
     at = np.asarray(found.at, dtype=np.float64)
     truth = law.cdf(at)
     held = (found.lower <= truth) & (truth <= found.upper)

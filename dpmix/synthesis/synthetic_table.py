@@ -11,7 +11,8 @@ import numpy as np
 
 from dpmix.data.tables import load_mixed
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import Law, LawError, law_of
+from dpmix.mechanisms.laws.every import LawError, expect, law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside, read_account
@@ -39,7 +40,7 @@ def load_synthetic(path: Path) -> Release | None:
     if not isinstance(mechanism, dict) or mechanism.get("kind") != "synthetic":
         raise DataError(f"{aside} is not the account of synthetic records: it describes no generator of them")
     try:
-        law = law_of(mechanism)
+        law = expect(law_of(mechanism), SyntheticLaw)
     except LawError as error:
         raise DataError(f"{aside} is not the account of synthetic records: its mechanism {error}") from None
     numbers = {name: _number(aside, account, name) for name in ("epsilon", "delta", "rho")}
@@ -49,7 +50,7 @@ def load_synthetic(path: Path) -> Release | None:
     for name in ("private", "simulated"):
         if not isinstance(account.get(name), bool):
             raise DataError(f"{aside} is not the account of synthetic records: {name} is no true or false")
-    columns = tuple(Column.described(part) for part in mechanism["columns"])
+    columns = tuple(Column.described(part) for part in law.columns)
     return _release(
         path,
         columns,
@@ -98,7 +99,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     return _release(
         spec.release.path,
         columns,
-        law_of(generator.describe() | {"stated": True}),
+        expect(law_of(generator.describe() | {"stated": True}), SyntheticLaw),
         n=spec.synthesis.n,
         epsilon=total.epsilon,
         delta=total.delta,
@@ -106,7 +107,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     )
 
 
-def _release(path: Path, columns: tuple[Column, ...], mechanism: Law, **facts: Any) -> Release:
+def _release(path: Path, columns: tuple[Column, ...], mechanism: SyntheticLaw, **facts: Any) -> Release:
     values, labels = _table(path, columns)
     problem = mechanism.problem(values, labels)
     if problem is not None:

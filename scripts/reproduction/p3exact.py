@@ -14,7 +14,7 @@ from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.certified_search import largest
 from dpmix.mechanisms.posterior.curator import GeometricPosterior, LaplacePosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
-from dpmix.posteriors.hellinger_law import Law
+from dpmix.posteriors.hellinger_law import ExponentialMechanism
 
 __all__ = ["by_scale", "distances", "expected", "expected_of_law"]
 
@@ -47,7 +47,7 @@ def expected(made: PosteriorRelease, counts: Counts) -> float | None:
     return _laplace(made, counts)
 
 
-def expected_of_law(law: Law, counts: Counts) -> float | None:
+def expected_of_law(law: ExponentialMechanism, counts: Counts) -> float | None:
     """Return the expected error of the exponential mechanism; None beyond 5000 records or 3 categories."""
     of = law.posteriors
     n, d = of.n, of.dimension
@@ -71,12 +71,12 @@ def expected_of_law(law: Law, counts: Counts) -> float | None:
     return error / total
 
 
-def by_scale(made: HellingerPosterior) -> Law:
+def by_scale(made: HellingerPosterior) -> ExponentialMechanism:
     """Return the theorem's law with the largest scale of its exponent that is certified, gamma left alone."""
     family = neighbours(made.posteriors)
     assert family is not None  # only asked for where there is a certificate
 
-    def law(scale: float) -> Law:
+    def law(scale: float) -> ExponentialMechanism:
         return dataclasses.replace(made.law, exponent=scale * made.epsilon / 2)
 
     def meets(scale: float) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
 from dpmix.mechanisms.curators.one_column import LocalOneColumn
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Ratio, Source, binomial, digits, expm1, log1p, round_down, round_up
 from dpmix.release.sanitized import Release
@@ -135,7 +136,13 @@ def weight_of(spec: BinomialMechanism) -> tuple[float, dict[str, float]]:
     return weight, {"epsilon": spec.epsilon}
 
 
-def stated(spec: BinomialMechanism) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: BinomialMechanism, records: PublicRecords) -> Binomial:
+    """Return the mechanism of a spec; see `Binomial.from_spec`."""
+    assert spec.domain is not None  # checked
+    return Binomial.from_spec(spec, spec.domain, records.n)
+
+
+def stated(spec: BinomialMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     weight, _ = weight_of(spec)
     own = {"trials": spec.trials, "weight": weight, "scale": []}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field
 
 from dpmix.mechanisms.laws.law_base import (
@@ -13,6 +16,7 @@ from dpmix.mechanisms.laws.law_base import (
     Labels,
     Law,
     Number,
+    Observation,
     OnePair,
     Says,
     Scales,
@@ -27,8 +31,8 @@ __all__ = ["LAW", "BinomialLaw"]
 class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
-    columns_each = False
     finite_outputs = True
+    on_domain = True
 
     trials: Annotated[Whole, Field(ge=1), Says("does not state its trials, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, lt=1), Says("does not state its weight, between 0 and 1")]
@@ -42,6 +46,24 @@ class BinomialLaw(Law):
         column = values[:, 0]
         bad = (column != np.floor(column)) | (column < 0) | (column > self.trials)
         return first(bad, f"is no whole number from 0 to the {self.trials} trials", "record")
+
+    def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
+        """Return numbers of successes; see `Law`."""
+        from dpmix.mechanisms.channels.every import BinomialNoise
+
+        lo, hi = self.domain[0]
+        z = np.ascontiguousarray(values[:, 0])
+        return Observation(z, BinomialNoise.make(self.trials, self.weight, lo, hi), z, ("obs",), math.nan)
+
+    def bounds_acceptance(self, on_domain: bool) -> bool:
+        """Return that it does: records beyond the bounds count as at them."""
+        return True
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Draw numbers of successes; see `Law`."""
+        low, high = self.domain[0]
+        share = np.clip((latent - low) / (high - low), 0.0, 1.0)
+        return rng.binomial(self.trials, 0.5 + self.weight * (share - 0.5)).astype(np.float64)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Pairs, clamp, width
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho
@@ -23,6 +24,7 @@ __all__ = [
     "exact_sensitivity",
     "factors",
     "grouped_widths",
+    "make",
     "paper_sensitivity",
     "stated",
 ]
@@ -224,9 +226,15 @@ def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
     return bounds
 
 
-def stated(spec: ClampedMomentsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
+    """Return the mechanism of a spec; see `ClampedMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return ClampedMoments.from_spec(spec, records.names, records.n)
+
+
+def stated(spec: ClampedMomentsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
-    bounds = bounds_of(spec)
+    bounds, groups = bounds_of(spec), records.groups
     p = len(bounds) - 1
     if p < 1:
         raise SpecError("mechanism.bounds: one pair; give one per predictor, and the response's last")

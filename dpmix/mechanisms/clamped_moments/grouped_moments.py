@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.clamped_moments.curator import ClampedMoments, GroupedWidths, grouped_widths
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group
+from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats
 from dpmix.privacy.noise import AdditiveNoise
+from dpmix.spec.mechanism_section import ClampedMomentsMechanism
 
 __all__ = ["GroupedMoments"]
 
@@ -112,3 +114,9 @@ class GroupedMoments(ClampedMoments):
         told = noisy.copy()
         told[: self.known.count - 1] /= self.widths.kappa
         return told
+
+
+def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
+    """Return the mechanism of a spec; see `ClampedMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return GroupedMoments.from_spec(spec, records.names, records.n, records.groups)

@@ -55,6 +55,11 @@ class ClampedMomentsLaw(SumsOfGroups):
         """Least and most of a product of numbers in [-1, 1]."""
         return -1.0, 1.0
 
+    @property
+    def public_bounds(self) -> tuple[tuple[float, float], ...] | None:
+        """The public bounds of predictors and response."""
+        return self.bounds
+
     def length(self) -> tuple[int, str]:
         """Return the number of moments."""
         if self.groups is not None:

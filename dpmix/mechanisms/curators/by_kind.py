@@ -1,57 +1,39 @@
 """Mechanisms by kind: their mathematics, their guarantee, and the release of confidential values.
 
-A new mechanism is one file here with a class like `Laplace`, and one line in each of the two registers below.
+A kind is a folder whose module `curator` has two functions, of a spec's section and of what is public of the
+records: `make`, which calibrates the mechanism, and `stated`, which says by formula what a release made
+elsewhere states and guarantees. What is asked of the section before, the law of the kind says.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.curators.public_records import PublicRecords
+from dpmix.mechanisms.laws.every import Law, law_of, law_type
 from dpmix.privacy.accounting import Guarantee
-from dpmix.spec.grouping import GROUPED
 
-__all__ = ["STATISTICS", "WHOLE", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
+__all__ = ["KINDS", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
 
-Stated = tuple[dict[str, Any], Guarantee]
-
-# how a kind's module makes its mechanism, and what it makes of an analyst's statement; a command imports the
-# modules of the kinds that it meets
-_BY_KIND: dict[str, Callable[[Any, Any, Pairs, int | None, Groups | None], Mechanism]] = {
-    "laplace": lambda of, spec, domain, n, groups: of.Laplace.from_spec(spec, domain),
-    "gaussian": lambda of, spec, domain, n, groups: of.Gaussian.from_spec(spec, domain),
-    "wavelet": lambda of, spec, domain, n, groups: of.Wavelet.from_spec(spec, domain, n),
-    "binomial": lambda of, spec, domain, n, groups: of.Binomial.from_spec(spec, domain, n),
-    "smoothed_histogram": lambda of, spec, domain, n, groups: of.SmoothedHistogram.from_spec(
-        spec, domain, n, groups
-    ),
-    "perturbed_histogram": lambda of, spec, domain, n, groups: of.PerturbedHistogram.from_spec(
-        spec, domain, n, groups
-    ),
-}
-_STATED: dict[str, Callable[[Any, Any, int, int | None, Groups | None], Stated]] = {
-    "laplace": lambda of, spec, columns, n, groups: _additive(of.stated(spec, spec.domain, columns)),
-    "gaussian": lambda of, spec, columns, n, groups: _additive(of.stated(spec, spec.domain, columns)),
-    "wavelet": lambda of, spec, columns, n, groups: of.stated(spec),
-    "binomial": lambda of, spec, columns, n, groups: of.stated(spec),
-    "smoothed_histogram": lambda of, spec, columns, n, groups: of.stated(spec, n, groups),
-    "perturbed_histogram": lambda of, spec, columns, n, groups: of.stated(spec, groups),
-    "noisy_counts": lambda of, spec, columns, n, groups: of.stated(spec, groups),
-    "clamped_moments": lambda of, spec, columns, n, groups: of.stated(spec, groups),
-    "log_moments": lambda of, spec, columns, n, groups: of.stated(spec, n, groups),
-    "posterior": lambda of, spec, columns, n, groups: _stated_posterior(of, spec, n),
-}
-STATISTICS = ("noisy_counts", "clamped_moments", "log_moments")
-"""Kinds that release a statistic of the whole sample, of several columns together."""
-WHOLE = (*STATISTICS, "posterior")
-"""Kinds that release something of the whole sample that has no bounds of its columns."""
-_SEVERAL = ("laplace", "gaussian")
+KINDS = (
+    "laplace",
+    "gaussian",
+    "wavelet",
+    "binomial",
+    "smoothed_histogram",
+    "perturbed_histogram",
+    "noisy_counts",
+    "clamped_moments",
+    "log_moments",
+    "posterior",
+)
+"""Kinds that add noise; a command imports the modules of those that it meets."""
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
@@ -63,9 +45,18 @@ def _module(kind: str) -> Any:
     return import_module(f"dpmix.mechanisms.{kind}.curator")
 
 
+def _module_of_groups(kind: str) -> Any:
+    return import_module(f"dpmix.mechanisms.{kind}.{_GROUPED.get(kind, 'curator')}")
+
+
+def _listed(capability: str = "protects") -> str:
+    """Return the kinds whose laws have a capability, for messages."""
+    return " or ".join(kind for kind in KINDS if getattr(law_type(kind), capability))
+
+
 def needs_n(spec: Any) -> bool:
     """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
-    return spec.kind in ("smoothed_histogram", *WHOLE) and spec.n is None
+    return law_type(spec.kind).of_known_number and spec.n is None
 
 
 def from_spec(
@@ -91,7 +82,7 @@ def from_spec(
     categories : sequence of tuple of str or None
         Public categories of each column, where it has any.
     groups : Groups, optional
-        Groups whose sizes are private, for the kinds of `dpmix.spec.grouping.GROUPED`.
+        Groups whose sizes are private, for the kinds whose law is grouped.
 
     Raises
     ------
@@ -103,62 +94,40 @@ def from_spec(
     """
     if spec.kind == "none":
         raise PrivacyError(
-            "mechanism.kind: none adds no noise, so that there is nothing to release; "
-            "choose " + " or ".join((*_BY_KIND, *WHOLE))
+            f"mechanism.kind: none adds no noise, so that there is nothing to release; choose {_listed()}"
         )
-    if spec.kind not in _BY_KIND and spec.kind not in WHOLE:
-        known_kinds = " or ".join((*_BY_KIND, *WHOLE))
-        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {known_kinds}")
+    if spec.kind not in KINDS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {_listed()}")
+    law = law_type(spec.kind)
     _check_groups(spec.kind, groups)
     given = getattr(spec, "n", None)
     if n is not None and given is not None and given != n:
         raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
-    if spec.kind in WHOLE:
-        records = given if n is None else n
-        if records is None:
+    records = PublicRecords(columns, n, tuple(names), tuple(categories), groups)
+    if law.on_domain:
+        if columns > 1 and not law.columns_each:
+            raise SpecError(
+                f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a "
+                f"spec of its own, or use mechanism.kind {_listed('columns_each')}"
+            )
+        _check_domain(spec, columns)
+    else:
+        number = given if n is None else n
+        if number is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
-        known = tuple(names) or tuple(f"column {i + 1}" for i in range(columns))
-        return _of_whole(spec, known, records, categories, groups)
-    if columns > 1 and spec.kind not in _SEVERAL:
-        raise SpecError(
-            f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a spec of "
-            f"its own, or use mechanism.kind {' or '.join(_SEVERAL)}"
-        )
-    _check_domain(spec, columns)
-    made: Any = _BY_KIND[spec.kind](_module(spec.kind), spec, spec.domain, n, groups)
+        known = records.names or tuple(f"column {i + 1}" for i in range(columns))
+        records = records._replace(n=number, names=known)
+    of = _module(spec.kind) if groups is None else _module_of_groups(spec.kind)
+    made: Any = of.make(spec, records)
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
     ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
     return ordered
 
 
-def _of_whole(
-    spec: Any,
-    names: tuple[str, ...],
-    n: int,
-    categories: Sequence[tuple[str, ...] | None],
-    groups: Groups | None,
-) -> Mechanism:
-    of = _module(spec.kind)
-    made: Mechanism
-    if spec.kind == "posterior":
-        made = of.from_spec(spec, names, n, categories)
-    elif spec.kind == "noisy_counts":
-        made = of.NoisyCounts.from_spec(spec, names, n, categories, groups)
-    elif groups is not None:
-        of = import_module(f"dpmix.mechanisms.{spec.kind}.{_GROUPED[spec.kind]}")
-        grouped = of.GroupedLogMoments if spec.kind == "log_moments" else of.GroupedMoments
-        made = grouped.from_spec(spec, names, n, groups)
-    elif spec.kind == "log_moments":
-        made = of.LogMoments.from_spec(spec, names, n)
-    else:
-        made = of.ClampedMoments.from_spec(spec, names, n)
-    return made
-
-
 def _check_groups(kind: str, groups: Groups | None) -> None:
-    if groups is not None and kind not in GROUPED:
+    if groups is not None and not law_type(kind).grouped:
         raise SpecError(
-            f"data.group: {kind} is not for groups whose sizes are private; use {' or '.join(GROUPED)}"
+            f"data.group: {kind} is not for groups whose sizes are private; use {_listed('grouped')}"
         )
 
 
@@ -187,15 +156,15 @@ def stated(
     if spec.kind == "none":
         return law_of({"kind": "none"}), Guarantee(None, None, None)
     _check_groups(spec.kind, groups)
-    if spec.kind not in _STATED:
-        raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {' or '.join(_STATED)}")
-    if spec.kind in STATISTICS or spec.kind == "posterior":
-        pass  # bounds, where there are any, are its own
-    elif spec.kind not in _SEVERAL:
+    if spec.kind not in KINDS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {_listed()}")
+    law = law_type(spec.kind)
+    if law.columns_each:
+        if spec.domain is not None:
+            _check_pairs(spec.domain, columns)
+    elif law.on_domain:  # bounds of the others, where there are any, are their own
         _check_domain(spec, 1)
-    elif spec.domain is not None:
-        _check_pairs(spec.domain, columns)
-    own, guarantee = _STATED[spec.kind](_module(spec.kind), spec, columns, n, groups)
+    own, guarantee = _module(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
     described = {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],
@@ -204,19 +173,6 @@ def stated(
         "stated": True,
     } | own
     return law_of(described), guarantee
-
-
-def _stated_posterior(of: Any, spec: Any, n: int | None) -> Stated:
-    """Describe a released posterior as its mechanism does; a certificate is sought, or found where it was."""
-    records = spec.n if n is None else n
-    if records is None:
-        raise SpecError("mechanism.n: missing; a posterior does not tell of how many records it is")
-    made = of.from_spec(spec, ("parameter",), records)
-    return made.describe(), made.guarantee
-
-
-def _additive(found: tuple[tuple[float, ...], Guarantee]) -> Stated:
-    return {"scale": list(found[0])}, found[1]
 
 
 def _calibration(spec: Any) -> str:

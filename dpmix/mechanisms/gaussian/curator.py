@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
 from dpmix.privacy.gaussian_delta import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
@@ -55,29 +56,27 @@ class Gaussian(LocalAdditive):
         raise PrivacyError(f"no Gaussian noise meets {requested}")
 
 
-def stated(
-    spec: GaussianMechanism, domain: Pairs | None, columns: int
-) -> tuple[tuple[float, ...], Guarantee]:
-    """Return standard deviations and guarantee of a release made elsewhere, as its spec states them.
+def make(spec: GaussianMechanism, records: PublicRecords) -> Gaussian:
+    """Return the mechanism of a spec; see `Gaussian.from_spec`."""
+    assert spec.domain is not None  # checked
+    return Gaussian.from_spec(spec, spec.domain)
 
-    Parameters
-    ----------
-    spec : GaussianMechanism
-        With a scale; or with (epsilon, delta) or rho, and then `domain`.
-    domain : tuple of (lo, hi) or None
-        Public bounds per column; without them a scale alone gives no guarantee.
-    columns : int
-        Number of columns.
+
+def stated(spec: GaussianMechanism, records: PublicRecords) -> Stated:
+    """Return scales of a release made elsewhere, and its guarantee by formula.
+
+    Without public bounds a scale alone gives no guarantee.
     """
+    domain, columns = spec.domain, records.columns
     if spec.scale is not None:
         scale = (spec.scale,) * columns
         if domain is None:
-            return scale, Guarantee(None, None, None)
+            return {"scale": list(scale)}, Guarantee(None, None, None)
     else:
         assert domain is not None  # the spec requires it
         scale = tuple(math.sqrt(columns) * width(pair) / _mu(spec) for pair in domain)
     losses = [0.5 * (width(pair) / s) ** 2 for pair, s in zip(domain, scale, strict=True)]
-    return scale, compose([GaussianEvent(loss) for loss in losses], delta=spec.delta)
+    return {"scale": list(scale)}, compose([GaussianEvent(loss) for loss in losses], delta=spec.delta)
 
 
 def _mu(spec: GaussianMechanism) -> float:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
 from dpmix.privacy.noise import Kind, calibrated
@@ -48,29 +49,29 @@ class Laplace(LocalAdditive):
         raise PrivacyError(f"no Laplace noise meets {name} = {asked:g}")
 
 
-def stated(spec: LaplaceMechanism, domain: Pairs | None, columns: int) -> tuple[tuple[float, ...], Guarantee]:
-    """Return scales and guarantee of a release made elsewhere, as its spec states them.
+def make(spec: LaplaceMechanism, records: PublicRecords) -> Laplace:
+    """Return the mechanism of a spec; see `Laplace.from_spec`."""
+    assert spec.domain is not None  # checked
+    return Laplace.from_spec(spec, spec.domain)
 
-    Parameters
-    ----------
-    spec : LaplaceMechanism
-        With a scale; or with epsilon or rho, and then `domain`.
-    domain : tuple of (lo, hi) or None
-        Public bounds per column; without them a scale alone gives no guarantee.
-    columns : int
-        Number of columns.
+
+def stated(spec: LaplaceMechanism, records: PublicRecords) -> Stated:
+    """Return scales of a release made elsewhere, and its guarantee by formula.
+
+    Without public bounds a scale alone gives no guarantee.
     """
+    domain, columns = spec.domain, records.columns
     if spec.scale is not None:
         scale = (spec.scale,) * columns
         if domain is None:
-            return scale, Guarantee(None, None, None)
+            return {"scale": list(scale)}, Guarantee(None, None, None)
         losses = [width(pair) / s for pair, s in zip(domain, scale, strict=True)]
     else:
         assert domain is not None  # the spec requires it
         each = _epsilon_of_each(spec, columns)
         losses = [each] * columns
         scale = tuple(width(pair) / each for pair in domain)
-    return scale, compose([LaplaceEvent(loss) for loss in losses])
+    return {"scale": list(scale)}, compose([LaplaceEvent(loss) for loss in losses])
 
 
 def _epsilon_of_each(spec: LaplaceMechanism, columns: int) -> float:

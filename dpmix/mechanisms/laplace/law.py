@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from dpmix.mechanisms.laws.additive import Additive
+from typing import Any
+
+from dpmix.mechanisms.laws.additive import Noisy
+from dpmix.mechanisms.laws.law_base import Floats
 
 __all__ = ["LAW", "LaplaceLaw"]
 
 
-class LaplaceLaw(Additive):
+class LaplaceLaw(Noisy):
     """z_l = y_l + Laplace(s_l)."""
 
+    noise = "laplace"
     noise_name = "Laplace noise"
     variance_of_unit = 2.0
+
+    def channel(self, scale: float) -> Any:
+        """Return the channel of one column."""
+        from dpmix.mechanisms.channels.every import LaplaceNoise
+
+        return LaplaceNoise(scale)
+
+    def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
+        """Return the channel of rows."""
+        from dpmix.mechanisms.channels.every import laplace_rows
+
+        return laplace_rows(values, scales)
+
+    def bounds_acceptance(self, on_domain: bool) -> bool:
+        """Whether records stay within the bounds that the noise is for."""
+        return on_domain
 
 
 LAW = LaplaceLaw

@@ -11,6 +11,7 @@ class ElsewhereLaw(Law):
     """Nothing is known of it here."""
 
     trust = "global"
+    guarantees = False
 
     def done(self, n: int) -> str:
         """Say that nothing is known."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError
+from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, expect
 
-__all__ = ["Law", "LawError", "EstimatedMoments", "law_of", "law_type"]
+__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "expect", "law_of", "law_type"]
 
 KINDS = (
     "none",
@@ -25,8 +25,6 @@ KINDS = (
     "synthetic",
     "elsewhere",
 )
-
-
 _WITHOUT_FOLDER = ("synthetic", "elsewhere")
 """Kinds that are no mechanism of a spec."""
 

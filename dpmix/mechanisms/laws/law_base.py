@@ -11,9 +11,10 @@ import copy
 import json
 import math
 from collections.abc import KeysView, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
@@ -27,9 +28,9 @@ from pydantic import (
     field_validator,
 )
 
-from dpmix.errors import DpmixError
+from dpmix.errors import DataError, DpmixError
 
-__all__ = ["Law", "LawError", "EstimatedMoments", "Says"]
+__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Says", "expect"]
 
 Floats = NDArray[np.float64]
 Labels = Sequence[Sequence[str] | None]
@@ -107,6 +108,30 @@ class EstimatedMoments(NamedTuple):
         return EstimatedMoments(lo + width * self.mean, width**2 * self.variance, width**2 * self.error)
 
 
+class Observation(NamedTuple):
+    """What samplers of mixtures take of a release.
+
+    Parameters
+    ----------
+    z : ndarray of float64, shape (n,)
+        What the channel is given of each record: its released value, or the number of its row.
+    channel : NamedTuple
+        Of `dpmix.mechanisms.channels.every`.
+    observed : ndarray of float64
+        The release as the chains file holds it.
+    dims : tuple of str
+        Names of its dimensions.
+    noise_scale : float or ndarray of float64, shape (columns,)
+        Scale of the noise in the units of the data; NaN where there is none of this kind.
+    """
+
+    z: Floats
+    channel: Any
+    observed: Floats
+    dims: tuple[str, ...]
+    noise_scale: float | Floats
+
+
 class Law(BaseModel):
     """What is public of a mechanism, as a release states it.
 
@@ -118,6 +143,8 @@ class Law(BaseModel):
         ``"local"``: each record is released by itself; ``"global"``: the whole sample together.
     row : str
         What a row of the released values is, as their dimension is named.
+    rows_name : str
+        What the rows of a release of the whole sample are called.
     additive : bool
         Whether each released number is the record's own plus noise.
     on_data_scale : bool
@@ -128,18 +155,33 @@ class Law(BaseModel):
         Whether each column is released on its own, so that a fit may take some of them.
     statistic : bool
         Whether it is of the whole sample, of several columns together, without bounds of each.
+    grouped : bool
+        Whether a release can be of groups whose sizes are private.
+    protects : bool
+        Whether anything is done to the records.
+    guarantees : bool
+        Whether a release of it states what is guaranteed.
+    on_domain : bool
+        Whether it is of columns whose public bounds it needs.
+    of_known_number : bool
+        Whether its release, or what that guarantees, depends on the number of records.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     trust: ClassVar[str] = "local"
     row: ClassVar[str] = "record"
+    rows_name: ClassVar[str] = "numbers"
     additive: ClassVar[bool] = False
     on_data_scale: ClassVar[bool] = False
     finite_outputs: ClassVar[bool] = False
-    columns_each: ClassVar[bool] = True
+    columns_each: ClassVar[bool] = False
     statistic: ClassVar[bool] = False
     grouped: ClassVar[bool] = False
+    protects: ClassVar[bool] = True
+    guarantees: ClassVar[bool] = True
+    on_domain: ClassVar[bool] = False
+    of_known_number: ClassVar[bool] = False
 
     _json: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -227,6 +269,16 @@ class Law(BaseModel):
         return () if self.groups is None else next(iter(self.groups.values()))
 
     @property
+    def public_bounds(self) -> tuple[tuple[float, float], ...] | None:
+        """The public bounds of each column of the data, where it states them."""
+        return self.domain or None
+
+    @property
+    def made_by(self) -> str:
+        """What a release is called by: the kind of the mechanism, or a generator."""
+        return self.kind
+
+    @property
     def unproved(self) -> str | None:
         """Why what it claims is not proved, in words; None where it is."""
         return None
@@ -275,9 +327,62 @@ class Law(BaseModel):
         """
         raise ValueError(f"a {self.kind} release has no cells")
 
+    def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
+        """Return what samplers of mixtures take of released values; imports compiled channels when called.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (rows, columns)
+            The released values of the columns that are fitted.
+        n : int
+            Number of confidential records.
+        columns : sequence of int
+            Which of the released columns these are.
+        rows : bool
+            Whether the kernel is of several columns, and takes whole rows.
+
+        Raises
+        ------
+        DataError
+            Where no mixture can be fitted.
+        """
+        raise DataError(f"the release was made by {self.kind}, which no sampler of this version can fit")
+
+    def bounds_acceptance(self, on_domain: bool) -> bool:
+        """Whether e^-eps bounds the density ratio of a release given any two records of a kernel.
+
+        Parameters
+        ----------
+        on_domain : bool
+            Whether the kernel is on the public bounds alone (methods, section 4).
+        """
+        return False
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Draw what the mechanism releases of records, in floating point: for replicates, never to release.
+
+        Parameters
+        ----------
+        latent : ndarray of float64, shape (n,) or (n, columns)
+            Records.
+        scale : float or ndarray of float64, shape (columns,)
+            Scale of the noise of these columns.
+        rng : Generator
+
+        Raises
+        ------
+        TypeError
+            For a mechanism that does not release records one by one.
+        """
+        raise TypeError(f"a {self.kind} release is not of records one by one")
+
     def done(self, n: int) -> str:
         """Say what was done to n records, in one sentence."""
         return f"The mechanism {self.kind}{of_scale(self.scale)} was applied to {n} records."
+
+    def told(self) -> Sequence[float]:
+        """Return the numbers beside the released values that depend on the records."""
+        return ()
 
     def moments(
         self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
@@ -301,6 +406,22 @@ class Law(BaseModel):
             None where the release has none that are unbiased (methods, section 15).
         """
         return None
+
+
+L = TypeVar("L", bound=Law)
+
+
+def expect(law: Law, kind: type[L]) -> L:
+    """Return a law as one of a kind.
+
+    Raises
+    ------
+    TypeError
+        Where it is of another: whoever asks should have looked before.
+    """
+    if not isinstance(law, kind):
+        raise TypeError(f"{kind.__name__} is expected, and this is the law of a {law.kind} release")
+    return law
 
 
 def _clause(law: type[Law], error: ValidationError) -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["NOISES", "noise_name", "noise_variance"]
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+__all__ = ["NOISES", "draw_noise", "mean_of_laplace", "noise_name", "noise_variance"]
+
+Floats = NDArray[np.float64]
 
 NOISES = ("laplace", "gaussian", "geometric")
 _NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise", "geometric": "two-sided geometric noise"}
@@ -22,3 +28,25 @@ def noise_variance(noise: str, scale: float) -> float:
     if noise == "geometric":  # with q = exp(-1/s): 2 q/(1 - q)^2
         return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
     return scale**2
+
+
+def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], rng: Generator) -> Floats:
+    """Draw noise in floating point, for what is never released.
+
+    Laplace and geometric noise are of a scale, Gaussian noise of a standard deviation.
+
+    Two-sided geometric noise of scale s has Pr(e) proportional to exp(-|e| / s).
+    """
+    if kind == "laplace":
+        return np.asarray(scale * (rng.standard_exponential(shape) - rng.standard_exponential(shape)))
+    if kind == "gaussian":
+        return np.asarray(scale * rng.standard_normal(shape))
+    if kind == "geometric":
+        up, down = (np.floor(scale * rng.standard_exponential(shape)) for _ in range(2))
+        return np.asarray(up - down)
+    raise ValueError(f"no noise is called {kind!r}")
+
+
+def mean_of_laplace(n: int, scale: float, size: int, rng: Generator) -> Floats:
+    """Draw means of n independent Laplace variates, shape (size,): differences of gamma variates."""
+    return np.asarray(scale * (rng.standard_gamma(n, size) - rng.standard_gamma(n, size)) / n)

@@ -17,6 +17,7 @@ class Statistic(Law):
     trust = "global"
     grouped = True
     statistic = True
+    of_known_number = True
 
     def length(self) -> tuple[int, str]:
         """Return how many numbers a release has, and what gives that many."""

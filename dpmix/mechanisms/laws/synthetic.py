@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -64,6 +64,7 @@ class SyntheticLaw(Law):
     """Synthetic records, with codes for labels, drawn by a generator with settings of its own."""
 
     trust = "global"
+    rows_name = "synthetic records"
 
     generator: Annotated[
         Literal[
@@ -117,7 +118,7 @@ class SyntheticLaw(Law):
         for key in _NUMBERS.get(self.generator, ()):
             if not is_number(getattr(self, key)):
                 return f"does not state its {key}, a number"
-        if self.generator in ("dirichlet_multinomial", "perturbed_histogram", "smoothed_histogram"):
+        if self.counted:
             bins = self.bins
             whole = isinstance(bins, list | tuple) and all(isinstance(b, int) and b > 0 for b in bins)
             if not whole or len(bins) != len(self.columns):
@@ -130,9 +131,29 @@ class SyntheticLaw(Law):
         return None
 
     @property
+    def counted(self) -> bool:
+        """Whether the generator depends on the records through their counts in cells."""
+        return self.generator in ("dirichlet_multinomial", "perturbed_histogram", "smoothed_histogram")
+
+    @property
+    def snaps(self) -> Sequence[Any]:
+        """For each column the grid that new numbers were moved to, as JSON says it, or None."""
+        return self.snap or (None,) * len(self.columns)
+
+    @property
+    def made_by(self) -> str:
+        """The generator."""
+        return self.generator
+
+    @property
+    def origin(self) -> Law | None:
+        """The law of the release that they are post-processing of."""
+        return law_of(self.source) if self.source else None
+
+    @property
     def unproved(self) -> str | None:
         """Why the release that they are post-processing of is not proved."""
-        return None if not self.source else law_of(self.source).unproved
+        return None if self.origin is None else self.origin.unproved
 
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value lies outside of its column's bounds, or is no code of its labels."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
-from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
@@ -116,9 +117,7 @@ def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
     return first, n - first
 
 
-def stated(
-    spec: LogMomentsMechanism, n: int | None, groups: Groups | None = None
-) -> tuple[dict[str, Any], Guarantee]:
+def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula.
 
     Raises
@@ -133,11 +132,11 @@ def stated(
         )
     if spec.components is None:
         raise SpecError("mechanism.components: missing; say how many parts a composition has")
-    records = spec.n if n is None else n
-    if records is None:
+    n = spec.n if records.n is None else records.n
+    if n is None:
         raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
     first, second = epsilons_of(spec)
-    sizes = sizes_of(spec, records)
+    sizes, groups = sizes_of(spec, n), records.groups
     own: dict[str, Any] = {
         "components": spec.components,
         "threshold": thresholds[0],
@@ -162,13 +161,22 @@ def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[flo
     return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
 
 
-def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
+class Meant(NamedTuple):
+    """Components (None where a spec does not say), candidate thresholds, sizes of parts and noise scales."""
+
+    components: int | None
+    thresholds: tuple[float, ...]
+    parts: tuple[int, ...]
+    scale: tuple[float, ...]
+
+
+def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
     """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
 
     Parameters
     ----------
     spec : LogMomentsMechanism
-    made : Law
+    made : LogMomentsLaw
         Of the release.
 
     Raises
@@ -176,24 +184,20 @@ def meant(spec: LogMomentsMechanism, made: Law) -> dict[str, Any]:
     SpecError
         When the parts have other sizes than the spec's records.
     """
-    sizes, (first, _) = sizes_of(spec, sum(made["parts"])), epsilons_of(spec)
-    threshold, parts, groups = (
-        float(made["threshold"]),
-        int(made["components"]),
-        groups_of(made.get("groups")),
-    )
+    sizes, (first, _) = sizes_of(spec, sum(made.parts)), epsilons_of(spec)
+    threshold, parts, groups = made.threshold, made.components, groups_of(made.groups)
     kappa = None
     if groups is None:
         exact, paper = exact_width(threshold, parts), paper_width(threshold, parts)
     else:
         _, kappa, exact, paper = grouped_sums(threshold, parts, groups)
     wide = paper if spec.calibration == "paper" else exact
-    return {
-        "components": spec.components,
-        "thresholds": list(thresholds_of(spec)),
-        "parts": list(sizes),
-        "scale": _scales(wide / first, sizes, kappa),
-    }
+    return Meant(
+        spec.components,
+        tuple(thresholds_of(spec)),
+        tuple(sizes),
+        tuple(_scales(wide / first, sizes, kappa)),
+    )
 
 
 Floats = NDArray[np.float64]
@@ -492,3 +496,9 @@ def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
         return 0
     surely = [m for m in range(1, len(scores)) if scores[m] - g >= 0.01 * n]
     return surely[-1] if surely else 0
+
+
+def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
+    """Return the mechanism of a spec; see `LogMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return LogMoments.from_spec(spec, records.names, records.n)

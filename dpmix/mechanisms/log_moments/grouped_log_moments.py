@@ -12,10 +12,12 @@ import numpy as np
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Progress
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group, with_groups
+from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.log_moments.curator import BITS, Floats, Grouped, LogMoments, checked, grouped_sums
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import AdditiveNoise, calibrated
 from dpmix.release.sanitized import Release
+from dpmix.spec.mechanism_section import LogMomentsMechanism
 
 __all__ = ["GroupedLogMoments"]
 
@@ -181,3 +183,9 @@ class GroupedLogMoments(LogMoments):
         if scores is not None:
             chosen["scores"] = scores
         return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+
+def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
+    """Return the mechanism of a spec; see `LogMoments.from_spec`."""
+    assert records.n is not None  # checked
+    return GroupedLogMoments.from_spec(spec, records.names, records.n, records.groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -73,6 +74,10 @@ class LogMomentsLaw(SumsOfGroups):
     def warning(self, values: Floats, n: int) -> str | None:
         """Say that sizes or sums of groups are beyond what n records and their noise can give."""
         return None if self.groups is None else self._warning_of_groups(values, n)
+
+    def told(self) -> Sequence[float]:
+        """Return the threshold, and the noisy scores that it was chosen by."""
+        return (self.threshold, *(self.scores or ()))
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

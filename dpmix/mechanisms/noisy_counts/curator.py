@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.mechanism import NoisyCells, noise_sd
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -210,9 +211,15 @@ def noise_rho(noise: str, scale: float, features: int, granularity: float = 0.0)
     return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
-def stated(spec: NoisyCountsMechanism, groups: Groups | None = None) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: NoisyCountsMechanism, records: PublicRecords) -> NoisyCounts:
+    """Return the mechanism of a spec; see `NoisyCounts.from_spec`."""
+    assert records.n is not None  # checked
+    return NoisyCounts.from_spec(spec, records.names, records.n, records.categories, records.groups)
+
+
+def stated(spec: NoisyCountsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
-    features = len(spec.levels)
+    features, groups = len(spec.levels), records.groups
     scale = spec.scale if spec.scale is not None else 2 * features / (spec.epsilon or 1.0)
     own: dict[str, Any] = {
         "levels": list(spec.levels),

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from dpmix.mechanisms.laws.law_base import EstimatedMoments, Floats, Law, moments_of_records
+from numpy.random import Generator
 
-__all__ = ["LAW", "NoLaw", "additive_moments"]
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.law_base import Floats
+
+__all__ = ["LAW", "NoLaw"]
 
 
-class NoLaw(Law):
+class NoLaw(Additive):
     """z = y."""
 
-    additive = True
-    on_data_scale = True
+    noise = "none"
+    protects = False
+    guarantees = False
+
+    def channel(self, scale: float) -> Any:
+        """Return the channel that records go through as they are."""
+        from dpmix.mechanisms.channels.every import NoNoise
+
+        return NoNoise()
+
+    def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
+        """Return the channel of rows that are the records."""
+        from dpmix.mechanisms.channels.every import Rows
+
+        return Rows(values)
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Return the records."""
+        return latent
 
     def done(self, n: int) -> str:
         """Say that nothing was done."""
         return f"No noise was added: this is a fit to the {n} values themselves, and it is not private."
-
-    def moments(
-        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
-    ) -> EstimatedMoments | None:
-        """Return mean and variance; see `Law`."""
-        return additive_moments(values[:, column], 0.0)
-
-
-def additive_moments(z: Floats, noise: float) -> EstimatedMoments:
-    """Return the moments of y given z = y + noise of this variance."""
-    middle = float(np.mean(z))  # squares of large numbers would lose what is looked for
-    return moments_of_records(z - middle, (z - middle) ** 2 - noise).moved(middle, 1.0)
 
 
 LAW = NoLaw

@@ -14,6 +14,7 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress, noise_sd
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
 from dpmix.privacy.gaussian_delta import gaussian_mu
@@ -228,11 +229,15 @@ def formula_scale(spec: PerturbedHistogramMechanism) -> float:
     return 1 / (response_epsilon if spec.noise == "geometric" else laplace_epsilon)(spec.rho / 2)
 
 
-def stated(
-    spec: PerturbedHistogramMechanism, groups: Groups | None = None
-) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: PerturbedHistogramMechanism, records: PublicRecords) -> PerturbedHistogram:
+    """Return the mechanism of a spec; see `PerturbedHistogram.from_spec`."""
+    assert spec.domain is not None  # checked
+    return PerturbedHistogram.from_spec(spec, spec.domain, records.n, records.groups)
+
+
+def stated(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
-    scale = formula_scale(spec)
+    scale, groups = formula_scale(spec), records.groups
     own = {
         "bins": spec.bins,
         "noise": spec.noise,

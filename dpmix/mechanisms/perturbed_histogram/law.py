@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from numpy.random import Generator
 
+from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
     Labels,
-    Law,
-    OnePair,
     OneScale,
     Says,
-    Whole,
     counted,
     first,
     moments_of_cells,
     of_scale,
 )
-from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name, noise_variance
-from dpmix.numerics.equal_cells import equal_edges
+from dpmix.mechanisms.laws.noise_laws import NOISES, draw_noise, noise_name, noise_variance
 
 __all__ = ["LAW", "PerturbedHistogramLaw"]
 
 
-class PerturbedHistogramLaw(Law):
+class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
 
-    trust = "global"
     row = "bin"
-    grouped = True
-    columns_each = False
+    rows_name = "noisy counts"
 
-    bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     noise: Annotated[
         Literal["laplace", "gaussian", "geometric"],
         Says(f"does not state its noise, one of {', '.join(NOISES)}"),
     ]
-    domain: OnePair
     scale: OneScale
 
-    def edges(self) -> Floats:
-        """Return the edges of the bins, in the units of the data."""
-        return equal_edges(self.domain[0], self.bins)
+    @property
+    def drawn(self) -> int | None:
+        """None: counts are released."""
+        return None
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of the noise on each count."""
+        return self.scale[0]
 
     @property
     def power(self) -> float:
@@ -76,6 +75,16 @@ class PerturbedHistogramLaw(Law):
             f"{above} of {counted(len(values), 'noisy count')} "
             f"{'is' if above == 1 else 'are'} above n = {n}: legal with noise, but check n and the bins"
         )
+
+    def channel(self, values: Floats, n: int) -> Any:
+        """Return the channel of noisy counts."""
+        from dpmix.mechanisms.channels.every import perturbed_histogram
+
+        return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
+
+    def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
+        """Draw noisy counts."""
+        return counts + draw_noise(self.noise, self.noise_scale, counts.size, rng)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.posterior import divergences
 from dpmix.posteriors import weight_loops
 from dpmix.posteriors.distance_tables import Integers, Posteriors
-from dpmix.posteriors.hellinger_law import LISTED, Law, folded, states
+from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, folded, states
 
 __all__ = ["MARGIN", "Few", "Neighbours", "Two", "can_be_certified", "neighbours"]
 
@@ -56,7 +56,7 @@ class Neighbours(abc.ABC):
         """Return databases such that all others have the same pairs, up to the order of categories."""
 
     @abc.abstractmethod
-    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+    def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return delta at epsilon of the pairs of each database, and its mean Hellinger error.
 
         Each pair of neighbours belongs to one of its two databases; delta is the largest over the pairs of a
@@ -71,12 +71,12 @@ class Neighbours(abc.ABC):
     def counts(self, rows: Integers) -> Integers:
         """Return the counts of databases, shape (len(rows), d)."""
 
-    def error(self, law: Law) -> float:
+    def error(self, law: ExponentialMechanism) -> float:
         """Return the mean Hellinger error over all databases."""
         rows = self.some()
         return self.mean_error(rows, self.evaluate(law, 0.0, rows)[1])
 
-    def certified(self, law: Law, epsilon: float) -> tuple[float, int, float]:
+    def certified(self, law: ExponentialMechanism, epsilon: float) -> tuple[float, int, float]:
         """Certify a law over all pairs.
 
         Returns
@@ -137,7 +137,7 @@ class Two(Neighbours):
         """Return the counts of databases; see `Neighbours`."""
         return np.stack([rows, self.posteriors.n - rows], axis=1)
 
-    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+    def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors; see `Neighbours`. Row c has the pair c, c + 1."""
         unit = self.posteriors.unit
         deltas, errors = divergences.divergences_of_two(
@@ -210,7 +210,7 @@ class Few(Neighbours):
         chosen = np.unique(np.concatenate([pairs.ravel(), self.own]))
         return chosen, np.searchsorted(chosen, pairs)
 
-    def evaluate(self, law: Law, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
+    def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors of `own`, whichever rows are asked for; see `Neighbours`."""
         rates = np.array([law.rate(counts) for counts in self.states[self.chosen]])
         totals, errors = weight_loops.weights_of_distances(self._distances, rates, law.top, self._room)
@@ -224,7 +224,7 @@ class Few(Neighbours):
         """Return the counts of databases; see `Neighbours`."""
         return self.states[rows]
 
-    def error(self, law: Law) -> float:
+    def error(self, law: ExponentialMechanism) -> float:
         """Return the mean error; see `Neighbours`. No divergences are summed."""
         places = np.searchsorted(self.chosen, self.own)
         rates = np.array([law.rate(counts) for counts in self.states[self.own]])

@@ -19,7 +19,7 @@ import numpy as np
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.certificate import Neighbours
 from dpmix.posteriors.distance_tables import Integers
-from dpmix.posteriors.hellinger_law import ROUNDING, Law, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
 
 __all__ = ["Certified", "SMALLEST_DELTA", "calibrated", "certify", "directory", "search", "verified"]
 
@@ -165,8 +165,8 @@ def search(family: Neighbours, epsilon: float, delta: float) -> Certified:
     wanted = delta * (1 - 1e-6) - 1e-14
     guess = 1.8
 
-    def law(gamma: float, scale: float) -> Law:
-        return Law(of, gamma, scale * epsilon / 2, bits)
+    def law(gamma: float, scale: float) -> ExponentialMechanism:
+        return ExponentialMechanism(of, gamma, scale * epsilon / 2, bits)
 
     def best(gamma: float, start: float, tolerance: float) -> tuple[float, float]:
         """Return mean error and scale at gamma: infinite where no scale meets the guarantee."""
@@ -221,7 +221,7 @@ def verified(
     sound = 0 < gamma < _LARGEST_GAMMA and _SCALES[0] <= scale <= _SCALES[1] and 0 <= actual <= epsilon
     if not sound:
         return None
-    law = Law(
+    law = ExponentialMechanism(
         family.posteriors, gamma, scale * epsilon / 2, weight_bits(epsilon, delta, family.posteriors.size)
     )
     found, _, error = family.certified(law, epsilon)
@@ -230,14 +230,16 @@ def verified(
     return Certified(gamma, scale, actual, found, error, family.pairs)
 
 
-def certify(family: Neighbours, law: Law, epsilon: float, delta: float) -> Certified:
+def certify(family: Neighbours, law: ExponentialMechanism, epsilon: float, delta: float) -> Certified:
     """Return what a given law guarantees, its scale relative to eps/2; epsilon is infinite beyond 16 eps."""
     found, worst, error = family.certified(law, epsilon)
     actual = _epsilon(family, law, epsilon, delta, np.union1d(family.some(), [worst]))
     return Certified(law.gamma, law.exponent / (epsilon / 2), actual, found, error, family.pairs)
 
 
-def _epsilon(family: Neighbours, law: Law, epsilon: float, delta: float, rows: Integers) -> float:
+def _epsilon(
+    family: Neighbours, law: ExponentialMechanism, epsilon: float, delta: float, rows: Integers
+) -> float:
     """Return an upper bound of the actual epsilon at delta, to about a thousandth: sought, then verified."""
 
     def exceeds(value: float) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.posterior.noise_on_counts import GeometricPosterior, LaplacePosterior, NoisyPosterior
 from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
 from dpmix.spec.mechanism_section import PosteriorMechanism
@@ -78,3 +79,24 @@ def from_spec(
         delta=spec.delta,
         calibration=calibration or best(spec.prior, n, spec.delta),
     )
+
+
+def make(spec: PosteriorMechanism, records: PublicRecords) -> PosteriorRelease:
+    """Return the mechanism of a spec; see `from_spec`."""
+    assert records.n is not None  # checked
+    return from_spec(spec, records.names, records.n, records.categories)
+
+
+def stated(spec: PosteriorMechanism, records: PublicRecords) -> Stated:
+    """Describe a released posterior as its mechanism does; a certificate is sought, or found where it was.
+
+    Raises
+    ------
+    SpecError
+        When the number of records is missing.
+    """
+    n = spec.n if records.n is None else records.n
+    if n is None:
+        raise SpecError("mechanism.n: missing; a posterior does not tell of how many records it is")
+    made = from_spec(spec, ("parameter",), n)
+    return made.describe(), made.guarantee

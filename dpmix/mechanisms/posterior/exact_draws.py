@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.posteriors import weight_loops
-from dpmix.posteriors.hellinger_law import LISTED, Law, states
+from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, states
 from dpmix.privacy.exact import Source, below
 
 __all__ = ["Listed", "Shells", "sampler"]
@@ -27,7 +27,7 @@ _STEP = 0.25
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
 
 
-def sampler(law: Law, counts: Sequence[int]) -> Listed | Shells:
+def sampler(law: ExponentialMechanism, counts: Sequence[int]) -> Listed | Shells:
     """Return what draws the counts of a posterior given the true counts; their number decides how."""
     of = law.posteriors
     return Listed(law, counts) if of.dimension == 2 or of.size <= LISTED else Shells(law, counts)
@@ -38,13 +38,13 @@ class Listed:
 
     Parameters
     ----------
-    law : Law
+    law : ExponentialMechanism
         Of two categories, or few posteriors.
     counts : sequence of int
         True counts.
     """
 
-    def __init__(self, law: Law, counts: Sequence[int]) -> None:
+    def __init__(self, law: ExponentialMechanism, counts: Sequence[int]) -> None:
         self.law = law
         self.weights = law.weights(counts)
         sums = exact_sums(self.weights)
@@ -96,13 +96,13 @@ class Shells:
 
     Parameters
     ----------
-    law : Law
+    law : ExponentialMechanism
         Of at least two categories.
     counts : sequence of int
         True counts.
     """
 
-    def __init__(self, law: Law, counts: Sequence[int]) -> None:
+    def __init__(self, law: ExponentialMechanism, counts: Sequence[int]) -> None:
         of = law.posteriors
         self.law = law
         self.apart = of.apart(counts)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.posteriors.distance_tables import Integers, Posteriors
-from dpmix.posteriors.hellinger_law import Law
+from dpmix.posteriors.hellinger_law import ExponentialMechanism
 from dpmix.posteriors.noisy_posterior import distances, settled_rows
 
 __all__ = ["mean_errors", "noise_errors", "some_databases"]
@@ -37,7 +37,7 @@ def some_databases(of: Posteriors) -> Integers:
     return found
 
 
-def mean_errors(law: Law, rows: Integers) -> float:
+def mean_errors(law: ExponentialMechanism, rows: Integers) -> float:
     """Return the expected Hellinger distance between released and true posterior, the mean over databases.
 
     By Metropolis chains on the released counts that start at the true ones and move 1, 2, 4, .. records from
@@ -47,7 +47,7 @@ def mean_errors(law: Law, rows: Integers) -> float:
 
     Parameters
     ----------
-    law : Law
+    law : ExponentialMechanism
     rows : ndarray of int64, shape (k, d)
         True counts.
     """

@@ -19,7 +19,7 @@ from dpmix.mechanisms.posterior.proof import Proved, proved
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
 from dpmix.numerics.rounding import figure
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import Law, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, theorem_gamma, weight_bits
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 
@@ -127,10 +127,10 @@ class HellingerPosterior(PosteriorRelease):
         return 1.0 if found is None else found.exponent_scale
 
     @functools.cached_property
-    def law(self) -> Law:
+    def law(self) -> ExponentialMechanism:
         """The probabilities of all candidates given any counts."""
         bits = weight_bits(self.epsilon, self.delta, self.posteriors.size)
-        return Law(self.posteriors, self.gamma, self.exponent_scale * self.epsilon / 2, bits)
+        return ExponentialMechanism(self.posteriors, self.gamma, self.exponent_scale * self.epsilon / 2, bits)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -21,6 +22,8 @@ class PosteriorLaw(Law):
 
     trust = "global"
     row = "category"
+    rows_name = "parameters of a posterior"
+    of_known_number = True
 
     prior: Annotated[
         tuple[Positive, ...], Field(min_length=2), Says("does not state its prior, positive numbers")
@@ -38,6 +41,7 @@ class PosteriorLaw(Law):
     noisy_counts: Any = None
     stated_by_analyst: Annotated[bool, Field(alias="stated")] = False
     categories: tuple[str, ...] | None = None
+    sensitivity: tuple[Whole, ...] | None = None
     certificate: dict[str, Any] | None = None
 
     @model_validator(mode="after")
@@ -51,8 +55,7 @@ class PosteriorLaw(Law):
         for key, value in (("gamma", self.gamma), ("exponent_scale", self.exponent_scale)):
             if not is_number(value) or not value > 0:
                 return f"does not state its {key}, a positive number"
-        epsilon: Any = (self.requested or {}).get("epsilon")
-        if not is_number(epsilon) or not epsilon > 0:
+        if not is_number(self._requested_epsilon) or not self.epsilon > 0:
             return "does not state the epsilon that was requested, a positive number"
         whole = isinstance(self.bits, int) and not isinstance(self.bits, bool)
         if not whole or not 1 <= self.bits <= _MOST_BITS:
@@ -73,6 +76,15 @@ class PosteriorLaw(Law):
         return None
 
     @property
+    def _requested_epsilon(self) -> Any:
+        return (self.requested or {}).get("epsilon")
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that was requested, which the exponent is of."""
+        return float(self._requested_epsilon)
+
+    @property
     def unproved(self) -> str | None:
         """Say that P3's theorem is not proved (methods, section 14)."""
         return unproved_in_words(len(self.prior)) if self.calibration == "theorem" else None
@@ -90,6 +102,10 @@ class PosteriorLaw(Law):
         if whole and (np.abs(counts - np.rint(counts)) > slack).any():
             return f"is not the prior plus whole counts, as method {self.method} gives"
         return None
+
+    def told(self) -> Sequence[float]:
+        """Return the noisy counts."""
+        return tuple(self.noisy_counts or ())
 
     def done(self, n: int) -> str:
         """Say how a posterior was released."""

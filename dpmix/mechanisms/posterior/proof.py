@@ -19,7 +19,7 @@ from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
 from dpmix.mechanisms.posterior.certified_search import least
 from dpmix.mechanisms.posterior.expected_errors import mean_errors, some_databases
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ROUNDING, Law, weight_bits
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, weight_bits
 
 __all__ = ["Proof", "Proved", "proved"]
 
@@ -153,7 +153,7 @@ def proved(prior: tuple[float, ...], n: int, epsilon: float, delta: float) -> Pr
         gamma = proof.gamma(epsilon, scale)
         if not gamma > 0:
             return math.inf
-        law = Law(of, gamma, scale * epsilon / 2, bits)
+        law = ExponentialMechanism(of, gamma, scale * epsilon / 2, bits)
         return mean_errors(law, rows) if family is None else family.error(law)
 
     logit = least(error_at, _LOGITS)

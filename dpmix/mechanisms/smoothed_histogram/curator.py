@@ -16,6 +16,7 @@ from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
 from dpmix.release.sanitized import Release
@@ -232,9 +233,13 @@ def weight_of(
     return weight, {"epsilon": spec.epsilon}, records
 
 
-def stated(
-    spec: SmoothedHistogramMechanism, n: int | None, groups: Groups | None = None
-) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: SmoothedHistogramMechanism, records: PublicRecords) -> SmoothedHistogram:
+    """Return the mechanism of a spec; see `SmoothedHistogram.from_spec`."""
+    assert spec.domain is not None  # checked
+    return SmoothedHistogram.from_spec(spec, spec.domain, records.n, records.groups)
+
+
+def stated(spec: SmoothedHistogramMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula.
 
     Raises
@@ -242,10 +247,11 @@ def stated(
     SpecError
         When the number of records is not known.
     """
+    groups = records.groups
     count = 1 if groups is None else groups.count
-    weight, _, records = weight_of(spec, n, count)
+    weight, _, n = weight_of(spec, records.n, count)
     own: dict[str, Any] = {"bins": spec.bins, "draws": spec.draws, "weight": weight, "scale": []}
     if groups is not None:
         own["groups"] = groups.describe()
-    guarantee = smoothed_guarantee(count * spec.bins, spec.draws, records, weight)
+    guarantee = smoothed_guarantee(count * spec.bins, spec.draws, n, weight)
     return own, with_groups(guarantee, groups)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field
 
+from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
     Labels,
-    Law,
     Number,
-    OnePair,
     Says,
     Scales,
     Whole,
@@ -21,29 +22,31 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.numerics.equal_cells import equal_edges
 
 __all__ = ["LAW", "SmoothedHistogramLaw"]
 
 
-class SmoothedHistogramLaw(Law):
+class SmoothedHistogramLaw(HistogramLaw):
     """Draws, uniform on the domain with probability w, else from the histogram of the records."""
 
-    trust = "global"
     row = "draw"
-    grouped = True
+    rows_name = "draws"
     on_data_scale = True
-    columns_each = False
+    of_known_number = True
 
-    bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]
-    domain: OnePair
     scale: Scales
 
-    def edges(self) -> Floats:
-        """Return the edges of the bins, in the units of the data."""
-        return equal_edges(self.domain[0], self.bins)
+    @property
+    def drawn(self) -> int | None:
+        """Number of draws."""
+        return self.draws
+
+    @property
+    def noise_scale(self) -> float:
+        """NaN: nothing is added."""
+        return math.nan
 
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no draw."""
@@ -66,6 +69,17 @@ class SmoothedHistogramLaw(Law):
         low, high = self.domain[0]
         column = values[:, 0]
         return first((column < low) | (column > high), f"lies outside [{low:g}, {high:g}]", "draw")
+
+    def channel(self, values: Floats, n: int) -> Any:
+        """Return the channel of draws."""
+        from dpmix.mechanisms.channels.every import smoothed_histogram
+
+        return smoothed_histogram(values, n, self.weight, self.edges())
+
+    def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
+        """Draw numbers of draws in the bins."""
+        shares = (1.0 - self.weight) * counts / counts.sum() + self.weight / counts.size
+        return rng.multinomial(self.draws, shares / shares.sum()).astype(np.float64)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

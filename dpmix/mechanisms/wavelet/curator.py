@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
@@ -258,7 +259,13 @@ def formula_scale(spec: WaveletMechanism) -> float:
     return high
 
 
-def stated(spec: WaveletMechanism) -> tuple[dict[str, Any], Guarantee]:
+def make(spec: WaveletMechanism, records: PublicRecords) -> Wavelet:
+    """Return the mechanism of a spec; see `Wavelet.from_spec`."""
+    assert spec.domain is not None  # checked
+    return Wavelet.from_spec(spec, spec.domain, records.n)
+
+
+def stated(spec: WaveletMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpmix.mechanisms.laws.law_base import (
     Floats,
     Labels,
     Law,
+    Observation,
     OnePair,
     OneScale,
     Says,
@@ -31,11 +33,12 @@ MOST_LEVELS = 24
 class WaveletLaw(Law):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
-    columns_each = False
+    on_domain = True
 
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
     scale: OneScale
+    column: str = "value"
 
     @field_validator("levels")
     @classmethod
@@ -65,6 +68,20 @@ class WaveletLaw(Law):
             f"has {counted(values.shape[1], 'column')}, but a wavelet release of levels {self.levels} has "
             f"{self.width(1)}: one for each coefficient (j, k)"
         )
+
+    def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
+        """Return the numbers of rows of coefficients; see `Law`."""
+        from dpmix.mechanisms.channels.every import wavelet_cells
+
+        lo, hi = self.domain[0]
+        channel = wavelet_cells(values, lo, hi, self.scale[0])
+        return Observation(
+            np.arange(len(values), dtype=np.float64), channel, values, ("obs", "column"), self.scale[0]
+        )
+
+    def bounds_acceptance(self, on_domain: bool) -> bool:
+        """Return that it does: records beyond the bounds count as at them."""
+        return True
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
+from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.release.sanitized import Release
@@ -39,7 +42,7 @@ __all__ = [
 
 def group_names(release: Release) -> tuple[str, ...]:
     """Return the public names of the groups of a release; empty where it is of none."""
-    return next(iter(release.groups.values()), ())
+    return release.mechanism.group_names
 
 
 def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
@@ -47,17 +50,16 @@ def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
 
     With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j.
     """
-    mechanism, values = release.mechanism, release.values
-    if release.kind == "perturbed_histogram":
-        noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
-        return NoisyCounts(np.ascontiguousarray(values[:, 0]), noise, scale)
-    bins, groups = int(mechanism["bins"]), max(1, len(group_names(release)))
-    cells = cell_of(values[:, 0], release.mechanism.edges())
-    if release.groups:
+    law, values = release.mechanism, release.values
+    if isinstance(law, PerturbedHistogramLaw):
+        return NoisyCounts(np.ascontiguousarray(values[:, 0]), NOISES[law.noise], law.scale[0])
+    law = expect(law, SmoothedHistogramLaw)
+    bins, groups = law.bins, max(1, len(law.group_names))
+    cells = cell_of(values[:, 0], law.edges())
+    if law.groups:
         cells = values[:, 1].astype(np.int64) * bins + cells
-    weight = float(mechanism["weight"])
-    slope = (1.0 - weight) * groups * bins / release.n
-    return SmoothedDraws(released(cells, groups * bins), slope, weight)
+    slope = (1.0 - law.weight) * groups * bins / release.n
+    return SmoothedDraws(released(cells, groups * bins), slope, law.weight)
 
 
 LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2

@@ -16,6 +16,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models import latent_groups
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions
@@ -85,14 +87,14 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
             f"model.prior: {prior} takes the first of two parts of a release, and one of groups is not "
             "split; use a gamma {shape, rate}"
         )
-    d = int(release.mechanism["components"])
+    law = expect(release.mechanism, LogMomentsLaw)
+    d = law.components
     sums = grouped_sums(release, d)
     own = gamma_prior(prior.shape, prior.rate, d)
-    threshold = float(release.mechanism["threshold"])
     offers = 0
     if spec.sampler.algorithm == "soma":
         offers = spec.sampler.offers or default_offers(release.n)
-    parts = parts_of_groups(sums, draw_sizes(None, sums), threshold)
+    parts = parts_of_groups(sums, draw_sizes(None, sums), law.threshold)
     # single offers move so little, for so long, that a joint move beside them always pays
     joint = spec.sampler.joint and (offers > 0 or any(joint_pays([part], own) for part in parts if part.size))
     return GroupedCompositions(release, sums, own, offers, joint)
@@ -137,15 +139,14 @@ class GroupedCompositions(Composition):
         )
         self.coords = {**self.coords, GROUP: np.array(sums.names)}
         self.sums, self.prior, self.n = sums, prior, release.n
-        threshold = float(release.mechanism["threshold"])
-        self.threshold = threshold
+        self.threshold = expect(release.mechanism, LogMomentsLaw).threshold
         self.law = GroupedLogs(
             sums.sums,
             sums.sizes,
             float(sums.centre[0]),
             1.0 / sums.scale,
             1.0 / sums.size_scale,
-            math.log(threshold),
+            math.log(self.threshold),
             prior,
         )
         self.plan = Plan(offers, joint, sums.most)

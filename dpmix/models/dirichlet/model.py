@@ -11,7 +11,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models.model_protocols import Parameter, ParametricModel
 from dpmix.numerics.log_widths import exact_width
 from dpmix.release.sanitized import Release
@@ -54,18 +55,16 @@ class Part(NamedTuple):
 
 def parts_of(release: Release) -> list[Part]:
     """Return the one or two parts of a release of log_moments."""
-    mechanism = release.mechanism
-    d = int(mechanism["components"])
+    law = expect(release.mechanism, LogMomentsLaw)
+    d, sizes = law.components, law.parts
     values = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
-    sizes = [int(size) for size in mechanism["parts"]]
     if len(values) != d * len(sizes):
         raise DataError(
             f"the release has {len(values)} mean logarithms, and {len(sizes)} parts of {d} components take "
             f"{d * len(sizes)}"
         )
     return [
-        Part(size, values[k * d : (k + 1) * d], float(mechanism["scale"][k]), float(mechanism["threshold"]))
-        for k, size in enumerate(sizes)
+        Part(size, values[k * d : (k + 1) * d], law.scale[k], law.threshold) for k, size in enumerate(sizes)
     ]
 
 
@@ -107,9 +106,9 @@ class Composition(ParametricModel):
     kind = "dirichlet"
 
     def __init__(self, release: Release, constants: Mapping[str, float] | None = None) -> None:
-        mechanism = release.mechanism
-        self.components = int(mechanism["components"])
-        names = _names(mechanism, self.components)
+        law = expect(release.mechanism, LogMomentsLaw)
+        self.components = law.components
+        names = _names(law)
         self.predictive = [f"predictive_{_safe(name, j)}" for j, name in enumerate(names)]
         self.parameters = (
             Parameter("alpha", ("component",)),
@@ -122,8 +121,8 @@ class Composition(ParametricModel):
         self.coords = {"component": np.array(names)}
         self.constants = {
             "n": release.n,
-            "threshold": float(mechanism["threshold"]),
-            **{f"n{k + 1}": size for k, size in enumerate(mechanism["parts"])},
+            "threshold": law.threshold,
+            **{f"n{k + 1}": size for k, size in enumerate(law.parts)},
             **(constants or {}),
         }
 
@@ -159,9 +158,9 @@ def acceptance_bound(parts: list[Part]) -> float:
     )
 
 
-def _names(mechanism: Law, d: int) -> list[str]:
+def _names(law: LogMomentsLaw) -> list[str]:
     """Return the names of the components, or numbers where the release does not tell them."""
-    names = [str(name) for name in mechanism.get("columns") or ()]
+    names, d = list(law.columns), law.components
     return names if len(names) == d and len(set(names)) == d else [str(j + 1) for j in range(d)]
 
 

@@ -25,7 +25,12 @@ from dpmix.models.counts.group_counts import draw_shares, group_prior
 from dpmix.models.counts.hidden_noise import start_noisy
 from dpmix.models.counts.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
 from dpmix.models.discrete.measure_functionals import Column, LabelColumn, NumericColumn, draw, plan
-from dpmix.models.discrete.posterior_law import Law, law_of, prior_functionals, write_functionals
+from dpmix.models.discrete.posterior_law import (
+    ProcessPosterior,
+    posterior_of,
+    prior_functionals,
+    write_functionals,
+)
 from dpmix.models.discrete.public_facts import Public, functional_columns, public_of
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -53,7 +58,7 @@ class DiscreteGroups(ParametricModel):
     release : Release
     columns : list
         What is wanted of the one column.
-    law : Law
+    law : ProcessPosterior
         Of each group, with the likelihood of the counts in all of them.
     described : tuple
         Parameters of one group with their coordinates and their places in a row of results
@@ -63,7 +68,9 @@ class DiscreteGroups(ParametricModel):
     kind = "discrete"
     has_log_likelihood = True
 
-    def __init__(self, release: Release, columns: list[Column], law: Law, described: Any) -> None:
+    def __init__(
+        self, release: Release, columns: list[Column], law: ProcessPosterior, described: Any
+    ) -> None:
         parameters, coords, self.places = described
         self.law, self.records, self.plan = law, release.n, plan(columns)
         self.groups = group_names(release)
@@ -128,9 +135,9 @@ Functional = NumericColumn | LabelColumn
 def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
-    public = public_of(spec, release)
+    public = public_of(release)
     columns = functional_columns(spec.model, spec.summary, public)
-    law = law_of(spec.model, release, public, columns)
+    law = posterior_of(spec.model, release, public, columns)
     by_record = spec.sampler.latent == "metropolis"
     if by_record and law.likelihood is None:
         raise SpecError(
@@ -157,7 +164,7 @@ class Discrete(ParametricModel):
         What is public of it.
     columns : list
         What is wanted of each column.
-    law : Law
+    law : ProcessPosterior
         The posterior.
     by_record : bool
         Whether latent counts move record by record, by proposals; else by exact draws of pairs of cells.
@@ -166,7 +173,12 @@ class Discrete(ParametricModel):
     kind = "discrete"
 
     def __init__(
-        self, release: Release, public: Public, columns: list[Functional], law: Law, by_record: bool = False
+        self,
+        release: Release,
+        public: Public,
+        columns: list[Functional],
+        law: ProcessPosterior,
+        by_record: bool = False,
     ) -> None:
         self.law = law
         self.records = release.n

@@ -23,6 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.counts.cell_counts import (
     NOISES,
     HiddenCounts,
@@ -48,7 +49,7 @@ from dpmix.release.columns import Cells, Grid
 from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import DiscreteModel
 
-__all__ = ["Law", "law_of", "prior_functionals", "told_apart", "write_functionals"]
+__all__ = ["ProcessPosterior", "posterior_of", "prior_functionals", "told_apart", "write_functionals"]
 
 
 # Which of the released synthetic records show that they are new ones, or old ones.
@@ -137,7 +138,7 @@ Functional = NumericColumn | LabelColumn
 
 
 @dataclass(frozen=True)
-class Law:
+class ProcessPosterior:
     """The law of P given the release, or given latent counts.
 
     Parameters
@@ -196,7 +197,7 @@ def write_functionals(
 
 
 def prior_functionals(
-    law: Law,
+    law: ProcessPosterior,
     plan: Plan,
     places: Mapping[str, tuple[int, int]],
     shapes: Mapping[str, tuple[int, ...]],
@@ -213,7 +214,9 @@ def prior_functionals(
     return out
 
 
-def law_of(model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]) -> Law:
+def posterior_of(
+    model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
+) -> ProcessPosterior:
     """Return the posterior given a release.
 
     Raises
@@ -221,17 +224,21 @@ def law_of(model: DiscreteModel, release: Release, public: Public, columns: Sequ
     SpecError
         When the posterior has no form that is known, or settings do not go with the release.
     """
-    if release.kind == "synthetic" and release.mechanism["generator"] == "pitman_yor":
-        return _given_sample(model, release, public, columns)
+    own = release.mechanism
+    if isinstance(own, SyntheticLaw) and own.generator == "pitman_yor":
+        return _given_sample(model, release, own, public, columns)
     return _given_cells(model, release, public, columns)
 
 
 def _given_sample(
-    model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
-) -> Law:
+    model: DiscreteModel,
+    release: Release,
+    synthesis: SyntheticLaw,
+    public: Public,
+    columns: Sequence[Functional],
+) -> ProcessPosterior:
     """Return the posterior given records of the process itself."""
-    mechanism = release.mechanism
-    alpha, d = float(mechanism["concentration"]), float(mechanism["discount"])
+    alpha, d = float(synthesis.concentration), float(synthesis.discount)
     for key, value, own in (
         ("concentration", model.concentration, alpha),
         ("discount", model.discount, d),
@@ -240,7 +247,7 @@ def _given_sample(
             raise SpecError(_other_prior(key, f"{value:g}", f"{own:g}"))
     own_grids = grids_of(release, len(public.columns))
     grids, values, distinct, old = told_apart(release, public, own_grids, alpha)
-    stated = mechanism.get("base") or [None] * len(public.columns)
+    stated = synthesis.base or [None] * len(public.columns)
     own_base = {c.name: base for c, base in zip(public.columns, stated, strict=True) if c.bounds is not None}
     bases = bases_of(own_base or None, public, grids)
     if model.base is not None:
@@ -279,7 +286,7 @@ def _given_sample(
     one, everywhere = np.ones(1), np.full((1, len(bases)), -1, dtype=np.int64)
     before = Measure(np.empty(0), one, np.array([alpha]), d, everywhere, default_tolerance(alpha, 0.0))
     none = fixed_atoms(columns, np.empty((0, len(bases))))
-    law = Law(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
+    law = ProcessPosterior(measure, base, fixed, alpha, d, urn.known_likelihood, urn=urn)
     return replace(law, prior=before, prior_fixed=none)
 
 
@@ -346,9 +353,10 @@ def _nowhere(columns: int) -> NDArray[np.int64]:
 
 def _given_cells(
     model: DiscreteModel, release: Release, public: Public, columns: Sequence[Functional]
-) -> Law:
+) -> ProcessPosterior:
     """Return the posterior given a release that depends on the numbers of records in cells."""
-    cells, mechanism = public.cells, release.mechanism
+    cells, own = public.cells, release.mechanism
+    synthesis = own if isinstance(own, SyntheticLaw) else None
     assert cells is not None  # every such release has them
     if model.discount:
         raise SpecError(
@@ -362,10 +370,10 @@ def _given_cells(
         vector = np.full(cells.count, 1.0 / cells.count)
     shares = vector if vector is not None else base_measures.cell_probabilities(bases, edges)
     shares = np.asarray(shares / shares.sum(), dtype=np.float64)
-    polya = release.kind == "synthetic" and mechanism["generator"] == "dirichlet_multinomial"
+    polya = synthesis is not None and synthesis.generator == "dirichlet_multinomial"
     alpha = float(model.concentration if model.concentration is not None else 1.0)
-    if polya and model.concentration is None:
-        alpha = float(mechanism["concentration"]) * cells.count
+    if synthesis is not None and polya and model.concentration is None:
+        alpha = float(synthesis.concentration) * cells.count
     prior = alpha * shares
     places = np.stack(np.unravel_index(np.arange(cells.count), cells.shape), axis=1).astype(np.int64)
     tolerance = default_tolerance(alpha, float(release.n))
@@ -378,29 +386,28 @@ def _given_cells(
         points = np.empty((0, len(bases)))
         measure = Measure(np.empty(0), prior, prior.copy(), 0.0, places, tolerance)
     fixed = fixed_atoms(columns, points)
-    if release.kind != "synthetic":
-        law = Law(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
+    if synthesis is None:
+        law = ProcessPosterior(measure, base, fixed, alpha, 0.0, True, histogram_likelihood(release), shares)
         return replace(law, prior=measure, prior_fixed=fixed)
     drawn = released(cells.of_values(release.values), cells.count)
-    if polya and np.allclose(prior, float(mechanism["concentration"]), rtol=_AGREEMENT, atol=0.0):
+    if polya and np.allclose(prior, float(synthesis.concentration), rtol=_AGREEMENT, atol=0.0):
         urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
-        law = Law(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
+        law = ProcessPosterior(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
         return replace(law, prior=measure, prior_fixed=fixed)
-    likelihood = _likelihood(release, cells, drawn)
+    likelihood = _likelihood(synthesis, release.n, cells, drawn)
     exact = not isinstance(likelihood, HiddenCounts)
-    law = Law(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
+    law = ProcessPosterior(measure, base, fixed, alpha, 0.0, exact, likelihood, shares)
     return replace(law, prior=measure, prior_fixed=fixed)
 
 
-def _likelihood(release: Release, cells: Cells, drawn: Floats) -> Any:
+def _likelihood(synthesis: SyntheticLaw, n: int, cells: Cells, drawn: Floats) -> Any:
     """Return the log-likelihoods of the counts, given synthetic records."""
-    mechanism = release.mechanism
-    kind = mechanism["generator"]
+    kind = synthesis.generator
     if kind == "dirichlet_multinomial":
-        return PolyaDraws(drawn, float(mechanism["concentration"]))
-    if kind == "smoothed_histogram" and not mechanism.get("noise"):
-        weight = float(mechanism["weight"])
-        return SmoothedDraws(drawn, (1.0 - weight) * cells.count / release.n, weight)
-    noise, scale = NOISES[str(mechanism["noise"])], float(release.scales[0])
-    weight = float(mechanism["weight"]) if kind == "smoothed_histogram" else 0.0
+        return PolyaDraws(drawn, float(synthesis.concentration))
+    if kind == "smoothed_histogram" and not synthesis.noise:
+        weight = float(synthesis.weight)
+        return SmoothedDraws(drawn, (1.0 - weight) * cells.count / n, weight)
+    noise, scale = NOISES[str(synthesis.noise)], synthesis.scale[0]
+    weight = float(synthesis.weight) if kind == "smoothed_histogram" else 0.0
     return HiddenCounts(drawn, noise, scale, weight)

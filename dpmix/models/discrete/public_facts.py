@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ColumnBase
 from dpmix.models.discrete.measure_functionals import LabelColumn, NumericColumn
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import DiscreteModel
-from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.summary_section import SummarySpec
 
 __all__ = [
@@ -62,34 +64,31 @@ class Public:
     cells: Cells | None
 
 
-def public_of(spec: RunSpec, release: Release) -> Public:
+def public_of(release: Release) -> Public:
     """Return columns and cells of a release.
 
     Raises
     ------
     SpecError
-        When the public bounds are missing, or records were drawn from a posterior.
+        When records were drawn from a posterior.
     """
-    mechanism = release.mechanism
-    if release.kind == "synthetic":
-        if mechanism["generator"] == "posterior_predictive":
+    law = release.mechanism
+    if isinstance(law, SyntheticLaw):
+        if law.generator == "posterior_predictive":
             raise SpecError(
                 "model.kind: discrete is not for records drawn from a posterior, which say no more than the "
                 "release that the posterior is of: fit that one"
             )
-        columns = tuple(Column.described(account) for account in mechanism["columns"])
+        columns = tuple(Column.described(part) for part in law.columns)
         labels = release.labels or (None,) * len(columns)
         names = tuple(
             (*filter(confidential, known or ()), OTHER) if column.free else column.categories
             for column, known in zip(columns, labels, strict=True)
         )
-        counted = mechanism["generator"] != "pitman_yor"
-        return Public(columns, names, Cells.described(mechanism) if counted else None)
-    pairs = mechanism.get("domain") or (None if spec.mechanism is None else spec.mechanism.domain)
-    if not pairs:
-        raise SpecError("mechanism.domain: missing; the model needs the public bounds of the histogram")
-    column = Column(release.columns[0], (float(pairs[0][0]), float(pairs[0][1])))
-    return Public((column,), (None,), Cells((column,), (int(mechanism["bins"]),), (None,)))
+        return Public(columns, names, Cells.described(law) if law.counted else None)
+    law = expect(law, HistogramLaw)
+    column = Column(release.columns[0], law.domain[0])
+    return Public((column,), (None,), Cells((column,), (law.bins,), (None,)))
 
 
 def confidential(label: str) -> bool:
@@ -99,7 +98,8 @@ def confidential(label: str) -> bool:
 
 def grids_of(release: Release, count: int) -> tuple[Grid | None, ...]:
     """Return the grid that new numbers of each column were moved to, where there is one."""
-    snaps = release.mechanism.get("snap") or [None] * count
+    law = release.mechanism
+    snaps = law.snaps if isinstance(law, SyntheticLaw) else (None,) * count
     return tuple(None if account is None else Grid.described(account) for account in snaps)
 
 

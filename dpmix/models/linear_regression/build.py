@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.groups import GroupedRegression
 from dpmix.models.linear_regression.latent_records import farthest_change
 from dpmix.models.linear_regression.model import LinearRegression, check_widths, moments_law, start_values
@@ -19,10 +21,11 @@ __all__ = ["build"]
 def build(spec: RunSpec, release: Release) -> LinearRegression:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
-    p = len(release.mechanism["bounds"]) - 1
+    bounds = expect(release.mechanism, ClampedMomentsLaw).bounds
+    p = len(bounds) - 1
     check_widths(spec.model, p)
     law = moments_law(spec.model, release)
-    units = Units.of(release.mechanism["bounds"])
+    units = Units.of(bounds)
     start = start_values(spec.model, units)
     offers = 0
     if spec.sampler.algorithm == "soma":

@@ -20,6 +20,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.conjugate_draws import draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
 from dpmix.models.linear_regression.latent_records import COV, MEAN, SD, Line, Moments, size_of
@@ -82,7 +84,7 @@ def moments_law(model: LinearRegressionModel, release: Release) -> Moments:
     [-1, 1] (methods, section 15): coefficients N(0, 1), errors' variance IG(3, 1/4), predictors as clusters
     of multivariate normal mixtures.
     """
-    units = Units.of(release.mechanism["bounds"])
+    units = Units.of(expect(release.mechanism, ClampedMomentsLaw).bounds)
     q = len(units.half)
     p = q - 1
     prior, default = model.x_prior, niw_from_bounds([(-1.0, 1.0)] * p)
@@ -152,8 +154,9 @@ class LinearRegression(ParametricModel):
     ) -> None:
         self.law, self.start, self.rows, self.offers, self.joint = law, start, rows, offers, joint
         self.n = release.n
-        self.units = Units.of(release.mechanism["bounds"])
-        predictors = [*_names(release, len(law.columns) - 1)]
+        stated = expect(release.mechanism, ClampedMomentsLaw)
+        self.units = Units.of(stated.bounds)
+        predictors = _names(stated)
         found = [Parameter("beta", ("coefficient",))]
         if not law.known[SD]:
             found.append(Parameter("sigma2"))
@@ -180,7 +183,7 @@ class LinearRegression(ParametricModel):
             "sigma2_b": float(self.units.scale(law.scale, 2)),
         }
         self.attrs = {
-            "prior": _prior_in_words(law, release.mechanism["bounds"], predictors),
+            "prior": _prior_in_words(law, stated.bounds, predictors),
             "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
             "prior_of": "rescaled variables",
         }
@@ -253,9 +256,9 @@ def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str
     return f"{words[0].upper()}{words[1:]}.{meant}"
 
 
-def _names(release: Release, p: int) -> list[str]:
+def _names(law: ClampedMomentsLaw) -> list[str]:
     """Return the names of the predictors, or numbers where the release does not tell them."""
-    names = [str(name) for name in release.mechanism.get("columns") or ()]
+    names, p = list(law.columns), len(law.bounds) - 1
     taken = len(names) == p + 1 and len(set(names[:p])) == p and "intercept" not in names[:p]
     return names[:p] if taken else [str(i + 1) for i in range(p)]
 

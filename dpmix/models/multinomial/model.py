@@ -20,6 +20,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.counts.cell_counts import NOISES, NoisyCounts
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -97,10 +99,8 @@ class Multinomial(ParametricModel):
 
 def _categories(release: Release, d: int) -> NDArray[Any]:
     """Return the names of the categories where the release tells them, else 1, 2, .."""
-    names = release.mechanism.get("categories")
-    if isinstance(names, list | tuple) and len(names) == d:
-        return np.array([str(name) for name in names])
-    return np.arange(1, d + 1)
+    names = expect(release.mechanism, PosteriorLaw).categories or ()
+    return np.array(names) if len(names) == d else np.arange(1, d + 1)
 
 
 class MultinomialChain(ParametricChain):

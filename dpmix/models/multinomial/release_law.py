@@ -16,13 +16,14 @@ Where there are few enough counts their posterior is computed, and draws are ind
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, PrivacyError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.loops import (
     log_weights_of_states,
     log_weights_of_two,
@@ -31,11 +32,11 @@ from dpmix.models.multinomial.loops import (
     totals_of_two,
 )
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import LISTED, Law, folded, states
+from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, folded, states
 from dpmix.posteriors.simulated_draws import tables_of
 from dpmix.release.sanitized import Release
 
-__all__ = ["Known", "Listed", "MOST_STATES", "Two", "known_of", "law_of", "listed"]
+__all__ = ["Known", "Listed", "MOST_STATES", "Two", "known_of", "exponential_mechanism_of", "listed"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -62,7 +63,7 @@ class Known:
         Number of records.
     released : ndarray (d,)
         Counts of the released posterior.
-    law : Law or None
+    law : ExponentialMechanism or None
         Of method hellinger.
     noisy : ndarray (1,) or (d,) or None
         Noisy counts of the other methods.
@@ -71,21 +72,20 @@ class Known:
     """
 
     def __init__(self, release: Release) -> None:
-        mechanism = release.mechanism
-        self.prior: Floats = np.array(mechanism["prior"], dtype=np.float64)
+        stated = expect(release.mechanism, PosteriorLaw)
+        self.prior: Floats = np.array(stated.prior, dtype=np.float64)
         self.n = release.n
         self.released: Floats = release.values[:, 0] - self.prior
-        self.law = law_of(mechanism) if mechanism["method"] == "hellinger" else None
+        self.law = exponential_mechanism_of(stated) if stated.method == "hellinger" else None
         self.noisy: Floats | None = None
         self.scale = 0.0
-        self.noise = str(mechanism.get("noise", "laplace"))
+        self.noise = stated.noise or "laplace"
         if self.law is not None:
             self.released = np.rint(self.released)
             return
-        self.scale = release.scales[0]
-        found = mechanism.get("noisy_counts")
-        if found is not None:
-            self.noisy = np.array(found, dtype=np.float64)
+        self.scale = stated.scale[0]
+        if stated.noisy_counts is not None:
+            self.noisy = np.array(stated.noisy_counts, dtype=np.float64)
         elif self.prior.size == 2:
             self.noisy = self.released[:1]
         else:
@@ -109,7 +109,7 @@ def known_of(release: Release) -> Known:
         raise DataError(f"the release cannot be of this mechanism: {error}") from error
 
 
-def law_of(mechanism: Any) -> Law:
+def exponential_mechanism_of(law: PosteriorLaw) -> ExponentialMechanism:
     """Return the law that a release of method hellinger states.
 
     Raises
@@ -117,9 +117,8 @@ def law_of(mechanism: Any) -> Law:
     PrivacyError
         When there can be none of this prior and number of records.
     """
-    posteriors = Posteriors(tuple(float(entry) for entry in mechanism["prior"]), int(mechanism["n"]))
-    exponent = float(mechanism["exponent_scale"]) * float(mechanism["requested"]["epsilon"]) / 2
-    return Law(posteriors, float(mechanism["gamma"]), exponent, int(mechanism["bits"]))
+    exponent = float(law.exponent_scale) * law.epsilon / 2
+    return ExponentialMechanism(Posteriors(law.prior, law.n), float(law.gamma), exponent, law.bits)
 
 
 def log_prior(prior: Floats, counts: Integers) -> Floats:
@@ -171,14 +170,16 @@ class Two(Listed):
     ----------
     prior : ndarray (2,)
         The analyst's.
-    law : Law
+    law : ExponentialMechanism
     released : int
         Count of the first category of the released posterior.
     budget : float
         Weights to be summed before the first draw, at most about.
     """
 
-    def __init__(self, prior: Floats, law: Law, released: int, budget: float = AT_ONCE) -> None:
+    def __init__(
+        self, prior: Floats, law: ExponentialMechanism, released: int, budget: float = AT_ONCE
+    ) -> None:
         of = law.posteriors
         self._law = (folded(of), of.unit, law.rates, law.top)
         table, unit, rates, top = self._law

@@ -17,8 +17,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.mechanisms.laws.every import Law
-from dpmix.models.counts.cell_counts import group_names
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.count_moves import make_tables, start_counts, sweep_class_counts
@@ -213,8 +213,8 @@ Floats = NDArray[np.float64]
 def build(spec: RunSpec, release: Release) -> NaiveBayes:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
-    released = release.values[:, 0]
-    if release.mechanism["noise"] == "geometric" and (released != np.floor(released)).any():
+    law, released = expect(release.mechanism, NoisyCountsLaw), release.values[:, 0]
+    if law.noise == "geometric" and (released != np.floor(released)).any():
         place = int(np.argmax(released != np.floor(released)))
         raise DataError(
             f"the released counts are no whole numbers, as geometric noise gives: number {place + 1} is "
@@ -222,7 +222,7 @@ def build(spec: RunSpec, release: Release) -> NaiveBayes:
         )
     offers = None
     if spec.sampler.algorithm == "soma":
-        bound = 2.0 * len(release.mechanism["levels"]) / release.scales[0]
+        bound = 2.0 * len(law.levels) / law.scale[0]
         offers = spec.sampler.offers or default_offers(release.n, bound)
     elif spec.sampler.latent == "metropolis":
         offers = 0
@@ -244,14 +244,13 @@ class NaiveBayes(ParametricModel):
     kind = "naive_bayes"
 
     def __init__(self, release: Release, prior: float, offers: int | None) -> None:
-        mechanism = release.mechanism
-        self.levels = tuple(int(count) for count in mechanism["levels"])
-        self.groups = group_names(release)
-        classes = max(1, len(self.groups)) * int(mechanism["classes"])
+        law = expect(release.mechanism, NoisyCountsLaw)
+        self.levels, self.groups = law.levels, law.group_names
+        classes = max(1, len(self.groups)) * law.classes
         self.n, self.offers = release.n, offers
-        self.law = make_class_counts(release.values[:, 0], self.levels, classes, release.scales[0], prior)
+        self.law = make_class_counts(release.values[:, 0], self.levels, classes, law.scale[0], prior)
         self.tables = make_tables(self.law, release.n) if offers is None else None
-        self.parameters, self.coords = _parameters(mechanism, self.levels, self.groups)
+        self.parameters, self.coords = _parameters(law)
         self.constants = {"n": release.n, "prior": prior}
         if offers is not None and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
@@ -294,26 +293,21 @@ class NaiveBayes(ParametricModel):
             out["group_size"][row] = first.reshape(len(self.groups), -1).sum(axis=1)
 
 
-def _parameters(
-    mechanism: Law, levels: tuple[int, ...], groups: tuple[str, ...]
-) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
+def _parameters(law: NoisyCountsLaw) -> tuple[tuple[Parameter, ...], dict[str, NDArray[Any]]]:
     """Return the parameters with their coordinates: categories where the release tells them, else 1, 2, ..
 
     Of groups, p is that of the classes within each.
     """
-    names = [str(name) for name in mechanism.get("columns") or ()]
-    names = names if len(names) == len(levels) + 1 else ["" for _ in range(len(levels) + 1)]
-    known = mechanism.get("categories") or {}
+    levels, groups = law.levels, law.group_names
+    names = law.columns if len(law.columns) == len(levels) + 1 else ("",) * (len(levels) + 1)
 
     def places(name: str, count: int) -> NDArray[Any]:
-        labels = known.get(name) if isinstance(known, Mapping) else None
-        if isinstance(labels, list | tuple) and len(labels) == count:
-            return np.array([str(label) for label in labels])
-        return np.arange(1, count + 1)
+        labels = (law.categories or {}).get(name, ())
+        return np.array(labels) if len(labels) == count else np.arange(1, count + 1)
 
     own = (GROUP,) if groups else ()
     coords = {GROUP: np.array(groups)} if groups else {}
-    coords["class"] = places(names[-1], int(mechanism["classes"]))
+    coords["class"] = places(names[-1], law.classes)
     found = [Parameter("p", (*own, "class"))]
     for k, count in enumerate(levels):
         coords[f"level_{k + 1}"] = places(names[k], count)

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.numerics.equal_cells import equal_edges
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.noise_laws import draw_noise
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
-from dpmix.summary.check.mixture_replicates import histogram_release
-from dpmix.summary.check.replicators import Unavailable, draw_noise
+from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator
 
 __all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
@@ -38,16 +40,15 @@ class _Marginals(StatisticReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        stated = [Column.described(account) for account in self.mechanism["columns"]]
-        self.columns = stated
-        self.generator = str(self.mechanism["generator"])
+        self.law: SyntheticLaw = expect(chains.mechanism, SyntheticLaw)
+        self.columns = stated = [Column.described(part) for part in self.law.columns]
         self.released = len(chains.observed)
-        counted = self.generator != "pitman_yor"
-        self.cells = Cells.described(self.mechanism) if counted else None
+        counted = self.law.counted
+        self.cells = Cells.described(self.law) if counted else None
         self.parameters = [_of_column(chains, column, len(stated)) for column in stated]
         self.shared = not counted or float(str(chains.attrs.get("variance_ratio", "1"))) != 1.0
         self.edges = [self._edges(i) for i in range(len(stated))]
-        if self.mechanism.get("noise") and len(stated) > 1:
+        if self.law.noise and len(stated) > 1:
             raise Unavailable("records of several columns drawn from noisy counts are not replicated")
 
     @property
@@ -81,7 +82,7 @@ class _Marginals(StatisticReplicator):
             grid = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
             return np.asarray(grid[:: max(1, (grid.size - 1) // 25)])
         edges = self.cells.edges(i)
-        noise, snap = self.mechanism.get("noise"), self.cells.grids[i]
+        noise, snap = self.law.noise, self.cells.grids[i]
         if snap is not None:
             known = np.asarray(parameter.coords[parameter.dims[0]], dtype=np.float64)
             apart = np.abs(snap.points[:, None] - known).min(axis=1)
@@ -130,17 +131,15 @@ class _Marginals(StatisticReplicator):
         counts = rng.multinomial(n, shares).astype(np.float64)
         assert self.cells is not None  # of the other generators
         sizes = self._sizes(i)
-        if self.generator == "dirichlet_multinomial":
-            weights = counts + float(self.mechanism["concentration"]) * self.cells.count * sizes
+        if self.law.generator == "dirichlet_multinomial":
+            weights = counts + float(self.law.concentration) * self.cells.count * sizes
             drawn = rng.standard_gamma(np.maximum(weights, 1e-300))
             return rng.multinomial(m, drawn / drawn.sum()).astype(np.float64)
-        if self.mechanism.get("noise"):
-            noise = draw_noise(
-                str(self.mechanism["noise"]), float(self.mechanism["scale"][0]), counts.size, rng
-            )
+        if self.law.noise:
+            noise = draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
             counts = np.maximum(counts + noise, 0.0)
             counts = counts if counts.sum() > 0.0 else np.ones(counts.size)
-        weight = float(self.mechanism.get("weight") or 0.0)
+        weight = float(self.law.weight or 0.0)
         mixed = (1.0 - weight) * counts / counts.sum() + weight * sizes
         return rng.multinomial(m, mixed / mixed.sum()).astype(np.float64)
 
@@ -166,10 +165,10 @@ class _Histogram(StatisticReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        low, high = np.asarray(self.mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
-        self.edges = equal_edges((float(low), float(high)), int(self.mechanism["bins"]))
+        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
+        self.edges = self.law.edges()
         self.parameter = cdf_of(chains)
-        self.of_draws = self.mechanism["kind"] == "smoothed_histogram"
+        self.of_draws = self.law.drawn is not None
         self.per = float(chains.observed.size if self.of_draws else chains.n)
         if self.of_draws:
             self.what, self.unit = "numbers of draws in bins", "of all draws in a bin"
@@ -200,7 +199,7 @@ class _Histogram(StatisticReplicator):
         grid = self.parameter.coords[self.parameter.dims[0]]
         shares = cell_probabilities(grid, self.values[self.parameter.name][chain, state], self.edges)
         counts = rng.multinomial(self.chains.n, shares / shares.sum()).astype(np.float64)
-        return histogram_release(self.mechanism, counts, rng)
+        return self.law.draw_from_counts(counts, rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """Return noisy counts; numbers of draws are not placed in their bins."""
@@ -217,11 +216,10 @@ def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    kind = chains.mechanism.get("kind")
-    if kind in ("perturbed_histogram", "smoothed_histogram"):
+    if isinstance(chains.mechanism, HistogramLaw):
         return _Histogram(chains)
-    if kind != "synthetic":
-        raise Unavailable(f"releases by {kind} are not replicated for the model discrete")
+    if not isinstance(chains.mechanism, SyntheticLaw):
+        raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model discrete")
     return _Marginals(chains)
 
 

@@ -14,11 +14,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.noise_laws import draw_noise
+from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
+from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.run.chains_reader import NamedChains
 from dpmix.summary.check.discrete_replicates import cdf_of, cell_probabilities
-from dpmix.summary.check.mixture_replicates import histogram_release
-from dpmix.summary.check.replicators import Unavailable, draw_noise
+from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator
 from dpmix.summary.check.statistic_replicates import (
     ClampedMoments,
@@ -37,19 +45,13 @@ _SHARE = "group_share"
 _BINS = "bin_probability"
 
 
-def groups_in(chains: NamedChains) -> list[str]:
-    """Return the names of the groups of a release."""
-    ((_, names),) = chains.mechanism["groups"].items()
-    return [str(name) for name in names]
-
-
 class _Grouped(StatisticReplicator):
     """What all of them share: it goes before the class of the same release without groups."""
 
     @property
-    def groups(self) -> list[str]:
+    def groups(self) -> tuple[str, ...]:
         """Names of the groups."""
-        return groups_in(self.chains)
+        return self.law.group_names
 
     def sizes(self, chain: int, state: int, rng: Generator) -> Ints:
         """Draw the sizes of the groups."""
@@ -57,8 +59,9 @@ class _Grouped(StatisticReplicator):
 
     def noisy(self, sizes: Ints, sums: Sequence[Floats], rng: Generator) -> Floats:
         """Return what is released of sizes, and of sums (entries,) of each group less n_g centres."""
-        of_sizes, of_sums = (float(scale) for scale in self.mechanism["scale"])
-        centre = np.asarray(self.mechanism["centre"], dtype=np.float64)
+        law = expect(self.law, SumsOfGroups)
+        of_sizes, of_sums = law.scale
+        centre = np.asarray(law.centre, dtype=np.float64)
         whole = np.concatenate([own - size * centre for own, size in zip(sums, sizes.tolist(), strict=True)])
         return np.concatenate(
             [
@@ -100,8 +103,7 @@ class GroupedCounts(_Grouped, NoisyCounts):
             rng.multinomial(classes, sum_to_one(self.values[name][chain, state])).ravel() for name in features
         ]
         counts = np.concatenate(parts).astype(np.float64)
-        scale = float(self.mechanism["scale"][0])
-        return counts + draw_noise(str(self.mechanism["noise"]), scale, counts.size, rng)
+        return counts + draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
 
 
 class GroupedMoments(_Grouped, ClampedMoments):
@@ -152,7 +154,7 @@ class GroupedLogMoments(_Grouped, LogMoments):
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw compositions of each group, censor them, and add noise."""
-        floor = math.log(float(self.mechanism["threshold"]))
+        floor = math.log(self.law.threshold)
         sizes, sums = self.sizes(chain, state, rng), []
         left = np.zeros(self.scores.size)
         for group, size in enumerate(sizes.tolist()):
@@ -161,7 +163,7 @@ class GroupedLogMoments(_Grouped, LogMoments):
             left += [(logs.min(axis=1) >= math.log(a)).sum() for a in self.thresholds[: left.size]]
         scores = np.diff(left, prepend=0.0)
         if scores.size:
-            scores += draw_noise("geometric", 2.0 / float(self.mechanism["epsilon2"]), scores.size, rng)
+            scores += draw_noise("geometric", 2.0 / self.epsilon_of_scores, scores.size, rng)
         return np.concatenate([self.noisy(sizes, sums, rng), scores])
 
 
@@ -177,10 +179,9 @@ class GroupedHistogram(_Grouped):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        mechanism = self.mechanism
-        low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
-        self.edges = equal_edges((float(low), float(high)), int(mechanism["bins"]))
-        self.of_draws = mechanism["kind"] == "smoothed_histogram"
+        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
+        self.edges = self.law.edges()
+        self.of_draws = self.law.drawn is not None
         self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
         self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
         self.per = float(len(chains.observed) if self.of_draws else chains.n)
@@ -209,7 +210,7 @@ class GroupedHistogram(_Grouped):
             grid = self._cdf.coords[self._cdf.dims[-1]]
             drawn = np.stack([cell_probabilities(grid, own, self.edges) for own in drawn])
         counts = rng.multinomial(self.sizes(chain, state, rng), sum_to_one(drawn))
-        return histogram_release(self.mechanism, counts.ravel().astype(np.float64), rng)
+        return self.law.draw_from_counts(counts.ravel().astype(np.float64), rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """As `replicate`; draws are placed in their bins, beside the code of their group."""
@@ -230,6 +231,15 @@ class GroupedHistogram(_Grouped):
         return np.bincount(cells, minlength=bins * len(self.groups)).astype(np.float64)
 
 
+_MAKERS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
+    NoisyCountsLaw: GroupedCounts,
+    ClampedMomentsLaw: GroupedMoments,
+    LogMomentsLaw: GroupedLogMoments,
+    PerturbedHistogramLaw: GroupedHistogram,
+    SmoothedHistogramLaw: GroupedHistogram,
+}
+
+
 def grouped_replicator(chains: NamedChains) -> StatisticReplicator:
     """Return what draws replicates of the release of groups that a model was fitted to.
 
@@ -238,15 +248,8 @@ def grouped_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    model, kind = str(chains.attrs.get("model", "")), str(chains.mechanism.get("kind"))
-    histograms = ("perturbed_histogram", "smoothed_histogram")
-    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
-        ("naive_bayes", "noisy_counts"): GroupedCounts,
-        ("linear_regression", "clamped_moments"): GroupedMoments,
-        ("dirichlet", "log_moments"): GroupedLogMoments,
-        **{(name, own): GroupedHistogram for name in ("discrete", "mixture") for own in histograms},
-    }
-    made = makers.get((model, kind))
-    if made is None:
+    model, kind = str(chains.attrs.get("model", "")), chains.mechanism.kind
+    made = _MAKERS.get(type(chains.mechanism))
+    if made is None or model == "custom":  # which does not say how its release is made
         raise Unavailable(f"releases of groups by {kind} are not replicated for the model {model}")
     return made(chains)

@@ -7,16 +7,22 @@ the binomial mechanism, what lies beyond the bounds counts as at them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.every import Law
-from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.every import Law, expect
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
+from dpmix.mechanisms.wavelet.law import WaveletLaw
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.run.chains_reader import Chains
-from dpmix.summary.check.replicators import Replicator, Unavailable, draw_noise, mean_of_laplace
+from dpmix.summary.check.replicators import Replicator, Unavailable
 from dpmix.summary.check.state_densities import cell_masses, draw_records, states_at
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
@@ -34,8 +40,7 @@ class MixtureReplicator(Replicator):
     def __init__(self, chains: Chains) -> None:
         self.chains = chains
         self.source: Family | NormalInverseWishart = family_of(chains)
-        self.mechanism = chains.mechanism
-        self.kind = str(self.mechanism["kind"])
+        self.law: Law = chains.mechanism
         self._states: dict[tuple[int, int], Measures] = {}
 
     @property
@@ -57,16 +62,8 @@ class MixtureReplicator(Replicator):
 
     def released(self, latent: Floats, rng: Generator) -> Floats:
         """Return what the mechanism releases of latent records, one each."""
-        if self.kind == "none":
-            return latent
-        if self.kind == "binomial":
-            low, high = _bounds(self.mechanism)
-            share = np.clip((latent - low) / (high - low), 0.0, 1.0)
-            weight, trials = float(self.mechanism["weight"]), int(self.mechanism["trials"])
-            return rng.binomial(trials, 0.5 + weight * (share - 0.5)).astype(np.float64)
-        scale = self.chains.arrays.get("noise_scale", self.chains.constants.get("noise_scale"))
-        assert scale is not None  # of additive noise
-        return latent + draw_noise(self.kind, scale, latent.shape, rng)
+        scale = self.chains.arrays.get("noise_scale", self.chains.constants.get("noise_scale", math.nan))
+        return self.law.draw(latent, scale, rng)
 
 
 class _Counted(MixtureReplicator):
@@ -82,7 +79,7 @@ class _Counted(MixtureReplicator):
     @property
     def edges(self) -> Floats:
         """Edges of the cells, shape (cells + 1,)."""
-        return equal_edges(_bounds(self.mechanism), self.cells)
+        return self.law.edges()
 
     def counts(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the numbers of records in the cells."""
@@ -96,10 +93,9 @@ class WaveletReplicator(_Counted):
 
     def __init__(self, chains: Chains) -> None:
         super().__init__(chains)
-        self.levels = int(self.mechanism["levels"])
-        self.cells = 2 ** (self.levels + 1)
-        self.scale = float(self.mechanism["scale"][0])
-        heights = haar_rows(self.levels)
+        law = expect(chains.mechanism, WaveletLaw)
+        self.cells, self.scale = law.cells, law.scale[0]
+        heights = haar_rows(law.levels)
         self._rows = heights
         # 1[y < edge] = edge + sum of Haar functions, which are orthonormal on the unit interval
         self._to_cdf = np.cumsum(heights, axis=0)[:-1] / self.cells
@@ -134,16 +130,17 @@ class HistogramReplicator(_Counted):
 
     def __init__(self, chains: Chains) -> None:
         super().__init__(chains)
-        self.cells = int(self.mechanism["bins"])
+        self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
+        self.cells = self.law.bins
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw counts of records, and noisy counts or numbers of draws."""
-        return histogram_release(self.mechanism, self.counts(chain, state, rng), rng)
+        return self.law.draw_from_counts(self.counts(chain, state, rng), rng)
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """As `replicate`; draws of a smoothed histogram are placed in their bins."""
         found = self.replicate(chain, state, rng)
-        if self.kind != "smoothed_histogram":
+        if self.law.drawn is None:
             return found
         bins = rng.permutation(np.repeat(np.arange(self.cells), found.astype(np.int64)))
         left, right = self.edges[bins], self.edges[bins + 1]
@@ -151,20 +148,9 @@ class HistogramReplicator(_Counted):
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins."""
-        if self.kind != "smoothed_histogram":
+        if self.law.drawn is None:
             return released.ravel()
         return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
-
-
-def histogram_release(mechanism: Law, counts: Floats, rng: Generator) -> Floats:
-    """Return what a histogram mechanism makes of counts (bins,): noisy counts, or numbers of its draws."""
-    if mechanism["kind"] == "smoothed_histogram":
-        weight, draws = float(str(mechanism["weight"])), int(str(mechanism["draws"]))
-        shares = (1.0 - weight) * counts / counts.sum() + weight / counts.size
-        return rng.multinomial(draws, shares / shares.sum()).astype(np.float64)
-    scale = mechanism["scale"]
-    assert isinstance(scale, list)  # the release was checked
-    return counts + draw_noise(str(mechanism["noise"]), float(scale[0]), counts.size, rng)
 
 
 def haar_rows(levels: int) -> Floats:
@@ -185,28 +171,13 @@ def mixture_replicator(chains: Chains) -> MixtureReplicator:
     Unavailable
         Where the release is of a kind that is not replicated.
     """
-    mechanism = chains.mechanism
-    kind = mechanism.get("kind")
-    if mechanism.get("groups"):
+    law = chains.mechanism
+    if law.groups:
         raise Unavailable("releases of several groups are not replicated")
-    needs = {
-        "wavelet": ("levels", "scale", "domain"),
-        "binomial": ("trials", "weight", "domain"),
-        "perturbed_histogram": ("bins", "noise", "scale", "domain"),
-        "smoothed_histogram": ("bins", "draws", "weight", "domain"),
-    }
-    missing = [key for key in needs.get(str(kind), ()) if not mechanism.get(key)]
-    if missing:
-        raise Unavailable(f"the release does not state its {missing[0]}")
-    if kind == "wavelet":
+    if isinstance(law, WaveletLaw):
         return WaveletReplicator(chains)
-    if kind in ("perturbed_histogram", "smoothed_histogram"):
+    if isinstance(law, HistogramLaw):
         return HistogramReplicator(chains)
-    if kind in ("laplace", "gaussian", "binomial", "none"):
+    if isinstance(law, Additive | BinomialLaw):
         return MixtureReplicator(chains)
-    raise Unavailable(f"releases by {kind} are not replicated")
-
-
-def _bounds(mechanism: Law) -> tuple[float, float]:
-    low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
-    return float(low), float(high)
+    raise Unavailable(f"releases by {law.kind} are not replicated")

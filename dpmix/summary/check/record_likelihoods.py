@@ -21,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.mechanisms.laplace.law import LaplaceLaw
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import haar_rows
 from dpmix.summary.check.replicators import Unavailable
@@ -56,20 +60,19 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
     assert isinstance(chains, Chains)  # checked
     if chains.n > MOST_RECORDS:
         raise Unavailable(f"there are more than {MOST_RECORDS:,} records")
-    source = family_of(chains)
-    kind = str(chains.mechanism["kind"])
+    source, law = family_of(chains), chains.mechanism
     states = states_at(chains, source, wanted, spread_rest=False)
     order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]
     if isinstance(source, NormalInverseWishart):
-        if kind == "laplace":
+        if isinstance(law, LaplaceLaw):
             raise Unavailable("Laplace noise on several columns leaves no closed form")
         found = _of_rows(chains, source, [states[place] for place in order])
-    elif isinstance(source, NormalKernel) and kind in ("none", "gaussian", "laplace"):
-        found = _of_normals(chains, source, [states[place] for place in order], kind)
-    elif kind == "none":
+    elif isinstance(source, NormalKernel) and isinstance(law, Additive):
+        found = _of_normals(chains, source, [states[place] for place in order], law)
+    elif not law.protects:
         found = _of_densities(chains, source, [states[place] for place in order])
     else:
-        found = _of_cells(chains, source, [states[place] for place in order], kind)
+        found = _of_cells(chains, source, [states[place] for place in order])
     return found.reshape(len(wanted), -1, len(chains.observed))
 
 
@@ -80,38 +83,38 @@ def check_factorizes(chains: ChainSet) -> None:
     ------
     Unavailable
     """
-    kind = chains.mechanism.get("kind")
+    law, kind = chains.mechanism, chains.mechanism.kind
     if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
         raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
-    if kind not in ("laplace", "gaussian", "wavelet", "binomial", "none"):
+    if not isinstance(law, Additive | WaveletLaw | BinomialLaw):
         raise Unavailable(f"releases by {kind} have no likelihood of single records here")
 
 
-def _of_normals(chains: Chains, source: Family, states: list[Measures], kind: str) -> Floats:
+def _of_normals(chains: Chains, source: Family, states: list[Measures], law: Additive) -> Floats:
     """Return those of normal kernels and additive noise, which are exact."""
     z = chains.observed.ravel()
-    scale = 0.0 if kind == "none" else float(chains.constants["noise_scale"])
+    scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
 
     def log_g(atoms: Floats) -> Floats:
         mean, sd = atoms[0][:, None], atoms[1][:, None]
-        if kind != "laplace":
+        if not isinstance(law, LaplaceLaw):
             wide = np.sqrt(sd**2 + scale**2)
             return np.asarray(-0.5 * ((z - mean) / wide) ** 2 - np.log(wide) - 0.5 * math.log(2.0 * math.pi))
         return log_laplace_normal(z, mean, sd, scale)
 
     with np.errstate(divide="ignore"):
-        prior = np.log(source.predictive(z) if kind == "none" else _noisy_prior(z, source, kind, scale))
+        prior = np.log(_noisy_prior(z, source, law, scale) if law.protects else source.predictive(z))
     return _mixed(states, log_g, prior)
 
 
-def _noisy_prior(z: Floats, source: Family, kind: str, scale: float) -> Floats:
+def _noisy_prior(z: Floats, source: Family, law: Additive, scale: float) -> Floats:
     """Return g_0: the prior predictive, taken for constant between its nodes, with noise."""
     nodes = source.nodes()
     heights = np.diff(source.predictive_cdf(nodes)) / np.diff(nodes)
-    law = special.ndtr if kind == "gaussian" else _laplace_cdf
+    cdf = _laplace_cdf if isinstance(law, LaplaceLaw) else special.ndtr
     out = np.empty(z.size)
     for start in range(0, z.size, 500):
-        below = law((z[start : start + 500, None] - nodes) / scale)
+        below = cdf((z[start : start + 500, None] - nodes) / scale)
         out[start : start + 500] = (below[:, :-1] - below[:, 1:]) @ heights
     return out
 
@@ -148,7 +151,7 @@ def _of_densities(chains: Chains, source: Family, states: list[Measures]) -> Flo
 def _of_rows(chains: Chains, source: NormalInverseWishart, states: list[Measures]) -> Floats:
     """Return those of multivariate normal kernels and Gaussian noise, or none."""
     z, d = chains.observed, source.size
-    noise = np.zeros(d) if chains.mechanism["kind"] == "none" else chains.arrays["noise_scale"] ** 2
+    noise = chains.arrays["noise_scale"] ** 2 if chains.mechanism.protects else np.zeros(d)
 
     def log_g(atoms: Floats) -> Floats:
         mean, covariance = source.split(atoms)
@@ -162,22 +165,23 @@ def _of_rows(chains: Chains, source: NormalInverseWishart, states: list[Measures
     return _mixed(states, log_g, _prior_mean(log_g, chains, source))
 
 
-def _of_cells(chains: Chains, source: Family, states: list[Measures], kind: str) -> Floats:
+def _of_cells(chains: Chains, source: Family, states: list[Measures]) -> Floats:
     """Return sums over cells of the density of the release in each, times the mass of a state there."""
-    edges, table, offset, rows = _cells(chains, kind)
+    edges, table, offset, rows = _cells(chains)
     masses = np.concatenate([cell_masses(state, source, edges[1:-1]) for state in states])
     with np.errstate(divide="ignore"):
         logs = np.log(masses @ table.T)[:, rows] + offset
     return np.asarray(logs)
 
 
-def _cells(chains: Chains, kind: str) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+def _cells(chains: Chains) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
     """Return edges, densities of different releases given each cell less an offset, and each record's row."""
-    mechanism, z = chains.mechanism, chains.observed
-    low, high = np.asarray(mechanism["domain"], dtype=np.float64).reshape(-1, 2)[0]
+    law, z = chains.mechanism, chains.observed
+    assert law.domain  # of all but some with kernels on the line
+    low, high = law.domain[0]
     n = len(z)
-    if kind == "wavelet":
-        heights, scale = haar_rows(int(mechanism["levels"])), float(mechanism["scale"][0])
+    if isinstance(law, WaveletLaw):
+        heights, scale = haar_rows(law.levels), law.scale[0]
         edges = low + (high - low) * np.linspace(0.0, 1.0, len(heights) + 1)
         logs = np.empty((n, len(heights)))
         for cell, height in enumerate(heights):
@@ -185,8 +189,8 @@ def _cells(chains: Chains, kind: str) -> tuple[Floats, Floats, Floats, NDArray[n
         logs -= heights.shape[1] * math.log(2.0 * scale)
         top = logs.max(axis=1)
         return edges, np.exp(logs - top[:, None]), top, np.arange(n)
-    if kind == "binomial":
-        trials, weight = int(mechanism["trials"]), float(mechanism["weight"])
+    if isinstance(law, BinomialLaw):
+        trials, weight = law.trials, law.weight
         if trials > _MOST_TRIALS:
             raise Unavailable(f"there are more than {_MOST_TRIALS:,} trials")
         # what lies beyond the domain counts as at its ends, in cells of their own
@@ -199,12 +203,12 @@ def _cells(chains: Chains, kind: str) -> tuple[Floats, Floats, Floats, NDArray[n
         return edges, table, np.zeros(n), z.ravel().astype(np.int64)
     scale = float(chains.constants["noise_scale"])
     far = np.abs(np.concatenate([z.ravel() - low, high - z.ravel()])).max()
-    steepness = 1.0 / scale if kind == "laplace" else far / scale**2
+    steepness = 1.0 / scale if isinstance(law, LaplaceLaw) else far / scale**2
     if steepness * (high - low) / (2.0 * _CELLS) > _CLOSE:
         raise Unavailable("the noise is too narrow for a sum over cells")
     edges = np.linspace(low, high, _CELLS + 1)
     apart = np.abs(z.ravel()[:, None] - 0.5 * (edges[1:] + edges[:-1])) / scale
-    if kind == "laplace":
+    if isinstance(law, LaplaceLaw):
         logs = -apart - math.log(2.0 * scale)
     else:
         logs = -0.5 * apart**2 - 0.5 * math.log(2.0 * math.pi) - math.log(scale)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.local_check import check_records
@@ -42,23 +47,22 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     """
     from dpmix.summary.check import discrete_replicates, group_replicates, statistic_replicates
 
-    if chains.mechanism.get("groups"):
+    if chains.mechanism.groups:
         return group_replicates.grouped_replicator(chains)
     model = str(chains.attrs.get("model", ""))
     if model == "custom":
         raise Unavailable("a custom model does not say how its release is made")
     if model == "discrete":
         return discrete_replicates.discrete_replicator(chains)
-    kind = str(chains.mechanism.get("kind"))
-    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
-        ("naive_bayes", "noisy_counts"): statistic_replicates.NoisyCounts,
-        ("linear_regression", "clamped_moments"): statistic_replicates.ClampedMoments,
-        ("dirichlet", "log_moments"): statistic_replicates.LogMoments,
-        ("multinomial", "posterior"): statistic_replicates.ReleasedPosterior,
+    makers: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
+        NoisyCountsLaw: statistic_replicates.NoisyCounts,
+        ClampedMomentsLaw: statistic_replicates.ClampedMoments,
+        LogMomentsLaw: statistic_replicates.LogMoments,
+        PosteriorLaw: statistic_replicates.ReleasedPosterior,
     }
-    made = makers.get((model, kind))
+    made = makers.get(type(chains.mechanism))
     if made is None:
-        raise Unavailable(f"releases by {kind} are not replicated for the model {model}")
+        raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model {model}")
     return made(chains)
 
 

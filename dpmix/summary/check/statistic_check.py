@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.mechanisms.laws.every import Law
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.check_result import Check, Entry
@@ -41,7 +42,7 @@ class StatisticReplicator(Replicator):
 
     def __init__(self, chains: NamedChains) -> None:
         self.chains = chains
-        self.mechanism = chains.mechanism
+        self.law: Law = chains.mechanism
         self.values: dict[str, Floats] = {}
 
     @property
@@ -95,7 +96,7 @@ def check_statistic(
     found = compare(observed, table)
     if isinstance(replicator, HistogramReplicator):
         names = [f"[{a:.4g}, {b:.4g})" for a, b in zip(replicator.edges, replicator.edges[1:], strict=False)]
-        draws = replicator.kind == "smoothed_histogram"
+        draws = replicator.law.drawn is not None
         what = "numbers of draws in bins" if draws else "counts of bins"
         unit = "of all draws in a bin" if draws else "of all records in a bin"
         per = float(chains.observed.size if draws else chains.n)

@@ -11,9 +11,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.noise_laws import draw_noise
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import NamedChains
-from dpmix.summary.check.replicators import Unavailable, draw_noise
+from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator, has
 
 __all__ = [
@@ -37,8 +42,8 @@ class NoisyCounts(StatisticReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.levels = [int(count) for count in self.mechanism["levels"]]
-        self.classes = int(self.mechanism["classes"])
+        self.law: NoisyCountsLaw = expect(chains.mechanism, NoisyCountsLaw)
+        self.levels, self.classes = self.law.levels, self.law.classes
         self.per = float(chains.n)
 
     @property
@@ -54,13 +59,12 @@ class NoisyCounts(StatisticReplicator):
     @property
     def names(self) -> list[str]:
         """The level of a feature and the class."""
-        columns, known = self.mechanism.get("columns"), self.mechanism.get("categories") or {}
-        titles = [str(name) for name in columns or ()]
+        titles = self.law.columns
         if len(titles) != len(self.levels) + 1:
-            titles = [*(f"feature_{k + 1}" for k in range(len(self.levels))), "class"]
+            titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
         places = [
-            _places(known, name, count)
-            for name, count in zip(titles, [*self.levels, self.classes], strict=True)
+            _places(self.law, name, count)
+            for name, count in zip(titles, (*self.levels, self.classes), strict=True)
         ]
         return [
             f"{title} = {level}, {titles[-1]} = {of_class}"
@@ -77,8 +81,7 @@ class NoisyCounts(StatisticReplicator):
             for name in self.needed[1:]
         ]
         counts = np.concatenate(parts).astype(np.float64)
-        scale = float(self.mechanism["scale"][0])
-        return counts + draw_noise(str(self.mechanism["noise"]), scale, counts.size, rng)
+        return counts + draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
 
 
 class ClampedMoments(StatisticReplicator):
@@ -90,7 +93,8 @@ class ClampedMoments(StatisticReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.low, self.high = np.array(self.mechanism["bounds"], dtype=np.float64).T
+        self.law: ClampedMomentsLaw = expect(chains.mechanism, ClampedMomentsLaw)
+        self.low, self.high = np.array(self.law.bounds, dtype=np.float64).T
         self.model: dict[str, Any] = dict(chains.spec.get("model") or {})
         self.per = float(chains.n)
         for name in ("sigma2", "x_mean", "x_cov"):
@@ -111,15 +115,15 @@ class ClampedMoments(StatisticReplicator):
     def names(self) -> list[str]:
         """The factors of each moment."""
         p = self.low.size - 1
-        stated = [str(name) for name in self.mechanism.get("columns") or ()]
-        titles = stated if len(stated) == p + 1 else [*(f"x{i + 1}" for i in range(p)), "y"]
+        stated = self.law.columns
+        titles = [*stated] if len(stated) == p + 1 else [*(f"x{i + 1}" for i in range(p)), "y"]
         words = ["1", *titles]
         return [words[j] if i == 0 else f"{words[i]} {words[j]}" for i, j in _factors(p + 1)]
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw records, clamp them, and sum their products."""
         sums = self.sums(chain, state, self.chains.n, rng)
-        return sums + draw_noise("laplace", float(self.mechanism["scale"][0]), sums.size, rng)
+        return sums + draw_noise("laplace", self.law.scale[0], sums.size, rng)
 
     def sums(self, chain: int, state: int | tuple[int, int], n: int, rng: Generator) -> Floats:
         """Draw n records of a state, or of a state and a group, and sum their products once clamped."""
@@ -170,12 +174,11 @@ class LogMoments(StatisticReplicator):
 
     def __init__(self, chains: NamedChains) -> None:
         super().__init__(chains)
-        self.components = int(self.mechanism["components"])
-        self.parts = [int(size) for size in self.mechanism["parts"]]
-        self.thresholds = np.array(self.mechanism.get("thresholds") or (), dtype=np.float64)
-        scores = self.mechanism.get("scores")
-        epsilon = self.mechanism.get("epsilon2")
-        told = isinstance(scores, list) and len(scores) == self.thresholds.size and bool(epsilon)
+        self.law: LogMomentsLaw = expect(chains.mechanism, LogMomentsLaw)
+        self.components, self.parts = self.law.components, self.law.parts
+        self.thresholds = np.array(self.law.thresholds, dtype=np.float64)
+        scores, self.epsilon_of_scores = self.law.scores or (), self.law.epsilon2 or math.nan
+        told = len(scores) == self.thresholds.size and not math.isnan(self.epsilon_of_scores)
         self.scores = np.array(scores if told else (), dtype=np.float64)
         if told:
             self.what = "noisy mean logarithms and scores of thresholds"
@@ -194,8 +197,8 @@ class LogMoments(StatisticReplicator):
     @property
     def names(self) -> list[str]:
         """The component, and the part where there are two; the thresholds."""
-        stated = [str(name) for name in self.mechanism.get("columns") or ()]
-        titles = stated if len(stated) == self.components else [str(j + 1) for j in range(self.components)]
+        stated = self.law.columns
+        titles = [*stated] if len(stated) == self.components else [str(j + 1) for j in range(self.components)]
         parts = [""] if len(self.parts) == 1 else [f" in part {k + 1}" for k in range(len(self.parts))]
         found = [f"log {title}{part}" for part in parts for title in titles]
         return found + [f"score of {a:g}" for a in self.thresholds[: self.scores.size]]
@@ -211,17 +214,17 @@ class LogMoments(StatisticReplicator):
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw compositions, censor them, and add noise to their mean logarithms and to the scores."""
         alpha, d = self.values["alpha"][chain, state], self.components
-        floor, found = math.log(float(self.mechanism["threshold"])), []
+        floor, found = math.log(self.law.threshold), []
         first = np.zeros(self.scores.size)
-        for size, scale in zip(self.parts, self.mechanism["scale"], strict=True):
+        for size, scale in zip(self.parts, self.law.scale, strict=True):
             logs = draw_log_shares(alpha, size, rng)
-            found.append(np.maximum(logs, floor).mean(axis=0) + draw_noise("laplace", float(scale), d, rng))
+            found.append(np.maximum(logs, floor).mean(axis=0) + draw_noise("laplace", scale, d, rng))
             if first.size:
                 least = logs.min(axis=1)
                 left = np.array([(least >= math.log(a)).sum() for a in self.thresholds], dtype=np.float64)
                 first += np.diff(left, prepend=0.0)
         if first.size:
-            first += draw_noise("geometric", 2.0 / float(self.mechanism["epsilon2"]), first.size, rng)
+            first += draw_noise("geometric", 2.0 / self.epsilon_of_scores, first.size, rng)
         return np.concatenate([*found, first])
 
 
@@ -239,7 +242,7 @@ class ReleasedPosterior(StatisticReplicator):
 
         self.per = float(chains.n)
         values = chains.observed.reshape(len(chains.observed), -1)
-        release = Release(values, ("parameter",), self.mechanism, None, None, None, chains.n, trust="global")
+        release = Release(values, ("parameter",), self.law, None, None, None, chains.n, trust="global")
         try:
             self.known = known_of(release)
             if self.known.law is not None:  # whether its outcomes can be listed
@@ -316,10 +319,10 @@ def _factors(q: int) -> list[tuple[int, int]]:
     return [*((i, q) for i in range(q + 1)), *((i, j) for i in range(q) for j in range(i, q) if j > 0)]
 
 
-def _places(known: Any, name: str, count: int) -> Sequence[str]:
-    labels = known.get(name) if isinstance(known, dict) else None
-    if isinstance(labels, list) and len(labels) == count:
-        return [str(label) for label in labels]
+def _places(law: NoisyCountsLaw, name: str, count: int) -> Sequence[str]:
+    labels = (law.categories or {}).get(name, ())
+    if len(labels) == count:
+        return labels
     return [str(number + 1) for number in range(count)]
 
 

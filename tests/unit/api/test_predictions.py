@@ -577,7 +577,7 @@ def test_chains_that_somebody_changed_are_answered(votes: Path, line: Path, tmp_
 
 def test_nothing_heavy_is_imported_for_help_and_for_a_bad_option() -> None:
     code = (
-        "import sys; from dpmix.cli import app; from dpmix.run.exit_codes import run\n"
+        "import sys; from dpmix.cli.commands import app; from dpmix.run.exit_codes import run\n"
         "run(app, ['predict', '--help'])\n"
         "run(app, ['predict', 'c.h5', '--at', 'x.csv', '--set', 'summary.level=2'])\n"
         "print([m for m in ('numpy', 'scipy', 'h5py', 'arviz_stats') if m in sys.modules])"

@@ -329,7 +329,7 @@ def test_records_of_a_fit_of_compositions(tmp_path):
     released, _ = made.simulate(np.full((30, 3), 1 / 3), ("a", "b", "c"), _rng(1))
     with h5py.File(path, "r+") as root:  # whose mechanism names its columns, and says no more of them
         root.attrs["model"] = "dirichlet"
-        root.attrs["mechanism"] = json.dumps(released.mechanism)
+        root.attrs["mechanism"] = json.dumps(released.mechanism.stated())
     release = predictive_records(path, tmp_path / "r.csv", quiet=True)
     assert release.columns == ("a", "b", "c")
     np.testing.assert_allclose(release.values.sum(axis=1), 1.0)

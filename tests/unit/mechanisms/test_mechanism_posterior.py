@@ -13,15 +13,17 @@ from scipy import integrate, stats
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.posteriors import weight_loops
 from dpmix.posteriors.distance_tables import Posteriors, checked_counts
-from dpmix.posteriors.hellinger_law import ROUNDING, Law, states, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, states, theorem_gamma, weight_bits
 from tests.helpers.specs import message
 from tests.oracles import posteriors as oracle
 
 PRIORS: list[tuple[float, ...]] = [(1.0, 1.0), (0.5, 3.0), (1e-3, 40.0), (1.0, 1.0, 1.0), (0.2, 5.0, 1.0)]
 
 
-def law(prior: tuple[float, ...], n: int, gamma: float, exponent: float = 0.4, bits: int = 60) -> Law:
-    return Law(Posteriors(prior, n), gamma, exponent, bits)
+def law(
+    prior: tuple[float, ...], n: int, gamma: float, exponent: float = 0.4, bits: int = 60
+) -> ExponentialMechanism:
+    return ExponentialMechanism(Posteriors(prior, n), gamma, exponent, bits)
 
 
 @pytest.mark.parametrize(("a", "b"), [((2.0, 3.5), (4.0, 1.5)), ((1.0, 11.0), (2.0, 10.0))])
@@ -138,7 +140,7 @@ def test_smooth_sensitivity_is_the_maximum_over_databases(
 
 def test_smooth_sensitivity_is_smooth_and_above_the_local_one_for_many_records() -> None:
     of = Posteriors((0.7, 1.0, 1.3), 3000)
-    made, steep = Law(of, 0.03, 0.4, 60), Law(of, 200.0, 0.4, 60)
+    made, steep = ExponentialMechanism(of, 0.03, 0.4, 60), ExponentialMechanism(of, 200.0, 0.4, 60)
     rng = np.random.default_rng(5)
     for x in rng.multinomial(3000, [0.01, 0.3, 0.69], 10).tolist():
         here = made.smooth_sensitivity(x)

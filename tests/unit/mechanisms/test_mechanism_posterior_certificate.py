@@ -22,7 +22,7 @@ from dpmix.mechanisms.posterior.certified_search import certify, largest, search
 from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import Law
+from dpmix.posteriors.hellinger_law import ExponentialMechanism
 from dpmix.spec.mechanism_section import PosteriorMechanism
 from tests.oracles import posteriors as oracle
 
@@ -70,7 +70,7 @@ def kept() -> Path:
     return found
 
 
-def all_weights(law: Law) -> dict[oracle.Counts, list[int]]:
+def all_weights(law: ExponentialMechanism) -> dict[oracle.Counts, list[int]]:
     """Return the integer weights of every posterior (in lexical order) under every database."""
     every = oracle.databases(law.posteriors.n, law.posteriors.dimension)
     return {x: [int(w) for w in law.weights(x)] for x in every}
@@ -138,7 +138,9 @@ def test_a_steeper_law_is_caught_by_enumeration_and_certificate(
 
 
 def test_a_sensitivity_without_smoothing_is_caught() -> None:
-    law = Law(Posteriors((1.0, 1.0), 30), gamma=50.0, exponent=0.75, bits=60)  # S = LS: too sharp
+    law = ExponentialMechanism(
+        Posteriors((1.0, 1.0), 30), gamma=50.0, exponent=0.75, bits=60
+    )  # S = LS: too sharp
     exact = oracle.largest_divergence(all_weights(law), 0.8)
     family = neighbours(law.posteriors)
     assert family is not None
@@ -162,7 +164,7 @@ def test_the_theorem_is_refused_where_its_certificate_refutes_it(monkeypatch: py
 
 @pytest.mark.parametrize(("prior", "n", "gamma"), [((1.0, 1.0), 400, 0.05), ((0.3, 2.0), 300, 0.01)])
 def test_divergences_within_reach_are_those_of_all_posteriors(prior: Any, n: int, gamma: float) -> None:
-    law = Law(Posteriors(prior, n), gamma, 0.72, 61)
+    law = ExponentialMechanism(Posteriors(prior, n), gamma, 0.72, 61)
     family = Two(law.posteriors)
     weights = np.array([law.weights((c, n - c)) for c in range(n + 1)])
     p = weights / weights.sum(axis=1, keepdims=True)
@@ -187,7 +189,7 @@ def test_divergences_within_reach_are_those_of_all_posteriors(prior: Any, n: int
 
 
 def test_orders_of_categories_stand_for_each_other() -> None:
-    law = Law(Posteriors((1.0, 1.0, 1.0), 9), 0.1, 0.7, 60)
+    law = ExponentialMechanism(Posteriors((1.0, 1.0, 1.0), 9), 0.1, 0.7, 60)
     few = Few(law.posteriors)
     near = Few(Posteriors((1.0, 1.0, 1.0 + 1e-12), 9))  # no symmetry is taken from it
     assert len(few.own) < len(near.own) / 4

@@ -22,7 +22,7 @@ from dpmix.mechanisms.posterior import exact_draws
 from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exact_draws import Listed, Shells, exact_sums, sampler
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import Law, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy_posterior import nearest_counts
 from dpmix.privacy.exact import below
 from dpmix.release.release_file import read_release
@@ -49,8 +49,10 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def law(prior: tuple[float, ...], n: int, gamma: float, exponent: float, bits: int = 70) -> Law:
-    return Law(Posteriors(prior, n), gamma, exponent, bits)
+def law(
+    prior: tuple[float, ...], n: int, gamma: float, exponent: float, bits: int = 70
+) -> ExponentialMechanism:
+    return ExponentialMechanism(Posteriors(prior, n), gamma, exponent, bits)
 
 
 def fits(drawn: list[Any], probabilities: dict[Any, float]) -> float:
@@ -73,7 +75,7 @@ def fits(drawn: list[Any], probabilities: dict[Any, float]) -> float:
     return float(stats.chisquare(found, np.array(expected) * scale).pvalue)
 
 
-def probabilities(made: Law, counts: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+def probabilities(made: ExponentialMechanism, counts: tuple[int, ...]) -> dict[tuple[int, ...], float]:
     weights = [int(w) for w in made.weights(counts)]
     every = oracle.databases(made.posteriors.n, made.posteriors.dimension)
     return {x: float(Fraction(w, sum(weights))) for x, w in zip(every, weights, strict=True)}
@@ -268,7 +270,7 @@ def test_large_tables_are_drawn_from(prior: Any, counts: Any) -> None:
     of = Posteriors(prior, sum(counts))
     gamma = theorem_gamma(0.8, 1e-8, of.size)
     for exponent in (0.4, 40.0):  # the theorem's, and one that stays near the truth
-        drawing = sampler(Law(of, gamma, exponent, weight_bits(0.8, 1e-8, of.size)), counts)
+        drawing = sampler(ExponentialMechanism(of, gamma, exponent, weight_bits(0.8, 1e-8, of.size)), counts)
         source = np.random.default_rng(4).bytes
         for _ in range(5):
             found = drawing.draw(source)

@@ -24,7 +24,7 @@ from dpmix.mechanisms.posterior.method_choice import choose
 from dpmix.mechanisms.posterior.proof import Proof, proved
 from dpmix.posteriors import distance_tables
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ROUNDING, Law, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy_posterior import distances
 from dpmix.release.release_file import read_release
 from dpmix.spec.mechanism_section import PosteriorMechanism
@@ -51,7 +51,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPMIX_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def integer_weights(law: Law) -> dict[oracle.Counts, list[int]]:
+def integer_weights(law: ExponentialMechanism) -> dict[oracle.Counts, list[int]]:
     """Return the weights that are drawn from, of every posterior under every database."""
     every = oracle.databases(law.posteriors.n, law.posteriors.dimension)
     return {x: [int(w) for w in law.weights(x).tolist()] for x in every}
@@ -106,7 +106,9 @@ def test_no_neighbours_exceed_what_is_proved_of_any_law(prior: Any, n: int) -> N
         assert claim >= scale * epsilon + math.expm1(gamma) * math.log(of.size / delta)
         if claim > 40:
             continue
-        weights = integer_weights(Law(of, gamma, exponent, weight_bits(claim, delta, of.size)))
+        weights = integer_weights(
+            ExponentialMechanism(of, gamma, exponent, weight_bits(claim, delta, of.size))
+        )
         assert oracle.largest_divergence(weights, claim) <= delta
 
 
@@ -153,7 +155,7 @@ def test_the_example_of_the_methods() -> None:
     own = theorem_gamma(epsilon, delta, of.size)
     wanted = {(1.0, own): 0.072, (0.5, own): 0.225, (0.75, Proof(of, delta).gamma(epsilon, 0.75)): 0.133}
     for (scale, gamma), expected in wanted.items():
-        law = Law(of, gamma, scale * epsilon / 2, weight_bits(epsilon, delta, of.size))
+        law = ExponentialMechanism(of, gamma, scale * epsilon / 2, weight_bits(epsilon, delta, of.size))
         weights = law.weights((12, 18, 30))
         every = np.array(oracle.databases(60, 3))
         far = of.hellinger((12, 18, 30), every)
@@ -198,7 +200,7 @@ def test_what_rounding_costs_is_charged(prior: Any, n: int, bits: int) -> None:
         assert bits < 20
         return
     every = oracle.databases(n, len(prior))
-    law = Law(of, 0.3, 1.0, 60)
+    law = ExponentialMechanism(of, 0.3, 1.0, 60)
     smooth = {x: 1 / law.rate(x) for x in every}
     far = {x: of.hellinger(x, np.array(every)) for x in every}
     worst = 0.0
@@ -238,7 +240,7 @@ def test_expected_errors_by_chains_are_those_by_enumeration() -> None:
     shares = stats.kstest(rows[:, 0] / 30, stats.beta(1, 2).cdf)
     assert shares.pvalue > 1e-4
     for exponent, gamma in ((0.4, 0.05), (4.0, 0.05), (15.0, 0.3)):
-        law = Law(of, gamma, exponent, 60)
+        law = ExponentialMechanism(of, gamma, exponent, 60)
         found = expected_errors.mean_errors(law, rows)
         every = np.array(oracle.databases(30, 3))
         wanted = []

@@ -25,9 +25,9 @@ from dpmix.cli import commands
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.posterior.curator import from_spec
 from dpmix.models.multinomial.model import ExchangeChain, ListedChain, Multinomial, NoisyChain, build
-from dpmix.models.multinomial.release_law import Two, law_of
+from dpmix.models.multinomial.release_law import Two, exponential_mechanism_of
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import Law, states
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, states
 from dpmix.posteriors.simulated_draws import draw_released, errors_of, rate_at, tables_of
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
@@ -196,7 +196,7 @@ def p_value(seen: np.ndarray, expected: np.ndarray) -> float:
 
 def test_bounded_normalizers_give_the_same_draws() -> None:
     release, prior = CASES["two, other prior"]
-    law = law_of(release.mechanism)
+    law = exponential_mechanism_of(release.mechanism)
     whole = Two(np.array(prior), law, 12)
     bounded = Two(np.array(prior), law, 12, budget=0.0)
     assert whole.complete and not bounded.complete
@@ -233,7 +233,7 @@ def test_chains_leave_the_joint_law_as_it_is() -> None:
     rng = np.random.default_rng(12)
     chain = model.make_chain(rng)
     assert isinstance(chain, ExchangeChain)
-    tables = tables_of(law_of(release.mechanism))
+    tables = tables_of(exponential_mechanism_of(release.mechanism))
     fresh, moved, near = [], [], []
     for _ in range(restarts):
         fresh.append(rng.multinomial(n, rng.dirichlet(prior)))
@@ -255,7 +255,7 @@ def test_chains_leave_the_joint_law_as_it_is() -> None:
 
 def test_simulated_draws_have_the_probabilities_of_the_weights() -> None:
     for prior, counts, exponent in (((1.0, 2.0, 0.5), (3, 7, 2), 4.0), ((1.0,) * 4, (0, 0, 2, 2), 1.0)):
-        law = Law(Posteriors(prior, sum(counts)), 0.2, exponent, 70)
+        law = ExponentialMechanism(Posteriors(prior, sum(counts)), 0.2, exponent, 70)
         tables, own, rng = tables_of(law), np.array(counts), np.random.default_rng(9)
         rate, out = rate_at(tables, own), np.empty(len(prior), dtype=np.int64)
         assert rate == law.rate(counts)

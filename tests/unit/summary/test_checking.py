@@ -13,6 +13,8 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.mechanisms.clamped_moments.curator import factors
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.summary.check.discrete_replicates import _Marginals, cell_probabilities
@@ -20,7 +22,7 @@ from dpmix.summary.check.mixture_replicates import haar_rows, mixture_replicator
 from dpmix.summary.check.rank_p_values import compare, two_sided
 from dpmix.summary.check.record_likelihoods import log_laplace_normal, log_likelihoods
 from dpmix.summary.check.release_check import check_release
-from dpmix.summary.check.replicators import Unavailable, draw_noise, mean_of_laplace, places
+from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.check.state_densities import cell_masses
 from dpmix.summary.check.statistic_replicates import (
     ClampedMoments,
@@ -255,7 +257,7 @@ def stub(
     """Chains of one draw."""
     stored = [SimpleNamespace(name=name) for name in parameters]
     return SimpleNamespace(
-        mechanism=mechanism,
+        mechanism=law_of(mechanism),
         n=n,
         observed=observed,
         spec=more.get("spec", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -125,9 +126,8 @@ def test_noise_that_leaves_a_count_at_zero() -> None:
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
     release = CASES["two"][0]
-    release.mechanism["categories"] = ["no <b>", "yes $x$"]
-    write_release(tmp_path / "r.h5", release)
-    release.mechanism["categories"] = None
+    named = release.mechanism.updated(categories=["no <b>", "yes $x$"])
+    write_release(tmp_path / "r.h5", dataclasses.replace(release, mechanism=named))
     return tmp_path / "r.h5"
 
 

@@ -25,7 +25,7 @@ from dpmix.spec.yamltext import parse_yaml
 from dpmix.store.tree import read
 from dpmix.sweeping.figures import across, draw_figures, left_out
 from dpmix.sweeping.plan import make_plan
-from dpmix.sweeping.scores import density, law_of
+from dpmix.sweeping.scores import density, truth_of
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 from tests.helpers.specs import ROOT
 
@@ -421,7 +421,7 @@ def test_ledgers_are_for_what_spends(tmp_path: Path, capsys: Any) -> None:
     "name", ["three_gaussians", "three_betas", "waiting_times", "beta_grid", "dyadic_geometric"]
 )
 def test_laws_are_those_that_records_come_from(name: str) -> None:
-    law = law_of(name)
+    law = truth_of(name)
     assert law is not None
     x = np.sort(SIMULATIONS[name](200_000, np.random.default_rng(5))[:, 0])
     assert law.mean == pytest.approx(x.mean(), abs=5 * law.sd / 200_000**0.5)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmix.summary.density import Density
-from dpmix.sweeping.scores import DENSITY_SCORES, density, law_of, scores
+from dpmix.sweeping.scores import DENSITY_SCORES, density, scores, truth_of
 
 
 def scored(low: float, high: float, points: int) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def scored(low: float, high: float, points: int) -> dict[str, Any]:
 
 
 def test_scores_of_a_density_do_not_depend_on_the_grid_or_are_empty() -> None:
-    law = law_of("three_gaussians")
+    law = truth_of("three_gaussians")
     assert law is not None
     wide = scored(*law.at[[0, -1]], 2001)
     assert 0.0 < wide["hellinger"] < 0.5 and 0.0 < wide["band_coverage"] < 1.0
