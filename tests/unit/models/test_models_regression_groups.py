@@ -227,5 +227,5 @@ def few_draws() -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    found = interpreted("test_models_regression_groups", "few_draws()")
+    found = interpreted(__name__, "few_draws()")
     np.testing.assert_allclose(found, few_draws(), rtol=1e-7)
