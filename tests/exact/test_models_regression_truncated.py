@@ -136,7 +136,7 @@ def short_run(sampler: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    lines = interpreted("test_models_regression_truncated", "[short_run(s) for s in SAMPLERS]")
+    lines = interpreted(__name__, "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, lines, strict=True):
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-6, err_msg=sampler)
 

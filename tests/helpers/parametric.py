@@ -37,7 +37,7 @@ def same_in_chunks(model: ParametricModel, draws: int, thin: int, skip: int = 0)
 def interpreted(module: str, expression: str) -> Any:
     """Return what an expression over a test module's names is where nothing is compiled."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import json; from tests.{module} import *; print(json.dumps({expression}))"],
+        [sys.executable, "-c", f"import json; from {module} import *; print(json.dumps({expression}))"],
         cwd=ROOT,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,

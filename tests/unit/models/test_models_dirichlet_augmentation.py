@@ -437,6 +437,6 @@ def short_run(name: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    draws = interpreted("test_models_dirichlet_augmentation", "[short_run(name) for name in MODELS]")
+    draws = interpreted(__name__, "[short_run(name) for name in MODELS]")
     for name, found in zip(MODELS, draws, strict=True):
         np.testing.assert_allclose(found, short_run(name), rtol=1e-7, err_msg=name)

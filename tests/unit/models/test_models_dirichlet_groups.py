@@ -216,7 +216,7 @@ def few_draws() -> list[float]:
 
 
 def test_compiled_draws_are_those_of_the_interpreter() -> None:
-    np.testing.assert_allclose(interpreted("test_models_dirichlet_groups", "few_draws()"), few_draws())
+    np.testing.assert_allclose(interpreted(__name__, "few_draws()"), few_draws())
 
 
 @pytest.mark.parametrize("sizes", [[0.4, 0.3], [90.0, 80.0], [-9.0, 200.0], [12.3, 20.8]])

@@ -274,6 +274,6 @@ def short_run(sampler: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    draws = interpreted("test_models_naive_bayes", "[short_run(s) for s in SAMPLERS]")
+    draws = interpreted(__name__, "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, draws, strict=True):
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-9, err_msg=sampler)

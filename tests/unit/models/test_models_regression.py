@@ -16,7 +16,15 @@ from scipy import stats
 
 from dpmix.errors import SpecError
 from dpmix.models.linear_regression.build import build
-from dpmix.models.linear_regression.joint import ACCEPTED, LEARNING, MADE
+from dpmix.models.linear_regression.joint import (
+    ACCEPTED,
+    LEARNING,
+    MADE,
+    coordinates,
+    log_prior,
+    pack,
+    unpack,
+)
 from dpmix.models.linear_regression.latent_records import fill
 from dpmix.models.linear_regression.model import LinearRegression, RegressionChain
 from dpmix.models.sum_augmentation import recount
@@ -62,7 +70,12 @@ def settings(line: Line) -> dict[str, Any]:
 
 
 def released(line: Line, values: Any, n: int, epsilon: float | None = None, **own: Any) -> Release:
-    mechanism = {"kind": "clamped_moments", "bounds": line.bounds.tolist(), "scale": [line.scale]}
+    mechanism = {
+        "kind": "clamped_moments",
+        "noise": "laplace",
+        "bounds": line.bounds.tolist(),
+        "scale": [line.scale],
+    }
     column = np.array(values, dtype=float).reshape(-1, 1)
     return Release(column, ("moment",), mechanism | own, epsilon, 0.0, None, n, trust="global")
 
@@ -112,6 +125,41 @@ def test_soma_tries_some_of_many_records_before_it_weighs_all() -> None:
     values = np.array([4.0, 8.0, 4.0, 12.0, 4.0, -3.0, 14.0, 2.0, 9.0])
     means = databases.weighed(line, values, n, rng, 10_000, 10)
     compare(make(line, values, n, False, n), [3], 4, means)
+
+
+def of_prior(model: Any, point: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return (beta, sigma2, x_mean, the lower half of x_cov) at coordinates."""
+    unpack(model, point, values)
+    q = len(model.columns)
+    p = q - 1
+    root = values[q + 1 + p :].reshape(p, p)
+    cov = (root @ root.T)[np.tril_indices(p)]
+    return np.concatenate([values[:q], [values[q] ** 2], values[q + 1 : q + 1 + p], cov])
+
+
+def test_prior_of_coordinates_has_their_jacobian() -> None:
+    chain: Any = make(FREE, np.arange(9.0), 6, True, 0).make_chain(np.random.default_rng(6))
+    model, values, rng = chain.law, chain.theta.values, np.random.default_rng(7)
+    gaps, p = [], FREE.p
+    for _ in range(5):
+        point = 0.6 * rng.standard_normal(coordinates(model))
+        step = 1e-5 * np.eye(len(point))
+        ends = [of_prior(model, point + h, values) - of_prior(model, point - h, values) for h in step]
+        wanted = np.linalg.slogdet(np.array(ends) / 2e-5)[1]
+        natural = of_prior(model, point, values)
+        again = np.empty(len(point))
+        pack(model, values, again)
+        np.testing.assert_allclose(again, point, rtol=1e-12)
+        beta, sigma2, mean, low = np.split(natural, [p + 1, p + 2, 2 * p + 2])
+        cov = np.zeros((p, p))
+        cov[np.tril_indices(p)] = low
+        cov = cov + np.tril(cov, -1).T
+        wanted += stats.norm.logpdf(beta, model.beta_mean, np.array(model.beta_precision) ** -0.5).sum()
+        wanted += stats.invgamma.logpdf(sigma2[0], model.shape, scale=model.scale)
+        wanted += stats.multivariate_normal.logpdf(mean, model.centre, cov / model.weight)
+        wanted += stats.invwishart.logpdf(cov, model.freedom, np.reshape(model.psi, (p, p)))
+        gaps.append(log_prior(model, values, np.empty((p, p))) - wanted)
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # equal but for the constant
 
 
 def joint_p_values(line: Line, joint: bool, offers: int, n: int, restarts: int) -> dict[str, float]:
@@ -254,6 +302,6 @@ def short_run(sampler: str) -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    lines = interpreted("test_models_regression", "[short_run(s) for s in SAMPLERS]")
+    lines = interpreted(__name__, "[short_run(s) for s in SAMPLERS]")
     for sampler, found in zip(SAMPLERS, lines, strict=True):
         np.testing.assert_allclose(found, short_run(sampler), rtol=1e-7, err_msg=sampler)

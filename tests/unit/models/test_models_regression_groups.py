@@ -33,6 +33,7 @@ def make(
     groups = (len(values) + 1) // 10
     mechanism = {
         "kind": "clamped_moments",
+        "noise": "laplace",
         "bounds": line.bounds.tolist(),
         "scale": list(scales),
         "centre": CENTRE.tolist(),
@@ -207,6 +208,7 @@ def test_draws_are_the_same_in_chunks_and_have_their_names() -> None:
         "x_mean": ("group", "predictor"),
         "x_cov": ("group", "predictor", "predictor_other"),
         "prediction": ("group", "row"),
+        "prediction_clamped": ("group", "row"),
         "predictive": ("group", "row"),
         "group_share": ("group",),
         "group_size": ("group",),
@@ -225,5 +227,5 @@ def few_draws() -> list[float]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    found = interpreted("test_models_regression_groups", "few_draws()")
+    found = interpreted(__name__, "few_draws()")
     np.testing.assert_allclose(found, few_draws(), rtol=1e-7)
