@@ -311,7 +311,7 @@ def short_run(name: str, kind: str) -> list[list[float]]:
 
 
 def test_the_interpreter_draws_what_compiled_code_draws() -> None:
-    draws = interpreted("test_discrete_exact", "[short_run(*case) for case in INTERPRETED]")
+    draws = interpreted(__name__, "[short_run(*case) for case in INTERPRETED]")
     for case, found in zip(INTERPRETED, draws, strict=True):
         for row, wanted in zip(found, short_run(*case), strict=True):
             np.testing.assert_allclose(row, wanted, rtol=1e-7, err_msg=str(case))

@@ -262,7 +262,8 @@ def test_summary_files_text_and_report_hold_it(tmp_path: Path) -> None:
     assert text.startswith("Categories of hue, with 95% intervals: a/b 0.")
     assert "Clusters" not in text and "beta[1]" in text and "Acceptance: 0." in text
     page = render(summary)
-    assert page.count("<h2>") == 5  # distribution, check, scalars, traces, provenance
+    # distribution, check, uncertainty, sensitivity, scalars, traces, provenance
+    assert page.count("<h2>") == 7
     assert "Distribution of a record" in page and "number of clusters" not in page
     assert "probability[hue,a/b]" in page
 
