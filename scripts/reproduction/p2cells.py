@@ -108,8 +108,9 @@ def _released(cell: Cell, *more: str) -> tuple[Records, Release]:
 
 
 def _account(release: Release) -> dict[str, Any]:
-    names = ("epsilon", "delta", "private", "simulated", "n", "mechanism")
-    return {name: getattr(release, name) for name in names} | {"released": len(release.values)}
+    names = ("epsilon", "delta", "private", "simulated", "n")
+    told = {name: getattr(release, name) for name in names}
+    return told | {"mechanism": release.mechanism.stated(), "released": len(release.values)}
 
 
 def _distances(cell: Cell, folder: Path) -> dict[str, Any]:
