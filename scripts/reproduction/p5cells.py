@@ -99,8 +99,8 @@ class Cell(SpecCell):
                 release = self._release(run)
                 rows.append(self._fitted(release, run, Path(work) / "chains.h5"))
         assert release is not None  # at least one run
-        names = ("epsilon", "private", "simulated", "n", "mechanism")
-        return {"release": {name: getattr(release, name) for name in names}, "rows": rows}
+        told = {name: getattr(release, name) for name in ("epsilon", "private", "simulated", "n")}
+        return {"release": told | {"mechanism": release.mechanism.stated()}, "rows": rows}
 
     def _release(self, run: int) -> Release:
         if self.job != "releases":

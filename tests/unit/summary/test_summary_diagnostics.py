@@ -23,7 +23,7 @@ def chains(planned: int = 4, ids: tuple[int, ...] = (0, 1, 2, 3), kind: str = "l
         ids=np.asarray(ids),
         draws=1000,
         attrs={**LAPLACE, **attrs},
-        mechanism={"kind": kind},
+        mechanism=law_of({"kind": kind, "scale": [1.0]}),
         n=100,
         versions=("0.1.0",),
     )
