@@ -15,7 +15,8 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.errors import DataError
-from dpmix.models.linear_regression.model import LinearRegression, build, draw_prior
+from dpmix.models.linear_regression.build import build
+from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.report.page import render
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.stored_parameters import Stored

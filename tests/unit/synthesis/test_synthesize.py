@@ -20,6 +20,8 @@ import dpmix
 from dpmix.api.release_of import find_release
 from dpmix.cli.commands import main
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column, Grid
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
@@ -214,7 +216,9 @@ def test_bins_in_several_dimensions_are_products() -> None:
     assert grid.shape == (10, 2)
     drawn = grid.draw_within(np.arange(20), np.random.default_rng(0))
     assert drawn[:, 0].tolist() == [float(i // 2) for i in range(20)]
-    assert Cells.described({"columns": [c.describe() for c in grid.columns], **grid.describe()}) == grid
+    stated = {"kind": "synthetic", "generator": "dirichlet_multinomial", "concentration": 1.0}
+    law = law_of(stated | {"columns": [c.describe() for c in grid.columns], **grid.describe()})
+    assert isinstance(law, SyntheticLaw) and Cells.described(law) == grid
 
 
 def test_grids_are_exact_decimals() -> None:
