@@ -324,7 +324,8 @@ REFUSED: dict[str, tuple[Release, dict[str, Any], str]] = {
         pitman_yor([NUMBER, COLOUR]), {"tail": {"y": [1]}}, "model.tail: there is no numeric column 'y'; it"
     ),
     "predictive": (
-        synthetic("posterior_predictive", [NUMBER], post_processing="of a fit"), {}, "model.kind: discrete is not for records drawn"
+        synthetic("posterior_predictive", [NUMBER], post_processing="of a fit"),
+        {}, "model.kind: discrete is not for records drawn",
     ),
 }  # fmt: skip
 

@@ -406,6 +406,7 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
     mechanism = {
         "kind": "clamped_moments",
         "bounds": bounds,
+        "noise": "laplace",
         "scale": [9.0],
         "columns": ["age", "school", "income"],
     }
@@ -445,16 +446,24 @@ def test_the_prior_of_a_regression_is_of_rescaled_variables(known: tuple[str, ..
 
 def test_models_without_a_density_say_so() -> None:
     for model, why in (("discrete", "functionals of P"), ("custom", "custom"), ("mixture", "no components")):
-        chains = held({"mean": np.ones(9)}, {"model": model, "mechanism": '{"kind": "x"}'})
+        chains = held({"mean": np.ones(9)}, {"model": model, "mechanism": '{"kind": "none"}'})
         found = sensitivity_of(_with_draws(chains), {})
         assert why in found.no_prior and not found.indices and found.contents()["parameters"] is None
         assert sensitivity_remarks(found, chains) == []
 
 
 def test_files_that_somebody_changed_have_a_reason() -> None:
+    mechanism = {
+        "kind": "posterior",
+        "prior": [1.0] * 3,
+        "n": 9,
+        "method": "laplace",
+        "scale": [1.0],
+        "stated": True,
+    }
     for prior in ("{", "[1.0]", "null"):
         chains = held({"p": np.full((200, 3), 1 / 3)}, {"model": "multinomial", "prior": prior})
-        chains.__dict__["attrs"]["mechanism"] = '{"kind": "posterior"}'
+        chains.__dict__["attrs"]["mechanism"] = json.dumps(mechanism)
         found = sensitivity_of(_with_draws(chains), {})
         assert found.contents()["parameters"] is None
 

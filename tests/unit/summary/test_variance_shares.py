@@ -83,7 +83,8 @@ def known(folder: Path, eta: float, *, kind: str = "gaussian", n: int = 400, uni
     bounds = [-10.0 * unit, 10.0 * unit]
     spec = a_spec(sampler__iterations=1000 + draws, model__concentration=1e-9)
     spec["mechanism"]["domain"] = bounds
-    mechanism = {"kind": kind, "scale": [eta * unit], "domain": [bounds]}
+    noise = {} if kind == "none" else {"scale": [eta * unit]}
+    mechanism = {"kind": kind, "domain": [bounds], **noise}
     path = write_chains(
         folder / "c.h5",
         states,
