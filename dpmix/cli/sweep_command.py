@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmix.cli import options as cli_common
 from dpmix.cli.options import Dataset, Debug, Ledger, NewLedger, Quiet, Yes, say
+from dpmix.cli.options import emit as put_out
 from dpmix.errors import UsageError
 
 
@@ -100,7 +100,7 @@ def sweep(
 
     options: dict[str, Any] = {"overrides": tuple(set_ or ())}
     if dry_run:
-        cli_common.emit(verbs.plan(spec, output, force=force, allow_code=allow_code, **entering, **options))
+        put_out(verbs.plan(spec, output, force=force, allow_code=allow_code, **entering, **options))
         return
     if gather:
         found = verbs.gather(spec, output, **options)
@@ -115,9 +115,9 @@ def sweep(
             return
         found = verbs.sweep(spec, output, jobs=jobs, **options)
     if as_json:
-        cli_common.emit(json.dumps(found.to_json(), allow_nan=False))
+        put_out(json.dumps(found.to_json(), allow_nan=False))
     elif not quiet:
-        cli_common.emit(found.to_text())
+        put_out(found.to_text())
     for path in found.written:
         say(f"wrote {path}", quiet)
     found.check()
