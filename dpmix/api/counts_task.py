@@ -9,7 +9,8 @@ import numpy as np
 
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
-from dpmix.models.counts_mixture.grid import FINITE, Counts, default_width, edges_of, tally
+from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
@@ -43,8 +44,9 @@ def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
     """
     lo, hi = bounds_of(spec, release)
     values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
-    if release.kind in FINITE:
-        trials = int(release.mechanism["trials"])
+    law = release.mechanism
+    if isinstance(law, BinomialLaw):
+        trials = law.trials
         if not np.isin(values, np.arange(trials + 1)).all():
             raise DataError(f"a released value is no output 0 .. {trials} of {release.kind}")
         edges, width = np.arange(trials) + 0.5, 0.0

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FINITE", "Counts", "default_width", "edges_of", "tally"]
+__all__ = ["Counts", "default_width", "edges_of", "tally"]
 
-FINITE = ("binomial",)
-"""Mechanisms whose outputs are 0, 1, .., which are then the cells."""
 
 _PIECE = 1 << 20
 _REACH = 8.0  # standard deviations of Gaussian noise covered by inner cells
