@@ -264,15 +264,6 @@ def clamp(
     return np.clip(values, low, high), tuple(int(count) for count in outside)
 
 
-def noise_sd(noise: str, scale: float) -> float:
-    """Return the standard deviation of Laplace, two-sided geometric or Gaussian noise of a scale."""
-    if noise == "laplace":
-        return math.sqrt(2) * scale
-    if noise == "geometric":  # with q = exp(-1/s) the variance is 2 q/(1 - q)^2
-        return 1 / (math.sqrt(2) * math.sinh(min(0.5 / scale, 700.0)))
-    return scale
-
-
 def order_in_words(order: str) -> str:
     """Say in which order rows are released."""
     return "rows in random order" if order == "shuffled" else "rows in their own order, which is public"

@@ -22,10 +22,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     PrivateAttr,
     Strict,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from dpmix.errors import DataError, DpmixError
@@ -209,6 +211,15 @@ class Law(BaseModel):
             raise ValueError("does not state its groups, one column with two different names or more")
         return value
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep(cls, stated: Any, parse: ModelWrapValidatorHandler[Self]) -> Self:
+        """Keep what JSON holds, whichever way a law is made."""
+        found = parse(stated)
+        if isinstance(stated, Mapping):
+            found._json = json.loads(json.dumps(dict(stated)))
+        return found
+
     @classmethod
     def of(cls, stated: Mapping[str, Any]) -> Self:
         """Parse what a release states.
@@ -219,11 +230,9 @@ class Law(BaseModel):
             Naming the first thing that is missing or wrong, such as "does not state its levels".
         """
         try:
-            found = cls.model_validate(dict(stated))
+            return cls.model_validate(dict(stated))
         except ValidationError as error:
             raise LawError(_clause(cls, error)) from None
-        found._json = json.loads(json.dumps(dict(stated)))
-        return found
 
     def stated(self) -> dict[str, Any]:
         """Return what JSON holds of it: what it was parsed from."""
@@ -281,11 +290,6 @@ class Law(BaseModel):
     @property
     def unproved(self) -> str | None:
         """Why what it claims is not proved, in words; None where it is."""
-        return None
-
-    @property
-    def missing_entries(self) -> str | None:
-        """Why a release of it cannot be fitted, in words; None where it can."""
         return None
 
     def width(self, columns: int) -> int:

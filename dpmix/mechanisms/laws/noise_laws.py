@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["NOISES", "draw_noise", "mean_of_laplace", "noise_name", "noise_variance"]
+__all__ = ["NOISES", "draw_noise", "mean_of_laplace", "noise_name", "noise_sd", "noise_variance"]
 
 Floats = NDArray[np.float64]
 
@@ -26,8 +26,14 @@ def noise_variance(noise: str, scale: float) -> float:
     if noise == "laplace":
         return 2.0 * scale**2
     if noise == "geometric":  # with q = exp(-1/s): 2 q/(1 - q)^2
-        return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 0.0
+        half = 0.5 / scale
+        return 0.5 / math.sinh(half) ** 2 if half < 350.0 else 0.0  # beyond it is below 1e-303
     return scale**2
+
+
+def noise_sd(noise: str, scale: float) -> float:
+    """Return the standard deviation of Laplace, Gaussian or two-sided geometric noise of a scale."""
+    return math.sqrt(noise_variance(noise, scale))
 
 
 def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], rng: Generator) -> Floats:

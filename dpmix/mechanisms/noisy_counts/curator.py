@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.curators.mechanism import NoisyCells, noise_sd
+from dpmix.mechanisms.curators.mechanism import NoisyCells
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
+from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.spec.mechanism_section import NoisyCountsMechanism

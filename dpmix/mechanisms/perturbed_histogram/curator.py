@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress, noise_sd
+from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
 from dpmix.privacy.gaussian_delta import gaussian_mu

@@ -16,7 +16,7 @@ from dpmix.api.privatize import steps
 from dpmix.api.spending import Entering
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.curators.mechanism import noise_sd
+from dpmix.mechanisms.laws.noise_laws import noise_sd, noise_variance
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
 from dpmix.spec import load_spec
 from dpmix.store.ledger_file import read_ledger
@@ -231,6 +231,7 @@ def test_standard_deviations_are_those_of_the_noise(noise: str, scale: float) ->
         drawn = AdditiveNoise(noise, scale, 1.0).add(np.zeros(4096))  # type: ignore[arg-type]
     assert noise_sd(noise, scale) == pytest.approx(float(np.std(drawn)), rel=0.2)
     assert noise_sd("geometric", 1e-12) < 1e-300
+    assert noise_variance("geometric", 1.2e-3) < 1e-300  # whose sinh has no square in doubles
 
 
 def test_the_limit_is_above_a_hundred(data: Path) -> None:
