@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmix.results.nodes import ABSENT, Array, Attr, Each, Table, Tree
 
-__all__ = ["to_json"]
+__all__ = ["plain", "to_json"]
 
 
 def to_json(tree: Tree) -> dict[str, Any]:

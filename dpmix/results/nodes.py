@@ -35,6 +35,7 @@ __all__ = [
     "by_name",
     "figure",
     "percent",
+    "place_in",
     "warnings_section",
 ]
 
@@ -50,6 +51,11 @@ def figure(value: float | None, form: str = ".4g") -> str:
 def percent(share: float) -> str:
     """Write a share in percent, one that is next to nothing as such."""
     return "<0.01%" if 0.0 < share < 1e-4 else f"{100 * share:.2g}%"
+
+
+def place_in(keys: Sequence[str], key: str) -> int:
+    """Return the place of a key in an order; others stand where "*" is, or last."""
+    return keys.index(key if key in keys else "*") if key in keys or "*" in keys else len(keys)
 
 
 def by_name(found: Mapping[str, Any]) -> Any:
@@ -317,9 +323,7 @@ class Tree:
 
     def ordered(self, keys: Sequence[str]) -> list[Section]:
         """Return the sections by these keys, others where "*" is among them, or else last."""
-        place = {key: number for number, key in enumerate(keys)}
-        rest = place.get("*", len(keys))
-        return sorted(self.sections, key=lambda section: place.get(section.key, rest))
+        return sorted(self.sections, key=lambda section: place_in(keys, section.key))
 
 
 def warnings_section(texts: Sequence[str]) -> Section:

@@ -172,10 +172,10 @@ class PosteriorSummary(Result):
             Section("prior", Each(self.prior)),
             Section("posterior", Each(self.posterior)),
             Section("level", self.level),
-            Section("density", self._densities(names), "Probabilities of the categories"),
             Section(
                 "parameters", Each(table, {"": table}), "Intervals", text=[[table]], page=[table, Note(note)]
             ),
+            Section("density", self._densities(names), "Probabilities of the categories"),
             Section("hellinger_from_prior", self.hellinger_from_prior, tiles=tiles),
             self._errors(distance),
             Section("mechanism", Each(dict(self.mechanism))),
@@ -188,7 +188,7 @@ class PosteriorSummary(Result):
             ),
         )
         heading = "A released posterior"
-        return Tree(heading, heading, self.guarantee, sections, self.warnings)
+        return Tree(heading, heading, self.guarantee, sections, self.warnings, page_order=["density"])
 
     def _table(self) -> Table:
         shares = self.shares

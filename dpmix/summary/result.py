@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Quantity, Remark, Section, Tree, warnings_section
+from dpmix.results.nodes import Quantity, Remark, Section, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
@@ -32,7 +32,8 @@ from dpmix.summary.variance_result import VarianceShares
 
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 
-# Keys in the order of text and pages, where that is not the order of JSON.
+# Keys in the order of JSON, text and pages; others stand where "*" is, or last.
+_QUANTITIES = "beyond_bounds check loo information_kept at prior_sensitivity variance_shares"
 _TEXT = (
     "n_clusters clustering density joint distribution composition beyond_bounds acceptance parameters prior "
 )
@@ -222,7 +223,8 @@ class Summary(Result):
         if self.prior:
             words = f"Prior: {self.prior[0].lower()}{self.prior[1:]}"
             found.append(Section("prior", self.prior, text=[[words]]))
-        found += [quantity.section() for quantity in self.quantities.values()]
+        order = sorted(self.quantities, key=lambda key: place_in(_QUANTITIES.split(), key))
+        found += [self.quantities[key].section() for key in order]
         found += [Section("seconds", self.seconds), speed, warnings_section(self.warnings)]
         found += [Section("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
         return Tree(

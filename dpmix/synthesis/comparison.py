@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import guarantee_in_words
+from dpmix.results.as_text import aligned
 from dpmix.synthesis.records import Column
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
@@ -188,15 +189,8 @@ def _legend(comparison: Comparison) -> str:
 
 def _table(rows: list[list[str]]) -> list[str]:
     """Align a table: names to the left, all else to the right, but for a last column of words."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i == 0 or rows[0][i].startswith("guarantee") else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    words = [i for i, head in enumerate(rows[0]) if head.startswith("guarantee")]
+    return [line.rstrip() for line in aligned(rows, [0, *words])]
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpmix.numerics.rounding import figure
+from dpmix.results.as_html import grid
 from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, page
 from dpmix.synthesis.comparison import Comparison, Spread, most_frequent, number, spread
 from dpmix.synthesis.utility import DIRECTIONS
@@ -183,7 +184,7 @@ def _guarantees(comparison: Comparison) -> str:
     )
     header = ["", "records", "epsilon", "delta", "distinct", "repeats"]
     return (
-        f'<h2>What is compared</h2>\n{_table(header, rows)}\n<ul class="note">{words}</ul>\n'
+        f'<h2>What is compared</h2>\n{grid(header, rows)}\n<ul class="note">{words}</ul>\n'
         '<p class="note"><b>distinct</b> is the number of different records, and <b>repeats</b> the share of '
         "the synthetic records that are equal to a confidential one; both are means over runs.</p>"
     )
@@ -224,7 +225,7 @@ def _column(comparison: Comparison, index: int) -> str:
     header = ["", "W1", "W1/width", "mean", "sd", "25%", "50%", "75%"]
     note = f"Means over runs{' &plusmn; standard deviations' if comparison.runs > 1 else ''}."
     return (
-        f"<h2>{escape(name)}</h2>\n{overlay}\n{boxes}\n{_table(header, rows)}\n"
+        f"<h2>{escape(name)}</h2>\n{overlay}\n{boxes}\n{grid(header, rows)}\n"
         f'<p class="note">{note} W1/width is W1 as a share of the width of the bounds.</p>'
     )
 
@@ -254,7 +255,7 @@ def _labels(comparison: Comparison, index: int) -> str:
         [found.name, spread(variation)]
         for found, variation in zip(comparison.contenders, variations, strict=True)
     ]
-    return f"<h2>{escape(name)}</h2>\n{bars}\n{boxes}\n{_table(['', 'total variation'], rows)}"
+    return f"<h2>{escape(name)}</h2>\n{bars}\n{boxes}\n{grid(['', 'total variation'], rows)}"
 
 
 def _together(comparison: Comparison) -> str:
@@ -278,18 +279,7 @@ def _together(comparison: Comparison) -> str:
     )
     note = '<p class="note">Numbers are scaled by their bounds to [0, 1].</p>' if comparison.several else ""
     header = ["", *(titles[key][0] for key in shown)]
-    return f"<h2>All columns together</h2>\n{pictures}\n{_table(header, rows)}\n{note}"
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell).replace('+-', '&plusmn;')}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f"<h2>All columns together</h2>\n{pictures}\n{grid(header, rows)}\n{note}"
 
 
 def _colour(place: int) -> str:
