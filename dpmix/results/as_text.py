@@ -50,17 +50,17 @@ def _lines(block: Block) -> list[str]:
 
 
 def _table(table: Table) -> list[str]:
-    columns = [["", *table.rows]]
-    spare = []
-    for column in table.columns:
-        if not column.label or "text" not in column.where:
-            continue
-        if column.if_any and all(value is None for value in column.values):
-            continue
-        columns.append([column.label, *column.cells()])
-        if column.spare:
-            spare.append(columns[-1])
-    for cells in spare:
-        if sum(max(map(len, column)) + 2 for column in columns) - 2 > WIDTH:
-            columns = [column for column in columns if column is not cells]
-    return aligned(list(zip(*columns, strict=True)))
+    shown = [
+        column
+        for column in table.columns
+        if column.label
+        and "text" in column.where
+        and not (column.if_any and all(value is None for value in column.values))
+    ]
+    cells = [["", *table.rows], *([column.label, *column.cells()] for column in shown)]
+    for column in [column for column in shown if column.spare]:
+        if sum(max(map(len, words)) + 2 for words in cells) - 2 > WIDTH:
+            place = shown.index(column)
+            del shown[place], cells[place + 1]
+    left = [place + 1 for place, column in enumerate(shown) if column.left]
+    return [line.rstrip() for line in aligned(list(zip(*cells, strict=True)), [0, *left])]

@@ -114,6 +114,8 @@ class Column:
         Whether a terminal leaves it out where the table would be too wide.
     if_any : bool
         Whether a terminal leaves it out where no row has a value.
+    left : bool
+        Whether a terminal has it to the left, as words.
     optional : bool
         Whether JSON leaves it out of rows without a value, and HDF5 where no row has one.
     """
@@ -127,6 +129,7 @@ class Column:
     bad: Sequence[bool] = ()
     spare: bool = False
     if_any: bool = False
+    left: bool = False
     optional: bool = False
 
     def cells(self, *, page: bool = False) -> list[str]:
