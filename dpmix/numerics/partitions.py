@@ -133,21 +133,28 @@ def losses(partition: Ints, count: int, labels: Ints, counts: Ints) -> Floats:
 
 
 @njit
-def _best_vi(i, partition, at, delta, sizes, table, used, room):
+def _best_vi(i, partition, at, delta, sizes, table, gain, used, room):
     """Block that a record adds least to S n E[VI] in; `used` stands for a new one.
 
-    The record itself may be in its block still.
+    The record itself may be in its block still. Sums over draws run side by side for all blocks: each adds up
+    in the same order as by itself.
     """
     draws = at.shape[1]
+    overlap = np.zeros(used)
+    for s in range(draws):
+        row = gain[at[i, s]]
+        for h in range(used):
+            overlap[h] += row[h]
+    here = partition[i]
+    if here >= 0:  # without the record
+        overlap[here] = 0.0
+        for s in range(draws):
+            overlap[here] += delta[table[at[i, s], here] - 1]
     best, least = -1, np.inf
     if room:
         best, least = used, 0.0
     for h in range(used):
-        own = 1 if h == partition[i] else 0
-        overlap = 0.0
-        for s in range(draws):
-            overlap += delta[table[h, at[i, s]] - own]
-        change = draws * delta[sizes[h] - own] - 2.0 * overlap
+        change = draws * delta[sizes[h] - (1 if h == here else 0)] - 2.0 * overlap[h]
         if change < least:
             best, least = h, change
     return best
@@ -170,26 +177,30 @@ def _best_binder(i, partition, wrong, apart, used, room):
 
 
 @njit
-def _put(i, h, partition, sizes, table, at, wrong, apart, by_table):
+def _put(i, h, partition, sizes, table, gain, delta, at, wrong, apart, by_table):
     partition[i] = h
     sizes[h] += 1
     if by_table:
         for s in range(at.shape[1]):
-            table[h, at[i, s]] += 1
+            cell = at[i, s]
+            table[cell, h] += 1
+            gain[cell, h] = delta[table[cell, h]]
     else:
         for j in range(partition.size):
             wrong[h, j] += apart[i, j]
 
 
 @njit
-def _take(i, partition, sizes, table, at, wrong, apart, by_table, used):
+def _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used):
     """Take a record out; a block left empty is replaced by the last one. Returns the blocks in use."""
     h = partition[i]
     partition[i] = -1
     sizes[h] -= 1
     if by_table:
         for s in range(at.shape[1]):
-            table[h, at[i, s]] -= 1
+            cell = at[i, s]
+            table[cell, h] -= 1
+            gain[cell, h] = delta[table[cell, h]]
     else:
         for j in range(partition.size):
             wrong[h, j] -= apart[i, j]
@@ -202,9 +213,11 @@ def _take(i, partition, sizes, table, at, wrong, apart, by_table, used):
                 partition[j] = h
         sizes[h] = sizes[last]
         sizes[last] = 0
-        for cell in range(table.shape[1]):
-            table[h, cell] = table[last, cell]
-            table[last, cell] = 0
+        for cell in range(table.shape[0]):
+            table[cell, h] = table[cell, last]
+            table[cell, last] = 0
+            gain[cell, h] = gain[cell, last]
+            gain[cell, last] = 0.0
         for j in range(wrong.shape[1]):
             wrong[h, j] = wrong[last, j]
             wrong[last, j] = 0.0
@@ -212,28 +225,28 @@ def _take(i, partition, sizes, table, at, wrong, apart, by_table, used):
 
 
 @njit
-def _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, again):
+def _place(order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, again):
     """Put each record of `order` where it fits best, first taken out if `again`; return blocks, moves."""
     moved = 0
     for i in order:
         before, alone = partition[i], False
         if again and sizes[before] == 1:
             alone = True
-            used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
+            used = _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
         room = used < sizes.size
         if by_table:
-            h = _best_vi(i, partition, at, delta, sizes, table, used, room)
+            h = _best_vi(i, partition, at, delta, sizes, table, gain, used, room)
         else:
             h = _best_binder(i, partition, wrong, apart, used, room)
         if again and not alone:
             if h == before:
                 continue
-            _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
+            _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
         if again and not (alone and h == used):
             moved += 1
         if h == used:
             used += 1
-        _put(i, h, partition, sizes, table, at, wrong, apart, by_table)
+        _put(i, h, partition, sizes, table, gain, delta, at, wrong, apart, by_table)
     return used, moved
 
 
@@ -244,7 +257,7 @@ def _objective(partition, sizes, table, apart, by_table, used, draws):
     if by_table:
         for h in range(used):
             total += draws * sizes[h] * np.log(sizes[h])
-            for cell in table[h]:
+            for cell in table[:, h]:
                 if cell > 1:
                     total -= 2.0 * cell * np.log(cell)
     else:
@@ -298,29 +311,33 @@ def search(
         delta[x] = (x + 1) * np.log(x + 1) - x * np.log(x)
     partition = np.full(n, -1, dtype=np.int32)
     sizes = np.zeros(room, dtype=np.int64)
-    table = np.zeros((room if by_table else 0, cells), dtype=np.int32)
+    # how many records of a block each cell of each draw has, and what one more would add to their overlap
+    table = np.zeros((cells, room if by_table else 0), dtype=np.int32)
+    gain = np.zeros(table.shape)
     # sums over each block of `apart`, whose numbers are multiples of 2^-25: exact in whatever order
     wrong = np.zeros((room, 0 if by_table else n))
     used = 0
     for i in range(n):
         if start[i] >= 0:
             used = max(used, start[i] + 1)
-            _put(i, start[i], partition, sizes, table, at, wrong, apart, by_table)
+            _put(i, start[i], partition, sizes, table, gain, delta, at, wrong, apart, by_table)
     order = rng.permutation(n)
     order = order[start[order] < 0]
-    used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
+    used, _ = _place(order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, False)
     best, least = partition.copy(), np.inf
     for trial in range(dissolve + 1):
         if trial > 0:
             order = rng.permutation(n)
             order = order[partition[order] == rng.integers(0, used)]
             for i in order:
-                used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
-            used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
+                used = _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
+            used, _ = _place(
+                order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, False
+            )
         for _ in range(sweeps):
             order = rng.permutation(n)
             used, moved = _place(
-                order, partition, sizes, table, at, wrong, apart, delta, by_table, used, True
+                order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, True
             )
             if moved == 0:
                 break
@@ -330,9 +347,10 @@ def search(
         elif found > least:  # go back
             sizes[:] = 0
             table[:] = 0
+            gain[:] = 0.0
             wrong[:] = 0.0
             used = 0
             for i in range(n):
                 used = max(used, best[i] + 1)
-                _put(i, best[i], partition, sizes, table, at, wrong, apart, by_table)
+                _put(i, best[i], partition, sizes, table, gain, delta, at, wrong, apart, by_table)
     return best

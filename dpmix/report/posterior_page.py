@@ -15,7 +15,7 @@ MOST_SHARES = 12
 
 def render_posterior(summary: PosteriorSummary) -> str:
     """Return the report as one HTML page; the same summary always gives the same page."""
-    pictures = {"density": _densities(summary), "expected_hellinger": _errors(summary)}
+    pictures = {"density": _densities(summary), "expected_hellinger/curve": _errors(summary)}
     return to_page(summary.tree, pictures)
 
 

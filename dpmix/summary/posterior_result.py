@@ -266,6 +266,7 @@ class PosteriorSummary(Result):
             text=[[distance, title, *found]],
             page=[what, Items(items)],
             tiles=tiles,
+            parts=[Section("expected_hellinger/curve")],
         )
 
 
