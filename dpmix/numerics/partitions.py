@@ -132,6 +132,9 @@ def losses(partition: Ints, count: int, labels: Ints, counts: Ints) -> Floats:
     return out
 
 
+_ABREAST = 8  # blocks whose sums run side by side
+
+
 @njit
 def _best_vi(i, partition, at, delta, sizes, table, gain, used, room):
     """Block that a record adds least to S n E[VI] in; `used` stands for a new one.
@@ -140,11 +143,21 @@ def _best_vi(i, partition, at, delta, sizes, table, gain, used, room):
     in the same order as by itself.
     """
     draws = at.shape[1]
-    overlap = np.zeros(used)
-    for s in range(draws):
-        row = gain[at[i, s]]
-        for h in range(used):
-            overlap[h] += row[h]
+    overlap = np.zeros(gain.shape[1])
+    for h in range(0, used, _ABREAST):
+        a = b = c = d = e = f = g = k = 0.0
+        for s in range(draws):
+            row = at[i, s]
+            a += gain[row, h]
+            b += gain[row, h + 1]
+            c += gain[row, h + 2]
+            d += gain[row, h + 3]
+            e += gain[row, h + 4]
+            f += gain[row, h + 5]
+            g += gain[row, h + 6]
+            k += gain[row, h + 7]
+        overlap[h], overlap[h + 1], overlap[h + 2], overlap[h + 3] = a, b, c, d
+        overlap[h + 4], overlap[h + 5], overlap[h + 6], overlap[h + 7] = e, f, g, k
     here = partition[i]
     if here >= 0:  # without the record
         overlap[here] = 0.0
@@ -313,7 +326,7 @@ def search(
     sizes = np.zeros(room, dtype=np.int64)
     # how many records of a block each cell of each draw has, and what one more would add to their overlap
     table = np.zeros((cells, room if by_table else 0), dtype=np.int32)
-    gain = np.zeros(table.shape)
+    gain = np.zeros((cells, -(-room // _ABREAST) * _ABREAST if by_table else 0))
     # sums over each block of `apart`, whose numbers are multiples of 2^-25: exact in whatever order
     wrong = np.zeros((room, 0 if by_table else n))
     used = 0

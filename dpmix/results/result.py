@@ -55,9 +55,10 @@ class Result(ABC):
             Where it has no such table.
         """
         tables = self.tables()
-        if key is not None and key not in tables:
-            raise KeyError(f"no table {key!r}; there are {', '.join(tables) or 'none'}")
-        yield from next(iter(tables.values())) if key is None else tables[key]
+        wanted = next(iter(tables), None) if key is None else key
+        if wanted not in tables:
+            raise KeyError(f"no table {key or ''!r}; there are {', '.join(tables) or 'none'}")
+        yield from tables[wanted]
 
     def write(
         self, path: str | Path, attrs: Mapping[str, Attribute] | None = None, *, force: bool = False
