@@ -8,7 +8,7 @@ from html import escape
 
 from dpmix.results.nodes import Block, Code, Facts, Items, Note, Section, Table, Tile, Tree, Words
 
-__all__ = ["box", "grid", "sections", "to_page"]
+__all__ = ["sections", "to_page"]
 
 _EMPHASIS = re.compile(r"\*\*(.+?)\*\*")
 
@@ -37,32 +37,11 @@ def sections(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) ->
     return [f"{head}{_warnings(tree)}\n{tiles}", *filter(None, found)]
 
 
-def box(title: str, texts: Sequence[str]) -> str:
-    """Return a box of warnings."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f'<div class="box warning" role="note"><strong>{escape(title)}</strong><ul>{items}</ul></div>'
-
-
-def grid(
-    header: Sequence[str], rows: Sequence[Sequence[str]], bad: Sequence[Sequence[bool]] | None = None
-) -> str:
-    """Return a table whose first cells name the rows; `bad` marks others, shape (rows, columns)."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = ""
-    for place, (name, *cells) in enumerate(rows):
-        marks = bad[place] if bad is not None else [False] * len(cells)
-        body += f'<tr><th scope="row">{escape(name)}</th>'
-        for cell, mark in zip(cells, marks, strict=True):
-            text = escape(cell).replace("+-", "&plusmn;")
-            body += f'<td class="bad">{text}</td>' if mark else f"<td>{text}</td>"
-        body += "</tr>"
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
 def _warnings(tree: Tree) -> str:
     if tree.warnings:
         title = "Warning" if len(tree.warnings) == 1 else f"{len(tree.warnings)} warnings"
-        return box(title, tree.warnings)
+        items = "".join(f"<li>{escape(text)}</li>" for text in tree.warnings)
+        return f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
     return f'<div class="box" role="note"><p>{escape(tree.calm)}</p></div>' if tree.calm else ""
 
 
@@ -109,8 +88,12 @@ def _emphasized(text: str) -> str:
 
 def _table(table: Table) -> str:
     shown = [column for column in table.columns if column.label and "page" in column.where]
-    cells = [column.cells(page=True) for column in shown]
-    marks = [list(column.bad) or [False] * len(table.rows) for column in shown]
-    rows = [[name, *row] for name, row in zip(table.rows, zip(*cells, strict=True), strict=True)]
-    header = [table.title or table.dim, *(column.label for column in shown)]
-    return grid(header, rows, list(zip(*marks, strict=True)))
+    head = [table.title or table.dim, *(column.label for column in shown)]
+    header = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    rows = [f'<tr><th scope="row">{escape(name)}</th>' for name in table.rows]
+    for column in shown:
+        for place, cell in enumerate(column.cells(page=True)):
+            kind = ' class="bad"' if column.bad and column.bad[place] else ""
+            rows[place] += f"<td{kind}>{escape(cell).replace('+-', '&plusmn;')}</td>"
+    body = "".join(f"{row}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
