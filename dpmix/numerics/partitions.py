@@ -132,42 +132,22 @@ def losses(partition: Ints, count: int, labels: Ints, counts: Ints) -> Floats:
     return out
 
 
-_ABREAST = 8  # blocks whose sums run side by side
-
-
 @njit
-def _best_vi(i, partition, at, delta, sizes, table, gain, used, room):
+def _best_vi(i, partition, at, delta, sizes, table, used, room):
     """Block that a record adds least to S n E[VI] in; `used` stands for a new one.
 
-    The record itself may be in its block still. Sums over draws run side by side for all blocks: each adds up
-    in the same order as by itself.
+    The record itself may be in its block still.
     """
     draws = at.shape[1]
-    overlap = np.zeros(gain.shape[1])
-    for h in range(0, used, _ABREAST):
-        a = b = c = d = e = f = g = k = 0.0
-        for s in range(draws):
-            row = at[i, s]
-            a += gain[row, h]
-            b += gain[row, h + 1]
-            c += gain[row, h + 2]
-            d += gain[row, h + 3]
-            e += gain[row, h + 4]
-            f += gain[row, h + 5]
-            g += gain[row, h + 6]
-            k += gain[row, h + 7]
-        overlap[h], overlap[h + 1], overlap[h + 2], overlap[h + 3] = a, b, c, d
-        overlap[h + 4], overlap[h + 5], overlap[h + 6], overlap[h + 7] = e, f, g, k
-    here = partition[i]
-    if here >= 0:  # without the record
-        overlap[here] = 0.0
-        for s in range(draws):
-            overlap[here] += delta[table[at[i, s], here] - 1]
     best, least = -1, np.inf
     if room:
         best, least = used, 0.0
     for h in range(used):
-        change = draws * delta[sizes[h] - (1 if h == here else 0)] - 2.0 * overlap[h]
+        own = 1 if h == partition[i] else 0
+        overlap = 0.0
+        for s in range(draws):
+            overlap += delta[table[h, at[i, s]] - own]
+        change = draws * delta[sizes[h] - own] - 2.0 * overlap
         if change < least:
             best, least = h, change
     return best
@@ -190,30 +170,26 @@ def _best_binder(i, partition, wrong, apart, used, room):
 
 
 @njit
-def _put(i, h, partition, sizes, table, gain, delta, at, wrong, apart, by_table):
+def _put(i, h, partition, sizes, table, at, wrong, apart, by_table):
     partition[i] = h
     sizes[h] += 1
     if by_table:
         for s in range(at.shape[1]):
-            cell = at[i, s]
-            table[cell, h] += 1
-            gain[cell, h] = delta[table[cell, h]]
+            table[h, at[i, s]] += 1
     else:
         for j in range(partition.size):
             wrong[h, j] += apart[i, j]
 
 
 @njit
-def _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used):
+def _take(i, partition, sizes, table, at, wrong, apart, by_table, used):
     """Take a record out; a block left empty is replaced by the last one. Returns the blocks in use."""
     h = partition[i]
     partition[i] = -1
     sizes[h] -= 1
     if by_table:
         for s in range(at.shape[1]):
-            cell = at[i, s]
-            table[cell, h] -= 1
-            gain[cell, h] = delta[table[cell, h]]
+            table[h, at[i, s]] -= 1
     else:
         for j in range(partition.size):
             wrong[h, j] -= apart[i, j]
@@ -226,11 +202,9 @@ def _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, u
                 partition[j] = h
         sizes[h] = sizes[last]
         sizes[last] = 0
-        for cell in range(table.shape[0]):
-            table[cell, h] = table[cell, last]
-            table[cell, last] = 0
-            gain[cell, h] = gain[cell, last]
-            gain[cell, last] = 0.0
+        for cell in range(table.shape[1]):
+            table[h, cell] = table[last, cell]
+            table[last, cell] = 0
         for j in range(wrong.shape[1]):
             wrong[h, j] = wrong[last, j]
             wrong[last, j] = 0.0
@@ -238,28 +212,28 @@ def _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, u
 
 
 @njit
-def _place(order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, again):
+def _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, again):
     """Put each record of `order` where it fits best, first taken out if `again`; return blocks, moves."""
     moved = 0
     for i in order:
         before, alone = partition[i], False
         if again and sizes[before] == 1:
             alone = True
-            used = _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
+            used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
         room = used < sizes.size
         if by_table:
-            h = _best_vi(i, partition, at, delta, sizes, table, gain, used, room)
+            h = _best_vi(i, partition, at, delta, sizes, table, used, room)
         else:
             h = _best_binder(i, partition, wrong, apart, used, room)
         if again and not alone:
             if h == before:
                 continue
-            _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
+            _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
         if again and not (alone and h == used):
             moved += 1
         if h == used:
             used += 1
-        _put(i, h, partition, sizes, table, gain, delta, at, wrong, apart, by_table)
+        _put(i, h, partition, sizes, table, at, wrong, apart, by_table)
     return used, moved
 
 
@@ -270,7 +244,7 @@ def _objective(partition, sizes, table, apart, by_table, used, draws):
     if by_table:
         for h in range(used):
             total += draws * sizes[h] * np.log(sizes[h])
-            for cell in table[:, h]:
+            for cell in table[h]:
                 if cell > 1:
                     total -= 2.0 * cell * np.log(cell)
     else:
@@ -324,33 +298,29 @@ def search(
         delta[x] = (x + 1) * np.log(x + 1) - x * np.log(x)
     partition = np.full(n, -1, dtype=np.int32)
     sizes = np.zeros(room, dtype=np.int64)
-    # how many records of a block each cell of each draw has, and what one more would add to their overlap
-    table = np.zeros((cells, room if by_table else 0), dtype=np.int32)
-    gain = np.zeros((cells, -(-room // _ABREAST) * _ABREAST if by_table else 0))
+    table = np.zeros((room if by_table else 0, cells), dtype=np.int32)
     # sums over each block of `apart`, whose numbers are multiples of 2^-25: exact in whatever order
     wrong = np.zeros((room, 0 if by_table else n))
     used = 0
     for i in range(n):
         if start[i] >= 0:
             used = max(used, start[i] + 1)
-            _put(i, start[i], partition, sizes, table, gain, delta, at, wrong, apart, by_table)
+            _put(i, start[i], partition, sizes, table, at, wrong, apart, by_table)
     order = rng.permutation(n)
     order = order[start[order] < 0]
-    used, _ = _place(order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, False)
+    used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
     best, least = partition.copy(), np.inf
     for trial in range(dissolve + 1):
         if trial > 0:
             order = rng.permutation(n)
             order = order[partition[order] == rng.integers(0, used)]
             for i in order:
-                used = _take(i, partition, sizes, table, gain, delta, at, wrong, apart, by_table, used)
-            used, _ = _place(
-                order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, False
-            )
+                used = _take(i, partition, sizes, table, at, wrong, apart, by_table, used)
+            used, _ = _place(order, partition, sizes, table, at, wrong, apart, delta, by_table, used, False)
         for _ in range(sweeps):
             order = rng.permutation(n)
             used, moved = _place(
-                order, partition, sizes, table, gain, at, wrong, apart, delta, by_table, used, True
+                order, partition, sizes, table, at, wrong, apart, delta, by_table, used, True
             )
             if moved == 0:
                 break
@@ -360,10 +330,9 @@ def search(
         elif found > least:  # go back
             sizes[:] = 0
             table[:] = 0
-            gain[:] = 0.0
             wrong[:] = 0.0
             used = 0
             for i in range(n):
                 used = max(used, best[i] + 1)
-                _put(i, best[i], partition, sizes, table, gain, delta, at, wrong, apart, by_table)
+                _put(i, best[i], partition, sizes, table, at, wrong, apart, by_table)
     return best
