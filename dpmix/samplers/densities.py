@@ -88,7 +88,7 @@ def _lay_out(algorithm, desk, state, channel, kernel, mixing, rng, start, stop):
         fill_marginal(channel, kernel, state.theta, state.order[j], state.z, start, stop, state.density[j])
 
 
-@inlined
+@njit
 def _exchange(desk, state, a, b, i):
     """Exchange the components at positions a and b, with masses and densities from record i on."""
     if a != b:
@@ -105,7 +105,7 @@ def _leave(algorithm, desk, state, kernel, i):
     desk.mass[state.where[state.labels[i]]] -= 1.0
 
 
-@inlined
+@njit
 def _close(algorithm, desk, state, mixing, rng, i):
     k = state.now.occupied
     _exchange(desk, state, state.where[state.labels[i]], k, i)
@@ -131,21 +131,26 @@ def _log_weights(algorithm, channel, kernel, state, i, last, mass, weights):
 
 
 @inlined
-def _weigh(algorithm, desk, state, channel, kernel, mixing, i):
-    mass, weights, density = desk.mass, desk.weights, state.density
-    b = i % BLOCK
-    last = state.now.occupied + offers(algorithm) - 1
-    show(algorithm, state, i)
+def _cumulate(mass, density, b, last, weights):
+    """Set weights[: last + 1] to cumulative weights of a block's record b; return their sum."""
     total = 0.0
     for j in range(last + 1):
         total += mass[j] * density[j, b]
         weights[j] = total
-    if not TINY < total < HUGE:
-        _log_weights(algorithm, channel, kernel, state, i, last, mass, weights)
-    return last
+    return total
 
 
 @inlined
+def _weigh(algorithm, desk, state, channel, kernel, mixing, i):
+    last = state.now.occupied + offers(algorithm) - 1
+    show(algorithm, state, i)
+    total = _cumulate(desk.mass, state.density, i % BLOCK, last, desk.weights)
+    if not TINY < total < HUGE:
+        _log_weights(algorithm, channel, kernel, state, i, last, desk.mass, desk.weights)
+    return last
+
+
+@njit
 def _furnish(algorithm, desk, state, channel, kernel, mixing, rng, i, chosen):
     k = state.now.occupied
     _exchange(desk, state, chosen, k, i)

@@ -55,7 +55,7 @@ def _offers(algorithm: Neal2):
 
 
 @prepare.register
-@inlined
+@njit
 def _prepare(algorithm: Neal2, state, channel, kernel, rng, start, stop):
     return 0
 
@@ -67,19 +67,19 @@ def _show(algorithm: Neal2, state, i):
 
 
 @log_offer.register
-@inlined
+@njit
 def _log_offer(algorithm: Neal2, channel, kernel, state, i, h):
     return algorithm.prior[LOG, i]
 
 
 @discard.register
-@inlined
+@njit
 def _discard(algorithm: Neal2, rng, k):
     return k + 1
 
 
 @renew.register
-@inlined
+@njit
 def _renew(algorithm: Neal2, state, kernel, rng, i, k):
     h = state.order[k]
     state.stats[:, h] = 0.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dpmix.kernels import draw_prior
 from dpmix.mechanisms.channels.every import log_marginal
-from dpmix.numerics.jit import inlined
+from dpmix.numerics.jit import inlined, njit
 from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
 from dpmix.samplers.scan import room, sweep_by_scan
 from dpmix.samplers.state import BLOCK
@@ -41,7 +41,7 @@ def _offers(algorithm: Neal8):
 
 
 @prepare.register
-@inlined
+@njit
 def _prepare(algorithm: Neal8, state, channel, kernel, rng, start, stop):
     k, m = state.now.occupied, algorithm.auxiliary
     if start == 0:
@@ -57,19 +57,19 @@ def _show(algorithm: Neal8, state, i):
 
 
 @log_offer.register
-@inlined
+@njit
 def _log_offer(algorithm: Neal8, channel, kernel, state, i, h):
     return log_marginal(channel, kernel, state.z[i], state.theta, h)
 
 
 @discard.register
-@inlined
+@njit
 def _discard(algorithm: Neal8, rng, k):
     return k + 1 + int(rng.random() * algorithm.auxiliary)
 
 
 @renew.register
-@inlined
+@njit
 def _renew(algorithm: Neal8, state, kernel, rng, i, k):
     fresh = k + algorithm.auxiliary
     draw_prior(kernel, rng, state.theta, state.order[fresh])

@@ -76,9 +76,19 @@ def join(algorithm, desk, state, kernel, i, h):
 
 
 @inlined
+def _choose(rng, weights, last):
+    """Draw a position by the cumulative weights up to `last`."""
+    u = rng.random() * weights[last]
+    chosen = 0
+    while chosen < last and weights[chosen] <= u:
+        chosen += 1
+    return chosen
+
+
+@inlined
 def reallocate(algorithm, desk, state, channel, kernel, mixing, rng, i):
     """Draw the component of record i given all others."""
-    now, order, weights = state.now, state.order, desk.weights
+    now = state.now
     own = state.labels[i]
     state.counts[own] -= 1
     leave(algorithm, desk, state, kernel, i)
@@ -86,15 +96,12 @@ def reallocate(algorithm, desk, state, channel, kernel, mixing, rng, i):
         now.occupied -= 1
         close(algorithm, desk, state, mixing, rng, i)
     last = weigh(algorithm, desk, state, channel, kernel, mixing, i)
-    u = rng.random() * weights[last]
-    chosen = 0
-    while chosen < last and weights[chosen] <= u:
-        chosen += 1
+    chosen = _choose(rng, desk.weights, last)
     if chosen >= now.occupied:
         furnish(algorithm, desk, state, channel, kernel, mixing, rng, i, chosen)
         chosen = now.occupied
         now.occupied += 1
-    h = order[chosen]
+    h = state.order[chosen]
     state.counts[h] += 1
     state.labels[i] = h
     join(algorithm, desk, state, kernel, i, h)
