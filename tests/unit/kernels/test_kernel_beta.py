@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mpmath as mp
+import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
