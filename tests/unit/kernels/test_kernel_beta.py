@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mpmath as mp
-import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -236,7 +235,7 @@ def test_random_walk_from_the_ends_of_the_base_measure_stays_inside():
 
 @pytest.mark.parametrize("x", [10.0, 10.7, 33.3, 1e4, 1e9])
 def test_stirling_against_mpmath(x: float) -> None:
-    with mpmath.workdps(40):
-        z = mpmath.mpf(x)
-        wanted = mpmath.loggamma(z) - ((z - 0.5) * mpmath.log(z) - z + mpmath.log(2 * mpmath.pi) / 2)
+    with mp.workdps(40):
+        z = mp.mpf(x)
+        wanted = mp.loggamma(z) - ((z - 0.5) * mp.log(z) - z + mp.log(2 * mp.pi) / 2)
         assert stirling(x) == pytest.approx(float(wanted), rel=1e-13)
