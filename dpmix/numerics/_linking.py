@@ -77,7 +77,7 @@ class _Borrowing(Lower):
             super().delvar(name)  # type: ignore[no-untyped-call]
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
 class _BorrowingPass(NativeLowering):
     _name = "native_lowering_borrowing"
 

@@ -40,6 +40,7 @@ DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots 
 FIRST_STEP = 0.05
 
 COUNTERS = ("occupied", "position", "small_jumps", "large_jumps")
+STEPS = TUNING.names or ()
 NUMBERS = ("concentration", "accepted", "proposed", "lowest")
 NOW = np.dtype([(name, np.int64) for name in COUNTERS] + [(name, np.float64) for name in NUMBERS])
 """Numbers of a chain: occupied components k, the record that a scan has come to (of the slice sampler 1 where
@@ -81,7 +82,7 @@ def numbers_of(state: State) -> dict[str, Any]:
     return {
         "ints": np.array([state.now[name] for name in COUNTERS]),
         "floats": np.array([state.now[name] for name in NUMBERS]),
-        "tuning": np.array([state.tuning[name] for name in TUNING.names]),
+        "tuning": np.array([state.tuning[name] for name in STEPS]),
     }
 
 
@@ -90,7 +91,7 @@ def set_numbers(state: State, stored: Mapping[str, Any]) -> None:
     for numbers, names, key in (
         (state.now, COUNTERS, "ints"),
         (state.now, NUMBERS, "floats"),
-        (state.tuning, TUNING.names, "tuning"),
+        (state.tuning, STEPS, "tuning"),
     ):
         for name, number in zip(names, stored.get(key, ()), strict=key in stored):
             numbers[name] = number

@@ -80,7 +80,7 @@ def log_shares(explained, h, others, positive, total, cells):
 class _Cell(NamedTuple):
     """What h_j is drawn given: c_j, s_j, S and positive ones of the others, M, J, the noise."""
 
-    count: float
+    records: float
     explained: float
     others: float
     positive: float
@@ -95,7 +95,7 @@ def _log_cell(curve: _Cell, at):
     """Integers are the floors of a real number."""
     h = math.floor(at) if curve.noise == GEOMETRIC else at
     value = log_shares(curve.explained, h, curve.others, curve.positive, curve.total, curve.cells)
-    return value + log_noise(curve.noise, curve.scale, h - curve.count)
+    return value + log_noise(curve.noise, curve.scale, h - curve.records)
 
 
 @njit
