@@ -15,9 +15,9 @@ from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.mechanisms.laws.noise_laws import noise_sd
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
-from dpmix.spec.mechanism_section import NoisyCountsMechanism
 
 __all__ = ["NoisyCounts", "stated"]
 
