@@ -76,6 +76,7 @@ def from_spec(
         For kinds that are not here, bounds that are missing or not one pair per column, several columns where
         the kind releases one, and a number of records that is missing or another than ``mechanism.n``.
     """
+    _check_kind(spec, "applied")
     if not spec.protects:
         raise PrivacyError(
             f"mechanism.kind: {spec.kind} adds no noise, so that there is nothing to release; choose "
@@ -103,6 +104,11 @@ def from_spec(
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
     ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
     return ordered
+
+
+def _check_kind(spec: Any, done: str) -> None:
+    if spec.kind not in MECHANISMS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be {done} here; choose {_listed()}")
 
 
 def _check_groups(spec: Any, groups: Groups | None) -> None:
@@ -134,6 +140,7 @@ def stated(
         For kinds that are not here, for bounds that are not one pair per column, and where the bounds or the
         number of records are missing and needed.
     """
+    _check_kind(spec, "fitted")
     if not spec.protects:
         return law_of({"kind": spec.kind}), Guarantee(None, None, None)
     _check_groups(spec, groups)
