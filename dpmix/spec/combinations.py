@@ -125,6 +125,12 @@ def _group_mixture_problem(spec: Any) -> Problem | None:
             f"{spec.sampler.kind} moves record by record, and of groups whose sizes are private counts move; "
             f"use {default_sampler(spec.model, grouped=True)}, or leave it out",
         )
+    if not spec.model.in_cells:
+        return (
+            "model.kernel",
+            f"{spec.model.kernel} is not for groups in a histogram, whose masses of bins are not known; "
+            "use normal or beta",
+        )
     if spec.sampler.latent == "metropolis":
         return (
             "sampler.latent",

@@ -30,6 +30,11 @@ def counts_problem(mechanism: str | None, of: type[Capabilities] | None, spec: A
             "sampler.kind",
             f"counts is for one number a record, and kernel {model.kernel} is for several columns; {_OTHERS}",
         )
+    if not model.in_cells:
+        return (
+            "sampler.kind",
+            f"counts knows no masses of cells under the kernel {model.kernel}; {_OTHERS}",
+        )
     if of is not None and not of.countable:
         return (
             "sampler.kind",

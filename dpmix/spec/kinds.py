@@ -63,8 +63,8 @@ class Kinds:
         return found[name]
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether a kind was added with a part."""
-        return name in self._parts[kind]
+        """Whether a kind is one that was added with a part."""
+        return kind in self._parts and name in self._parts[kind]
 
     def section(self, kind: str) -> Any:
         """Return the section of a kind."""

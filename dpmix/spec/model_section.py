@@ -222,6 +222,8 @@ class MixtureSection(ModelSection):
         Whether it is for several columns together.
     bounded : bool
         Whether it lives on the public bounds.
+    in_cells : bool
+        Whether the models on counts know its masses of cells.
     """
 
     takes = ("records", "histogram")
@@ -230,6 +232,7 @@ class MixtureSection(ModelSection):
     conjugate: ClassVar[bool] = False
     several: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    in_cells: ClassVar[bool] = False
 
     kind: Literal["mixture"] = Field(
         "mixture", description="A mixture over a Dirichlet or Pitman-Yor process."
@@ -249,6 +252,11 @@ class MixtureSection(ModelSection):
             raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
         return self
 
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return str(getattr(self, "kernel", ""))
+
     def base_in_words(self, bounds: Sequence[tuple[float, float]] | None) -> str:
         """Name the base measure, and say what it means in the units of the data."""
         return "base measure as stated"
@@ -259,6 +267,7 @@ class NormalMixture(MixtureSection):
 
     plural = "normals"
     conjugate = True
+    in_cells = True
 
     kernel: Literal["normal"] = Field("normal", description="Distribution within a cluster.")
     base: NormalBase | None = Field(None, description=_BASE)
@@ -269,6 +278,7 @@ class BetaMixture(MixtureSection):
 
     plural = "betas"
     bounded = True
+    in_cells = True
 
     kernel: Literal["beta"] = Field(description="Distribution within a cluster.")
     base: BetaBase | None = Field(None, description=_BASE)

@@ -1,0 +1,35 @@
+"""Fit what a stranger registers through the public face: privatize, fit, summarize, report."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import dpmix
+
+
+def main(folder: Path, modules: list[str], spec: dict) -> None:
+    """Register `modules`, and leave in `folder` a release, the chains of stated values and their summary."""
+    for name in modules:
+        importlib.import_module(f"tests.robust.stranger.{name}")
+    confidential = {key: spec[key] for key in ("mechanism", "model", "sampler")}
+    confidential["data"] = {"path": str(folder / "y.csv"), "column": "y"}
+    confidential["sampler"] = spec["sampler"] | {"iterations": 40, "chains": 1}
+    release = dpmix.privatize(confidential, folder / "release.h5", quiet=True)
+    dpmix.fit(confidential, folder / "release.h5", folder / "short.h5", quiet=True)
+    dpmix.fit(spec, output=folder / "chains.h5", quiet=True)
+    found = dpmix.summarize([folder / "chains.h5"], report=folder / "report.html")
+    (folder / "found.json").write_text(
+        json.dumps(
+            {
+                "summary": found.to_json(),
+                "kind": release.kind,
+                "guarantee": [release.epsilon, release.delta, release.rho],
+                "values": release.values.ravel().tolist(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2].split(","), json.loads(sys.argv[3]))
