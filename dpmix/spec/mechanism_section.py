@@ -102,5 +102,12 @@ class MechanismSection(Capabilities, Section):
         """Refuse what ``data`` puts in place of missing values, beyond bounds and categories."""
 
 
+def delta_beside_epsilon(noise: str, epsilon: float | None, delta: float | None) -> None:
+    """Refuse an epsilon without its delta, where noise has one."""
+    if epsilon is not None and delta is None:
+        name = noise.replace("_", " ")
+        raise refusal("delta", f"missing beside epsilon; {name} noise takes (epsilon, delta) or rho")
+
+
 MechanismSpec = Annotated[MechanismSection, Gathered(MECHANISMS, "kind")]
 """The section of the kind that is named."""

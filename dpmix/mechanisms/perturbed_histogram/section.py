@@ -6,7 +6,16 @@ from pydantic import Field, model_validator
 
 from dpmix.spec.capabilities import counted
 from dpmix.spec.fields import refusal
-from dpmix.spec.mechanism_section import Bins, Delta, Epsilon, MechanismSection, Records, Rho, Scale
+from dpmix.spec.mechanism_section import (
+    Bins,
+    Delta,
+    Epsilon,
+    MechanismSection,
+    Records,
+    Rho,
+    Scale,
+    delta_beside_epsilon,
+)
 
 __all__ = ["SECTION", "PerturbedHistogramMechanism"]
 
@@ -27,7 +36,9 @@ class PerturbedHistogramMechanism(MechanismSection):
     rho: Rho = None
     scale: Scale = None
     bins: Bins = Field(description="Number of equal bins m.")
-    noise: Literal["laplace", "gaussian", "geometric"] = Field("laplace", description="Noise of the counts.")
+    noise: Literal["laplace", "gaussian", "geometric", "discrete_gaussian"] = Field(
+        "laplace", description="Noise of the counts."
+    )
     n: Records | None = Field(
         None, description="Number of confidential records, for a release without its file."
     )
@@ -35,9 +46,8 @@ class PerturbedHistogramMechanism(MechanismSection):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self._one_column()
-        if self.noise == "gaussian":
-            if self.epsilon is not None and self.delta is None:
-                raise refusal("delta", "missing beside epsilon; gaussian noise takes (epsilon, delta) or rho")
+        if self.noise in ("gaussian", "discrete_gaussian"):
+            delta_beside_epsilon(self.noise, self.epsilon, self.delta)
         elif self.delta is not None:
             raise refusal("delta", f"{self.noise} noise has none; leave it out, or use noise: gaussian")
         return self
