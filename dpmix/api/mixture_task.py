@@ -106,11 +106,11 @@ def check_pair(spec: RunSpec, release: Release, channel: Any, kernel: Any) -> No
     if not lacking and pair not in draw_latent.registered and pair[1:] not in propose.registered:
         lacking = ["draw_latent"]
     if lacking:
-        kernels = [kind for kind in KERNELS.names if not KERNELS.section(kind).several]
+        with_it = [own[1].__name__ for own in log_marginal.registered if own[0] is pair[0]]
+        advice = f"; of kernels it goes with {listed(tuple(with_it))}" if with_it else ""
         raise SpecError(
             f"model.kernel: {getattr(spec.model, 'kernel', '')} does not go with a {release.kind} release: "
-            f"{lacking[0]} is not registered for {names}; register it, or use another of "
-            f"{listed(tuple(kernels))}"
+            f"{lacking[0]} is not registered for {names}{advice}"
         )
     proposing = spec.sampler.can.proposes(spec.sampler.latent)
     if proposing and pair[:1] not in (*noise_density.registered, *log_count.registered):

@@ -26,6 +26,10 @@ ROOT = Path(__file__).parents[2]
 Z = (-2.1, -0.4, 0.3, 1.9)
 NIG = {"mu0": 0.2, "lambda": 0.4, "a": 3.0, "b": 1.5}
 RUN = {"iterations": 12_000, "burn_in": 2_000, "chains": 4, "seed": 11, "auxiliary": 2}
+PAIRLESS = (
+    "beta does not go with a uniform_noise release: log_marginal is not registered for UniformNoise and Beta"
+    "; of kernels it goes with NormalNIG"
+)
 Floats = NDArray[np.float64]
 
 
@@ -141,5 +145,7 @@ def test_what_a_stranger_adds_is_fitted_to_the_exact_posterior(case: str, tmp_pa
     assert "<html" in (tmp_path / "report.html").read_text("utf-8")
     assert found["kind"] == spec["mechanism"]["kind"] and len(found["values"]) == len(Z)
     if "uniform_noise" in modules:
+        assert list(found["refused"]) == [f"model.kernel: {PAIRLESS}"]
+        assert found["words"].startswith("uniform noise with half_width = 0.8 over [-3, 3]")
         assert found["guarantee"] == [None, None, None]
         assert all(min(abs(z - y) for y in Z) <= 0.8 for z in found["values"])

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import dpmix
+from dpmix.errors import SpecError
+from dpmix.spec import load_spec
+from dpmix.spec.describe import describe
 
 
 def main(folder: Path, modules: list[str], spec: dict) -> None:
@@ -19,9 +22,16 @@ def main(folder: Path, modules: list[str], spec: dict) -> None:
     dpmix.fit(confidential, folder / "release.h5", folder / "short.h5", quiet=True)
     dpmix.fit(spec, output=folder / "chains.h5", quiet=True)
     found = dpmix.summarize([folder / "chains.h5"], report=folder / "report.html")
+    words = {"words": describe(load_spec(spec))["mechanism"], "refused": []}
+    if release.mechanism.guarantees is False:
+        try:
+            dpmix.fit(spec | {"model": {"kernel": "beta"}}, output=folder / "no.h5", quiet=True)
+        except SpecError as error:
+            words["refused"].append(str(error))
     (folder / "found.json").write_text(
         json.dumps(
-            {
+            words
+            | {
                 "summary": found.to_json(),
                 "kind": release.kind,
                 "guarantee": [release.epsilon, release.delta, release.rho],

@@ -39,6 +39,9 @@ class UniformNoiseMechanism(MechanismSection):
     kind: Literal["uniform_noise"]
     half_width: fields.Positive | None = None
 
+    def done(self, grouped):
+        return "uniform noise"
+
 
 class UniformNoiseLaw(Law):
     """z = y + U(-w, w)."""
