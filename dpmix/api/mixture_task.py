@@ -144,7 +144,7 @@ def kernel_attrs(model: MixtureSection, source: str) -> dict[str, str]:
     name = model.name
     if KERNELS.has(name, "layout"):
         return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
-    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
     return {"kernel": name, "base": base, "base_from": source}
 
 

@@ -153,7 +153,8 @@ def _has(name: str, place: Any, functions: tuple[str, ...], classes: tuple[type,
 
 
 def _check_tuple(name: str, part: str, found: Any) -> None:
-    if not (isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", ())):
+    fields: tuple[str, ...] | None = getattr(found, "_fields", None)
+    if not (isinstance(found, type) and issubclass(found, tuple) and fields):
         raise UsageError(f"register: the {part} of {name} must be a NamedTuple with at least one field")
 
 
