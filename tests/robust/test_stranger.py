@@ -39,15 +39,15 @@ def normal(x: Floats | float, mean: Floats | float, sd: Floats | float) -> Float
 
 def under_uniform_noise() -> tuple[Floats, Floats, Floats]:
     """Return weights of the prior, means, and densities (n, nodes) under noise within 0.8, of a NIG base."""
-    nodes, weights = np.polynomial.legendre.leggauss(120)
-    log_variance = -4.0 + 4.0 * (nodes + 1.0)  # variances from 0.018 to 55
+    nodes, weights = np.polynomial.legendre.leggauss(160)
+    log_variance = 2.0 + 6.5 * nodes  # variances from 0.011 to 4,900
     variance = np.exp(log_variance)
     a, b = NIG["a"], NIG["b"]
     density = np.exp(a * math.log(b) - special.gammaln(a) - a * log_variance - b / variance)
     t, by_t = np.polynomial.hermite_e.hermegauss(120)
     sd = np.sqrt(variance)[:, None]
     mean = NIG["mu0"] + sd / math.sqrt(NIG["lambda"]) * t
-    prior = 4.0 * (weights * density)[:, None] * by_t / math.sqrt(2.0 * math.pi)
+    prior = 6.5 * (weights * density)[:, None] * by_t / math.sqrt(2.0 * math.pi)
     g = [(special.ndtr((z + 0.8 - mean) / sd) - special.ndtr((z - 0.8 - mean) / sd)) / 1.6 for z in Z]
     return prior.ravel(), mean.ravel(), np.stack(g).reshape(len(Z), -1)
 
