@@ -17,7 +17,7 @@ def main(folder: Path, modules: list[str], spec: dict) -> None:
         importlib.import_module(f"tests.robust.stranger.{name}")
     confidential = {key: spec[key] for key in ("mechanism", "model", "sampler")}
     confidential["data"] = {"path": str(folder / "y.csv"), "column": "y"}
-    confidential["sampler"] = spec["sampler"] | {"iterations": 40, "chains": 1}
+    confidential["sampler"] = spec["sampler"] | {"iterations": 40, "burn_in": 10, "chains": 1}
     release = dpmix.privatize(confidential, folder / "release.h5", quiet=True)
     dpmix.fit(confidential, folder / "release.h5", folder / "short.h5", quiet=True)
     dpmix.fit(spec, output=folder / "chains.h5", quiet=True)
