@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import counts_of
+from dpmix.api.counts_task import counts_of, observe_bins
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
@@ -46,10 +46,10 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     """
     model = spec.model
     assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
-    seen = observe(spec, release, columns)
-    n = len(seen.z)
+    sampler, n = spec.sampler, release.n
+    bins = observe_bins(release) if sampler.kind == "counts" else None
+    seen = observe(spec, release, columns) if bins is None else bins
     mixing = mixing_of(model)
-    sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
     kernel, source = kernel_of(spec, release, seen, columns)

@@ -113,13 +113,21 @@ def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
     return None
 
 
+def _of_one(sampler: str) -> str:
+    return (
+        "is for the histogram of one group, and not for groups whose sizes are private"
+        if sampler == "counts"
+        else "moves record by record, and of groups whose sizes are private counts move"
+    )
+
+
 def _group_mixture_problem(spec: Any) -> Problem | None:
     """Refuse what is not for a mixture of groups, whatever the mechanism."""
     if spec.sampler.kind != GROUP_MIXTURE_SAMPLER:
         return (
             "sampler.kind",
-            f"{spec.sampler.kind} moves record by record, and of groups whose sizes are private counts move; "
-            f"use {GROUP_MIXTURE_SAMPLER}, or leave it out",
+            f"{spec.sampler.kind} {_of_one(spec.sampler.kind)}; use {GROUP_MIXTURE_SAMPLER}, which moves "
+            "counts, or leave it out",
         )
     if spec.sampler.latent == "metropolis":
         return (

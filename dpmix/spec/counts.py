@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COUNTED", "counts_problem"]
+__all__ = ["COUNTED", "HISTOGRAMS", "counts_problem"]
 
-COUNTED = ("laplace", "gaussian", "binomial", "none")
+HISTOGRAMS = ("smoothed_histogram", "perturbed_histogram")
+"""Mechanisms that release a histogram of all records, whose counts are latent."""
+COUNTED = ("laplace", "gaussian", "binomial", "none", *HISTOGRAMS)
 """Mechanisms whose releases are counted: one number a record, in cells or of finitely many outputs."""
 _OUTPUTS = ("binomial",)
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
@@ -33,7 +35,8 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
         listed = ", ".join(COUNTED[:-1]) + " or " + COUNTED[-1]
         return (
             "sampler.kind",
-            f"counts is for one number a record released by {listed}, and not for {mechanism}; {_OTHERS}",
+            f"counts is for one number a record, or a histogram of all, released by {listed}, and not for "
+            f"{mechanism}; {_OTHERS}",
         )
     if getattr(model.base, "kind", None) == "truncated_nig":
         return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {_OTHERS}"
@@ -53,6 +56,10 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
 
 def _width_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
     width = spec.sampler.width
+    if mechanism in HISTOGRAMS:
+        if width == "auto":
+            return None
+        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
     if mechanism in _OUTPUTS and width != "auto":
         return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
     if mechanism == "none" and width == "auto":
