@@ -21,6 +21,7 @@ from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.run.ragged_draws import Components
 from dpmix.run.record_quantities import Derive, Recorded
+from dpmix.run.subsample import subsample_of
 from dpmix.samplers import Algorithm
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 
@@ -119,7 +120,7 @@ def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
     if nobody or (store is not None and "allocations" not in store):
         return np.empty(0, dtype=np.int64)
     if subsample is not None and subsample < n:
-        return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)
+        return subsample_of(n, subsample)
     if subsample is None and store is None and n > ALLOCATIONS_LIMIT:
         return np.empty(0, dtype=np.int64)
     return np.arange(n, dtype=np.int64)

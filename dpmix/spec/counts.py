@@ -46,10 +46,11 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
             f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
             "0 it has too many components of too much weight; use 0, or neal8 or private_slice",
         )
-    if sampler.subsample is not None or sampler.store:
+    if sampler.store:
         return (
-            "sampler.store" if sampler.store else "sampler.subsample",
-            "counts knows of no single records, so that there are no allocations; leave it out, or use neal8",
+            "sampler.store",
+            "counts knows of no single records, so that there are no allocations; leave it out, give "
+            "sampler.subsample, whose partition is drawn afterwards, or use neal8",
         )
     return _width_problem(mechanism, spec)
 

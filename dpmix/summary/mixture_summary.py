@@ -14,6 +14,7 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
 from dpmix.summary.clustering import cluster
+from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
 from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
@@ -126,6 +127,7 @@ def summarize_chains(
         check=check,
         loo=loo,
         information=kept,
+        clusters_by_value=clusters_by_value(chains, options.level, coclustering=options.coclustering),
         sensitivity=sensitivity,
         variance_shares=mixture_shares(chains, source, grids, series, prior.series),
     )

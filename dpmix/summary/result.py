@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.laws.every import Law
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
+from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import Composition
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
@@ -59,6 +60,8 @@ def headline(summary: Summary) -> str:
         lines += [*_wrapped(text, indent="  "), ""]
     if summary.information is not None:
         lines += [*_wrapped(f"Counts: {summary.information.in_words()}", indent="  "), ""]
+    if summary.clusters_by_value is not None:
+        lines += [*_wrapped(f"By value: {summary.clusters_by_value.in_words()}", indent="  "), ""]
     lines += _predictions(summary)
     lines += _wrapped(summary.provenance.guarantee)
     if summary.remarks:
@@ -420,6 +423,8 @@ class Summary:
         Leave-one-out cross-validation, where it was asked for.
     information : InformationKept or None
         What the cells of ``sampler.kind: counts`` keep of the information in the release.
+    clusters_by_value : ClustersByValue or None
+        How probable each cluster is by value, of such a fit.
     predictions : Predictions or None
         Of the records of `summary.at`, where that was given.
     sensitivity : Sensitivity
@@ -453,6 +458,7 @@ class Summary:
     check: Check = field(default_factory=Check)
     loo: Loo | None = None
     information: InformationKept | None = None
+    clusters_by_value: ClustersByValue | None = None
     predictions: Predictions | None = None
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
     variance_shares: VarianceShares = field(default_factory=VarianceShares)
@@ -523,6 +529,7 @@ class Summary:
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
             **({} if self.information is None else {"information_kept": self.information.contents()}),
+            **({} if self.clusters_by_value is None else {"clusters_by_value": self.clusters_by_value.contents()}),
             **({} if self.predictions is None else {"at": self.predictions.to_json()}),
             "prior_sensitivity": self.sensitivity.contents(),
             "variance_shares": self.variance_shares.contents(),

@@ -37,6 +37,8 @@ def write_summary(
     where it is known (`prior`, `likelihood` and `noise` over `parameter`, scalars `pareto_k_prior` and
     `pareto_k_likelihood`), `/variance_shares` where they are known (`sampling`, `privacy` and `prior` over
     `quantity`), `/at` where records were to be predicted (`values` over `record` and `quantity`),
+    `/clusters_by_value` (`estimate` over cells, `share_mean`, .. over `cluster`; in `latent` and `released`
+    `low` and `high` over cells, NaN where infinite, `mean`, `lower`, `upper` over `cluster` and cells) and
     `/information_kept` of ``sampler.kind: counts`` (scalars), `/warnings` (`text` over `warning`). `seconds`
     and the given attributes are those of the root. What does not exist is NaN, and a group of which the model
     has nothing is left out.
@@ -120,6 +122,8 @@ def write_summary(
     if "information_kept" in content:
         kept = content["information_kept"].items()
         groups["information_kept"] = Node(variables={k: Variable((), _column([v])[0]) for k, v in kept})
+    if "clusters_by_value" in content:
+        groups["clusters_by_value"] = _by_value(content["clusters_by_value"])
     if "at" in content:
         quantities = list(content["at"][0])
         values = np.asarray([list(row.values()) for row in content["at"]])
@@ -219,6 +223,23 @@ def _variances(found: Mapping[str, Any]) -> Node | None:
     names = ("sampling", "privacy", "prior")
     table = {n: Variable(("quantity",), _column(row[n] for row in rows.values())) for n in names}
     return Node(variables={"quantity": Variable(("quantity",), np.asarray(list(rows))), **table})
+
+
+def _by_value(found: Mapping[str, Any]) -> Node:
+    share = {f"share_{name}": Variable(("cluster",), values) for name, values in found["share"].items()}
+    share["draws"] = Variable((), np.asarray(found["draws"], dtype=np.int64))
+    share["estimate"] = Variable(("latent_cell",), found["estimate"])
+    groups = {}
+    for name in ("latent", "released"):
+        part = found[name]
+        if part is not None:
+            dim = f"{name}_cell"  # their numbers differ
+            cells = {key: Variable((dim,), _column(part[key])) for key in ("low", "high")}
+            cells |= {key: Variable(("cluster", dim), part[key]) for key in ("mean", "lower", "upper")}
+            if "coclustering" in part:
+                cells["coclustering"] = Variable((dim, f"{dim}2"), part["coclustering"])
+            groups[name] = Node(variables=cells)
+    return Node(variables=share, groups=groups)
 
 
 def _curve(found: Mapping[str, Any]) -> Node:

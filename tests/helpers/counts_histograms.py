@@ -3,44 +3,22 @@
 Each restart draws a concentration, clusters, parameters, counts and a release from their prior, exactly. Sweeps
 then alternate with fresh releases given the counts (Geweke 2004; restarts make the test exact). Compared with
 other draws of the prior: number of clusters, concentration, mean of the records' parameters, counts.
-
-``python -m tests.helpers.counts_histograms`` does that in the interpreter, then with faults planted in the
-source, and prints the smallest p-value of each as JSON.
 """
 
 from __future__ import annotations
 
-import importlib
-import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpmix.models.counts_mixture import loops, sweep
+from dpmix.models.counts_mixture.state import draw_random_measure
 from tests.helpers import counts
-from tests.helpers.counts_moves import PACKAGE
 from tests.oracles import histograms, joint
 from tests.oracles.joint import Model
 
-SOURCE = PACKAGE + "source"
-COUPLING = "dpmix.models.histogram_mixture.sweep"
-FAULTS = {
-    "multinomial ratio dropped": (SOURCE, "log(max(work.mixed[j], LEAST))", "0.0"),
-    "multinomial ratio counted twice": (
-        SOURCE,
-        "    return log_release(source.release, source.held.noisy, 0, counts, moved)\n",
-        "    return log_release(source.release, source.held.noisy, 0, counts, moved) + log_ratio(\n"
-        "        work.counts, work.mixed, work.proposed, work.terms)\n",
-    ),
-    "the way back weighed by the counts before": (
-        SOURCE,
-        "counts = source.moved if after else source.held.counts",
-        "counts = source.held.counts",
-    ),
-    "records that follow by half": (COUPLING, "min(gap / before[j], 1.0)", "min(0.5 * gap / before[j], 1.0)"),
-}
-"""Module, text, and what is put in its place."""
 MODEL = Model(("counts", (3, "laplace", 0.8, -1.0, 3.0)), (0.3, 0.25, 2.5, 1.5), 0.0, (2.0, 2.0))
 DRAWN = Model(("smoothed", (3, 0.3, -1.0, 3.0)), (0.3, 0.25, 2.5, 1.5), 0.0, (2.0, 2.0), released=9)
 N = 8
@@ -66,10 +44,7 @@ def p_value(model: Model, restarts: int, rounds: int, sweeps: int, seed: int = 1
         chain.keep(10**9, 0)
         for turn in range(rounds):
             chain.proceed((turn + 1) * sweeps)
-            held = np.repeat(np.arange(3), chain._latent)
-            lo, width = model.channel[1][-2:]
-            places = lo + width * (held + 0.5) / 3
-            _release(chain, model, histograms.draw_release(rng, model.channel, places, model.released))
+            _release_anew(chain, model, rng)
         k = int(state.clusters[0])
         found.append(_say(state.sizes[:k], state.theta[:, :k], state.floats[0], chain._latent))
     for _ in range(4 * restarts):
@@ -77,6 +52,46 @@ def p_value(model: Model, restarts: int, rounds: int, sweeps: int, seed: int = 1
         prior.append(_say(sizes, theta, alpha, histograms.count(model.channel, y)))
     pairs = zip(np.array(found).T, np.array(prior).T, strict=True)
     return min(float(stats.ks_2samp(one, other).pvalue) for one, other in pairs)
+
+
+def p_value_along(model: Model, restarts: int, rounds: int, seed: int = 1) -> float:
+    """Smallest p-value where P moves with the counts along, and nothing else but the release.
+
+    Compared are counts, masses of the bins, their product, and the number of atoms of some weight.
+    """
+    rng = np.random.default_rng([seed, restarts])
+    chain = counts.histogram(model, np.zeros(model.released or 3), N).make_chain(rng)
+    found = [_along(chain, model, rng, rounds) for _ in range(restarts)]
+    prior = [_along(chain, model, rng, 0) for _ in range(4 * restarts)]
+    pairs = zip(np.array(found).T, np.array(prior).T, strict=True)
+    return min(float(stats.ks_2samp(one, other).pvalue) for one, other in pairs)
+
+
+def _along(chain: Any, model: Model, rng: np.random.Generator, rounds: int) -> list[float]:
+    """Draw P, counts and a release from their prior, and move P and the release so many times."""
+    of, state, work, cells = chain.model, chain._state, chain._work, chain._cells
+    assert isinstance(model.alpha, tuple)
+    state.floats[0] = rng.gamma(model.alpha[0]) / model.alpha[1]
+    state.clusters[0] = 0
+    atoms = draw_random_measure(of.channel, of.kernel, rng, state, cells, work, float(N))
+    loops.mix(work.weights, work.rows, atoms, work.mixed)
+    chain._latent[:] = rng.multinomial(N, work.mixed / work.mixed.sum())
+    for _ in range(rounds):
+        _release_anew(chain, model, rng)
+        chain._source.along[0] = 1
+        atoms = sweep._move_measure(
+            of.channel, of.kernel, rng, state, cells, work, atoms, float(N), 0.0, 3
+        )
+        chain._source.along[0] = 0
+    held, mass = chain._latent, work.mixed
+    return [*held.tolist(), *mass.tolist(), float(held @ mass), float(np.sum(work.weights[:atoms] > 0.05))]
+
+
+def _release_anew(chain: Any, model: Model, rng: np.random.Generator) -> None:
+    """Draw a release given the counts."""
+    lo, width = model.channel[1][-2:]
+    places = lo + width * (np.repeat(np.arange(3), chain._latent) + 0.5) / 3
+    _release(chain, model, histograms.draw_release(rng, model.channel, places, model.released))
 
 
 def _draw(rng: np.random.Generator, model: Model) -> tuple[Any, ...]:
@@ -95,26 +110,3 @@ def _say(sizes: Any, theta: Any, alpha: float, held: Any) -> list[float]:
     mean = float(np.sum(sizes * theta[0]) / np.sum(sizes))
     spread = float(np.sum(sizes * np.log(theta[1])) / np.sum(sizes))
     return [len(sizes), alpha, mean, spread, *held.tolist(), float(np.sum(sizes**2))]
-
-
-def plant(module: str, old: str, new: str) -> None:
-    """Put a fault into a module's source, of which the interpreter takes the place."""
-    target = importlib.import_module(module)
-    with open(str(target.__file__), encoding="utf-8") as file:
-        source = file.read()
-    if source.count(old) != 1:
-        raise ValueError(f"{module} does not have {old!r} once")
-    exec(compile(source.replace(old, new), str(target.__file__), "exec"), target.__dict__)
-
-
-def main(name: str = "", restarts: int = 150, rounds: int = 6) -> float:
-    """Return the smallest p-value, of right moves or with a fault of that name."""
-    if name:
-        plant(*FAULTS[name])
-    return p_value(MODEL, restarts, rounds, 1)
-
-
-if __name__ == "__main__":
-    import sys
-
-    print(json.dumps(main(*sys.argv[1:2])))
