@@ -179,7 +179,9 @@ def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
     name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
     if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
         return None
-    if not chains.kept.size and not kept_by_counts(chains).size:  # as of many records, whose labels take a while and much room
+    if (
+        not chains.kept.size and not kept_by_counts(chains).size
+    ):  # as of many records, whose labels take a while and much room
         return None
     return true_labels(str(name), int(n), int(seed))
 

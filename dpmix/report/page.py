@@ -8,7 +8,15 @@ from html import escape
 import numpy as np
 
 from dpmix.mechanisms.wavelet.law import WaveletLaw
-from dpmix.report import check_page, clusters_by_value_page, composition_page, plots, prediction_page, two_dimensions, uncertainty
+from dpmix.report import (
+    check_page,
+    clusters_by_value_page,
+    composition_page,
+    plots,
+    prediction_page,
+    two_dimensions,
+    uncertainty,
+)
 from dpmix.report.drawn_release import shown
 from dpmix.store.html import captioned, image, page
 from dpmix.summary.diagnostics import Scalar

@@ -103,9 +103,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
     estimate = partition_of_cells(together, mean_mass)
     owners = [np.argmax(_by_cluster(mass.T, estimate), axis=0) for mass in latent]
     size = int(estimate.max()) + 1
-    shares = np.stack(
-        [np.bincount(own, w, minlength=size) for own, w in zip(owners, parts, strict=True)]
-    )
+    shares = np.stack([np.bincount(own, w, minlength=size) for own, w in zip(owners, parts, strict=True)])
     tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
     lower, upper = np.quantile(shares, tails, axis=0)
     own_bins = chains.mechanism.kind == "none" or isinstance(chains.mechanism, HistogramLaw)

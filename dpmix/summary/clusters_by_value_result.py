@@ -85,7 +85,11 @@ class ClustersByValue:
         parts = []
         for r, (low, high) in enumerate(self.spans()[:_NAMED]):
             span = "" if np.isinf(low) else f"from {low:.4g} "
-            span += ("up" if span else "all values") if np.isinf(high) else f"{'' if span else 'up '}to {high:.4g}"
+            span += (
+                ("up" if span else "all values")
+                if np.isinf(high)
+                else f"{'' if span else 'up '}to {high:.4g}"
+            )
             shares = f"{100 * self.share[r]:.3g}%"
             shares += f" ({100 * self.share_lower[r]:.3g} to {100 * self.share_upper[r]:.3g})"
             parts.append(f"{r + 1}: {span}, {shares}")

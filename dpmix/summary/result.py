@@ -529,7 +529,11 @@ class Summary:
             "check": self.check.contents(),
             **({} if self.loo is None else {"loo": dict(vars(self.loo))}),
             **({} if self.information is None else {"information_kept": self.information.contents()}),
-            **({} if self.clusters_by_value is None else {"clusters_by_value": self.clusters_by_value.contents()}),
+            **(
+                {}
+                if self.clusters_by_value is None
+                else {"clusters_by_value": self.clusters_by_value.contents()}
+            ),
             **({} if self.predictions is None else {"at": self.predictions.to_json()}),
             "prior_sensitivity": self.sensitivity.contents(),
             "variance_shares": self.variance_shares.contents(),

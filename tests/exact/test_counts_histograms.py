@@ -66,9 +66,7 @@ def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
     assert len(likely) > 3
     found = np.all(seen[:, None] == exact.counts[likely], axis=2)
     of_counts = discrepancies(found, exact.probability[likely])
-    return max(
-        float(np.max(np.abs(gap))) for gap in (*gaps[0].values(), *gaps[1].values(), of_counts)
-    )
+    return max(float(np.max(np.abs(gap))) for gap in (*gaps[0].values(), *gaps[1].values(), of_counts))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ FAULTS = {
         "counts = source.moved if after else source.held.counts",
         "counts = source.held.counts",
     ),
+    "what the release says dropped": (
+        SOURCE,
+        "    return log_release(source.release, source.held.noisy, 0, counts, moved)\n",
+        "    return 0.0\n",
+    ),
     "records that follow by half": (COUPLING, "min(gap / before[j], 1.0)", "min(0.5 * gap / before[j], 1.0)"),
 }
 """File, text, and what is put in its place."""
@@ -52,7 +57,7 @@ def _stale(self: Any, path: Any) -> Any:
     raise OSError
 
 
-def main(name: str = "", restarts: int = 300, rounds: int = 6) -> float:
+def main(name: str = "", restarts: int = 120, rounds: int = 5) -> float:
     """Return the smallest p-value, of right moves or with a fault of that name.
 
     Those of the first fault are of whole sweeps, others of moves that take the counts along.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpmix.models.counts.cell_counts import log_likelihood
 from dpmix.models.counts_mixture import loops, sweep
 from dpmix.models.counts_mixture.state import draw_random_measure
 from tests.helpers import counts
@@ -22,6 +23,7 @@ from tests.oracles.joint import Model
 MODEL = Model(("counts", (3, "laplace", 0.8, -1.0, 3.0)), (0.3, 0.25, 2.5, 1.5), 0.0, (2.0, 2.0))
 DRAWN = Model(("smoothed", (3, 0.3, -1.0, 3.0)), (0.3, 0.25, 2.5, 1.5), 0.0, (2.0, 2.0), released=9)
 N = 8
+MANY = 40  # of moves that take counts along
 
 
 def p_value(model: Model, restarts: int, rounds: int, sweeps: int, seed: int = 1) -> float:
@@ -57,10 +59,11 @@ def p_value(model: Model, restarts: int, rounds: int, sweeps: int, seed: int = 1
 def p_value_along(model: Model, restarts: int, rounds: int, seed: int = 1) -> float:
     """Smallest p-value where P moves with the counts along, and nothing else but the release.
 
-    Compared are counts, masses of the bins, their product, and the number of atoms of some weight.
+    Compared are the log likelihood of the release given the counts, how far these are from their means, counts,
+    masses of the bins and the number of atoms of some weight.
     """
     rng = np.random.default_rng([seed, restarts])
-    chain = counts.histogram(model, np.zeros(model.released or 3), N).make_chain(rng)
+    chain = counts.histogram(model, np.zeros(model.released or 3), MANY).make_chain(rng)
     found = [_along(chain, model, rng, rounds) for _ in range(restarts)]
     prior = [_along(chain, model, rng, 0) for _ in range(4 * restarts)]
     pairs = zip(np.array(found).T, np.array(prior).T, strict=True)
@@ -73,18 +76,22 @@ def _along(chain: Any, model: Model, rng: np.random.Generator, rounds: int) -> l
     assert isinstance(model.alpha, tuple)
     state.floats[0] = rng.gamma(model.alpha[0]) / model.alpha[1]
     state.clusters[0] = 0
-    atoms = draw_random_measure(of.channel, of.kernel, rng, state, cells, work, float(N))
+    atoms = draw_random_measure(of.channel, of.kernel, rng, state, cells, work, float(MANY))
     loops.mix(work.weights, work.rows, atoms, work.mixed)
-    chain._latent[:] = rng.multinomial(N, work.mixed / work.mixed.sum())
-    for _ in range(rounds):
-        _release_anew(chain, model, rng)
+    chain._latent[:] = rng.multinomial(MANY, work.mixed / work.mixed.sum())
+    _release_anew(chain, model, rng)
+    for turn in range(rounds):
+        if turn:
+            _release_anew(chain, model, rng)
         chain._source.along[0] = 1
         atoms = sweep._move_measure(
-            of.channel, of.kernel, rng, state, cells, work, atoms, float(N), 0.0, 3
+            of.channel, of.kernel, rng, state, cells, work, atoms, float(MANY), 0.0, 3
         )
         chain._source.along[0] = 0
     held, mass = chain._latent, work.mixed
-    return [*held.tolist(), *mass.tolist(), float(held @ mass), float(np.sum(work.weights[:atoms] > 0.05))]
+    fit = log_likelihood(chain._source.release, mass, held)
+    apart = float(np.sum((held - MANY * mass) ** 2 / np.maximum(MANY * mass, 1e-3)))
+    return [fit, apart, *held.tolist(), *mass.tolist(), float(np.sum(work.weights[:atoms] > 0.05))]
 
 
 def _release_anew(chain: Any, model: Model, rng: np.random.Generator) -> None:

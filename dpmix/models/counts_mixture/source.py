@@ -83,9 +83,7 @@ def latent_counts(release: NoisyCounts | SmoothedDraws, n: int, rng: Generator) 
     none = np.zeros(0)
     held = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
     prior: GroupMasses = group_masses(1, bins)
-    return LatentCounts(
-        release, prior, held, counts.copy(), np.zeros(bins), np.zeros(1, dtype=np.int64)
-    )
+    return LatentCounts(release, prior, held, counts.copy(), np.zeros(bins), np.zeros(1, dtype=np.int64))
 
 
 @dispatch()

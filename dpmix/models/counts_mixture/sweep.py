@@ -265,12 +265,16 @@ def _move_along(source, channel, kernel, rng, state, cells, work, atoms, total, 
 
 
 @_move_along.register
-def _move_along_fixed(source: FixedCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain):
+def _move_along_fixed(
+    source: FixedCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+):
     return atoms
 
 
 @_move_along.register
-def _move_along_latent(source: LatentCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain):
+def _move_along_latent(
+    source: LatentCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+):
     renew(source, rng, work, power)
     if power == 1.0:
         source.along[0] = 1
@@ -291,9 +295,7 @@ def _sweep(channel, kernel, mixing, rng, state, cells, work, total, power, gain)
     atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
     mix(work.weights, work.rows, atoms, work.mixed)
     atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
-    atoms = _move_along(
-        work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain
-    )
+    atoms = _move_along(work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain)
     state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
     _keep_clusters(state, work, atoms)
 

@@ -128,8 +128,10 @@ def test_names_do_not_depend_on_numbering(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert found is not None and found.released is None
     assert np.allclose([found.share, found.share_lower, found.share_upper], [0.7, 0.3])
     low, high = found.latent.low, found.latent.high
-    masses = [w * np.diff(stats.norm.cdf(np.stack([low, high]), m, s), axis=0)[0] for w, m, s in
-              ((0.7, 3.0, 1.0), (0.3, -3.0, 2.0))]
+    masses = [
+        w * np.diff(stats.norm.cdf(np.stack([low, high]), m, s), axis=0)[0]
+        for w, m, s in ((0.7, 3.0, 1.0), (0.3, -3.0, 2.0))
+    ]
     exact = masses[0] / (masses[0] + masses[1])
     some = masses[0] + masses[1] > 1e-9
     for curve in (found.latent.mean, found.latent.lower, found.latent.upper):
