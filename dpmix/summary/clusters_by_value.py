@@ -13,8 +13,8 @@ Components have no names. Clusters that have are made in two steps that depend o
 
 1. The values of records, in cells of the public bounds (a histogram's own bins), are partitioned: the
    partition of least expected variation of information, weighted by the cells' posterior mass, by its lower
-   bound sum_c m_c (log m(c) - 2 log sum_c' m_c' S_cc' 1[same]), S the coclustering (Wade and Ghahramani 2018).
-   Clusters are numbered by falling weight.
+   bound sum_c m_c (log m(c) - 2 log sum_c' m_c' S_cc' 1[same]), S the coclustering (Wade and Ghahramani
+   2018). Clusters are numbered by falling weight.
 2. In each draw every component counts to the cluster in whose cells the most of its mass lies; what it gives
    to the cells' probabilities is added up by cluster. A draw with two components where the estimate has one
    cluster so leaves it whole, one with a single component for two gives it to the nearer: that is what the
@@ -143,8 +143,8 @@ def kept_by_counts(chains: Chains) -> Ints:
 def subsample_labels(chains: Chains, kept: Ints, most: int) -> Ints:
     """Draw the components of records given saved states, up to `most` of these: labels (draws, records).
 
-    Equal labels in a row are of one component; they mean nothing from row to row. A record is known by the cell
-    of its released value, as the chains knew it.
+    Equal labels in a row are of one component; they mean nothing from row to row. A record is known by the
+    cell of its released value, as the chains knew it.
     """
     family = family_of(chains)
     assert not isinstance(family, NormalInverseWishart)
@@ -242,7 +242,7 @@ def _states(chains: Chains, family: Family, most: int) -> Iterator[tuple[int, in
 
 
 def _coclustering(joint: list[Floats]) -> Floats:
-    """Return the mean over draws of sum_h p_ch p_c'h, given weights times masses (component, cell) of each."""
+    """Return the mean over draws of sum_h p_ch p_c'h, given weights times masses (component, cell)."""
     cells = joint[0].shape[1]
     total = np.zeros((cells, cells))
     for mass in joint:
@@ -275,7 +275,7 @@ def _probabilities(
 
 
 def _latent_edges(chains: Chains) -> Floats:
-    """Return inner edges of the cells of latent values: the bins of a histogram, else of the public bounds."""
+    """Return inner edges of the cells of latent values: a histogram's bins, else of the public bounds."""
     law = chains.mechanism
     if isinstance(law, HistogramLaw):
         edges = law.edges()
@@ -304,7 +304,7 @@ def _released_cells(chains: Chains) -> _Cells | None:
 
 
 def _cells_around(chains: Chains, values: Floats) -> tuple[_Cells, Ints]:
-    """Return the chains' own cells that hold any of these values, others put together, and which each is in."""
+    """Return the chains' own cells that hold any of these values, and which each is in."""
     first, last = chains.constants["cells_first"], chains.constants["cells_last"]
     width = chains.constants["cells_width"]
     if width == 0.0:

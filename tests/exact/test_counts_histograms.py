@@ -1,27 +1,21 @@
 """The sampler on counts given a histogram of all records, against enumeration of partitions and bins.
 
-Four records in 4 bins, or six in 3: every partition times every assignment to bins, each block integrated over
-theta by quadrature. P(k), the mean density and its second moment, the concentration and the probabilities of
-all vectors of counts have to lie within `PRIMARY` Monte Carlo standard errors, by 200 batch means: with
+Four records in 4 bins, or six in 3: every partition times every assignment to bins, each block integrated
+over theta by quadrature. P(k), the mean density and its second moment, the concentration and the
+probabilities of all vectors of counts have to lie within `PRIMARY` Monte Carlo standard errors, by 200 batch means: with
 other seeds some comparison of the 400 here would fail with a probability of about 0.01.
-
-In the joint law the release is drawn anew given the counts after each sweep, from an exact draw of all; P, the
-counts and what they say stay what the prior makes them.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from dpmix.models.counts_mixture.source import LatentCounts
 from tests.helpers import counts
 from tests.helpers.seeds import rng_of
-from tests.oracles import histograms, joint
+from tests.oracles import histograms
 from tests.oracles.blocks import Table
 from tests.oracles.joint import Model
 from tests.oracles.mc import compare, discrepancies

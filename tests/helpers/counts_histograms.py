@@ -1,8 +1,8 @@
-"""The sampler on counts given a histogram: the joint law of all that is drawn must stay as the prior makes it.
+"""The sampler on counts given a histogram: the joint law of all must stay as the prior makes it.
 
-Each restart draws a concentration, clusters, parameters, counts and a release from their prior, exactly. Sweeps
-then alternate with fresh releases given the counts (Geweke 2004; restarts make the test exact). Compared with
-other draws of the prior: number of clusters, concentration, mean of the records' parameters, counts.
+Each restart draws a concentration, clusters, parameters, counts and a release from their prior, exactly.
+Sweeps then alternate with fresh releases given the counts (Geweke 2004; restarts make the test exact). Compared
+with other draws of the prior: number of clusters, concentration, mean of the records' parameters, counts.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def p_value(model: Model, restarts: int, rounds: int, sweeps: int, seed: int = 1
 def p_value_along(model: Model, restarts: int, rounds: int, seed: int = 1) -> float:
     """Smallest p-value where P moves with the counts along, and nothing else but the release.
 
-    Compared are the log likelihood of the release given the counts, how far these are from their means, counts,
-    masses of the bins and the number of atoms of some weight.
+    Compared are the log likelihood of the release given the counts, how far these are from their means,
+    counts, masses of the bins and the number of atoms of some weight.
     """
     rng = np.random.default_rng([seed, restarts])
     chain = counts.histogram(model, np.zeros(model.released or 3), MANY).make_chain(rng)

@@ -3,8 +3,8 @@
 Given P the counts c of the bins of a histogram are Multinomial(n; p), p the bins' masses, and the release
 depends on the records through c alone (methods, section 3). Moves of P are made in two ways, in turn:
 
-- **Given the counts**, by ``prod_j p_j^c_j`` as where they are known. That mixes where the release says nearly
-  all of them.
+- **Given the counts**, by ``prod_j p_j^c_j`` as where they are known. That mixes where the release says
+  nearly all of them.
 - **Counts along.** From masses p to p' every record follows its measure (`dpmix.models.histogram_mixture.
   sweep`): it stays in bin j with probability min(1, p'_j / p_j), and goes else to a bin l with probability
   proportional to (p'_l - p_l)^+. Records of law p then have law p', and the way back has the same law with p
@@ -14,8 +14,8 @@ depends on the records through c alone (methods, section 3). Moves of P are made
   as P is given them.
 
 Langevin steps of the second kind go by the release's slopes and information at the counts: with dc = n dp,
-sum_j l_j'(c_j) n dp_j for the gradient and sum_j -E l_j'' n^2 dp_j dp_j' for the metric. The counts on the way
-back are those that were proposed. Between the two, and after them, the counts move given P.
+sum_j l_j'(c_j) n dp_j for the gradient and sum_j -E l_j'' n^2 dp_j dp_j' for the metric. The counts on the
+way back are those that were proposed. Between the two, and after them, the counts move given P.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def slope_and_information(release, j, c):
 
 @slope_and_information.register
 def _slope_noisy(release: NoisyCounts, j, c):
-    """As of normal noise of the same variance."""
+    """Return those of normal noise of the same variance."""
     scale = release.scale
     variance = scale * scale
     if release.noise == GEOMETRIC:
@@ -225,7 +225,7 @@ def _slope_noisy(release: NoisyCounts, j, c):
 
 @slope_and_information.register
 def _slope_smoothed(release: SmoothedDraws, j, c):
-    """The information is that expected of all draws."""
+    """Return the slope, and the information that is expected of all draws."""
     density = release.slope * c + release.weight
     draws = 0.0
     for i in range(len(release.released)):
