@@ -77,11 +77,11 @@ def cluster(
     count, draws = chains.n_clusters.shape
     n = len(kept)
     if len(drawn):
-        found = subsample_labels(chains, kept, min(int(_draws_for(n)), _DRAWN))
+        rows = subsample_labels(chains, kept, min(int(_draws_for(n)), _DRAWN))
     else:
         wanted = spread(draws, max(1, int(_draws_for(n)) // count))
-        found = np.concatenate(list(chains.allocations(wanted)))
-    labels, counts = partitions.compact(found)
+        rows = np.concatenate(list(chains.allocations(wanted)))
+    labels, counts = partitions.compact(rows)
     if labels.shape[1] != n or n > chains.n or kept.min() < 0 or kept.max() >= chains.n:
         raise DataError("the chains hold allocations that are not of their records; fit anew")
     if truth is not None:

@@ -2,7 +2,8 @@
 
 Four records in 4 bins, or six in 3: every partition times every assignment to bins, each block integrated
 over theta by quadrature. P(k), the mean density and its second moment, the concentration and the
-probabilities of all vectors of counts have to lie within `PRIMARY` Monte Carlo standard errors, by 200 batch means: with
+probabilities of all vectors of counts have to lie within `PRIMARY` Monte Carlo standard errors, by 200 batch
+means: with
 other seeds some comparison of the 400 here would fail with a probability of about 0.01.
 """
 

@@ -1,8 +1,8 @@
 """The sampler on counts given a histogram: the joint law of all must stay as the prior makes it.
 
 Each restart draws a concentration, clusters, parameters, counts and a release from their prior, exactly.
-Sweeps then alternate with fresh releases given the counts (Geweke 2004; restarts make the test exact). Compared
-with other draws of the prior: number of clusters, concentration, mean of the records' parameters, counts.
+Sweeps then alternate with fresh releases given the counts (Geweke 2004; restarts make the test exact).
+Compared with other draws of the prior: number of clusters, concentration, records' parameters, counts.
 """
 
 from __future__ import annotations
