@@ -329,7 +329,9 @@ def _released_masses(channel: Any, kernel: Any, atoms: Floats, cells: _Cells) ->
     """Return masses of cells of released values, (component, cell), as the sampler has them."""
     made = cells_for(channel, kernel, np.ascontiguousarray(cells.edges), np.ascontiguousarray(cells.outputs))
     count = len(cells.outputs) or len(cells.edges) + 1
-    rows, theta = np.zeros((3, count)), np.ascontiguousarray(atoms[:2])
+    rows, theta = np.zeros((3, count)), np.array(atoms[:2])
+    if isinstance(kernel, NormalNIG):
+        theta[1] **= 2  # atoms have the sd, and kernels the variance
     found = np.empty((theta.shape[1], count))
     for h in range(theta.shape[1]):
         fill_rows(channel, kernel, theta, h, made, rows)

@@ -25,10 +25,11 @@ from tests.oracles.joint import Model
 from tests.oracles.partitions import posterior, set_partitions
 
 SCALE, LO, HI, WIDTH = 0.7, -4.0, 5.0, 3.0
+BASE = (0.0, 0.2, 3.0, 10.0)  # a standard deviation that is not near its square
 
 
 def spec(**sampler: Any) -> dict[str, Any]:
-    base = dict(zip(("mu0", "lambda", "a", "b"), cases.BASE, strict=True))
+    base = dict(zip(("mu0", "lambda", "a", "b"), BASE, strict=True))
     drawn = {"kind": "counts", "width": WIDTH, "iterations": 6_500, "burn_in": 500, "thin": 3, "seed": 11}
     return {
         "mechanism": {"kind": "laplace", "scale": SCALE, "domain": [LO, HI]},
@@ -61,7 +62,7 @@ def test_coclustering_is_that_of_the_posterior_partition(
     """Of records in cells, from probabilities and from drawn allocations, against all partitions of six."""
     edges = edges_of("laplace", SCALE, LO, HI, WIDTH, bounded=False)
     where = np.searchsorted(edges, cases.Z, side="right")
-    table = counts.table(Model(("laplace", SCALE), cases.BASE, 0.0, 1.0), edges, where, cases.GRID)
+    table = counts.table(Model(("laplace", SCALE), BASE, 0.0, 1.0), edges, where, cases.GRID)
     exact = posterior(table, 0.0, 1.0).cocluster
     apart = ~np.eye(len(cases.Z), dtype=bool)
     chains = read(fitted)
@@ -74,7 +75,7 @@ def test_coclustering_is_that_of_the_posterior_partition(
     together = np.mean(labels[:, :, None] == labels[:, None], axis=0)
     assert len(labels) == 4_000
     assert np.max(np.abs(together - exact)[apart]) < 0.03
-    assert np.ptp(exact[apart]) > 0.2
+    assert np.ptp(exact[apart]) > 0.1
 
 
 def test_summary_report_and_file_have_them(fitted: Path, tmp_path: Path) -> None:
@@ -113,14 +114,14 @@ def test_names_do_not_depend_on_numbering(monkeypatch: pytest.MonkeyPatch, tmp_p
     wanted["mechanism"] = {"kind": "none", "domain": [-10, 10]}
     dpmix.fit(wanted, release, tmp_path / "c.h5", quiet=True)
     states = [
-        ([0.7, 0.3], [3.0, -3.0], [1.0, 4.0]),
-        ([0.3, 0.7], [-3.0, 3.0], [4.0, 1.0]),
-        ([0.3, 0.35, 0.35], [-3.0, 3.0, 3.0], [4.0, 1.0, 1.0]),
+        ([0.7, 0.3], [3.0, -3.0], [1.0, 2.0]),
+        ([0.3, 0.7], [-3.0, 3.0], [2.0, 1.0]),
+        ([0.3, 0.35, 0.35], [-3.0, 3.0, 3.0], [2.0, 1.0, 1.0]),
     ]
 
     def given(*_: Any) -> Any:
-        for number, (w, mean, variance) in enumerate(states):
-            size, atoms = np.array([len(w)]), np.array([mean, variance])
+        for number, (w, mean, sd) in enumerate(states):
+            size, atoms = np.array([len(w)]), np.array([mean, sd])
             yield 0, number, Measures(size, np.array(w), atoms, np.zeros(1))
 
     monkeypatch.setattr(module, "_states", given)
