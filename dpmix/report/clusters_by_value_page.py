@@ -7,33 +7,30 @@ from matplotlib.figure import Figure
 
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, GREEN, GREY, INK, ORANGE, captioned, drawing
-from dpmix.summary.clusters_by_value_result import CellProbabilities
-from dpmix.summary.result import Summary
+from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
 
-__all__ = ["probabilities_figure", "section"]
+__all__ = ["pictures", "probabilities_figure"]
 
 _COLOURS = (BLUE, ORANGE, GREEN, INK, GREY)
 
 
-def section(summary: Summary) -> str:
-    """Return the section; empty where there is none."""
-    found = summary.clusters_by_value
+def pictures(found: ClustersByValue | None) -> list[str]:
+    """Return the pictures of clusters by value; none where there are none."""
     if found is None:
-        return ""
+        return []
     caption = (
-        f"How probably a record belongs to each of the {found.in_words()[:-1]}, by its own value, with "
+        "How probably a record belongs to each cluster, by its own value, with "
         f"{100 * found.level:g}% pointwise bands, from {found.draws:,} draws. Clusters are those of the "
         "partition of values with the least expected variation of information that was found; in every "
         "draw a component counts to the cluster in whose cells the most of its mass lies."
     )
     picture = probabilities_figure(found.latent, "value, in the data's units")
-    title = "<h2>Clusters by value</h2>\n"
-    page = title + captioned(picture, "Probability of each cluster by value", caption)
+    parts = [captioned(picture, "Probability of each cluster by value", caption)]
     if found.released is not None:
         picture = probabilities_figure(found.released, "released value")
         alt = "Probability of each cluster by released value"
-        page += "\n" + captioned(picture, alt, "The same by what was released of the record, noise included.")
-    return page
+        parts.append(captioned(picture, alt, "The same by what was released of it, noise included."))
+    return parts
 
 
 def probabilities_figure(found: CellProbabilities, label: str) -> Figure:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.results.nodes import Array, Each, Section
+
 __all__ = ["CellProbabilities", "ClustersByValue"]
 
 Floats = NDArray[np.float64]
@@ -37,11 +39,17 @@ class CellProbabilities:
     upper: Floats
     coclustering: Floats | None
 
-    def contents(self) -> dict[str, Any]:
-        """Return what is written of it: ends that are infinite as None."""
-        ends = {name: _ends(values) for name, values in (("low", self.low), ("high", self.high))}
-        found = ends | {"mean": self.mean, "lower": self.lower, "upper": self.upper}
-        return found if self.coclustering is None else found | {"coclustering": self.coclustering}
+    def data(self, name: str) -> dict[str, Any]:
+        """Return what is written of it, over cells of that name: ends that are infinite as None, or NaN."""
+        dim = f"{name}_cell"  # their numbers differ
+        found: dict[str, Any] = {
+            key: Each(_ends(values), Array((dim,), np.where(np.isfinite(values), values, np.nan)))
+            for key, values in (("low", self.low), ("high", self.high))
+        }
+        found |= {key: Array(("cluster", dim), getattr(self, key)) for key in ("mean", "lower", "upper")}
+        if self.coclustering is not None:
+            found["coclustering"] = Array((dim, f"{dim}2"), self.coclustering)
+        return found
 
 
 @dataclass(frozen=True)
@@ -98,15 +106,18 @@ class ClustersByValue:
         noun = "cluster" if len(self.share) == 1 else "clusters"
         return f"{len(self.share)} {noun}, with their shares of the records: {'; '.join(parts)}{rest}."
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
-        return {
-            "estimate": self.estimate,
-            "share": {"mean": self.share, "lower": self.share_lower, "upper": self.share_upper},
-            "latent": self.latent.contents(),
-            "released": None if self.released is None else self.released.contents(),
+    def section(self) -> Section:
+        """Return what is reported of it."""
+        shares = {"mean": self.share, "lower": self.share_lower, "upper": self.share_upper}
+        data = {
+            "estimate": Array(("latent_cell",), self.estimate),
+            "share": {name: Array(("cluster",), values) for name, values in shares.items()},
+            "latent": self.latent.data("latent"),
+            "released": None if self.released is None else self.released.data("released"),
             "draws": self.draws,
         }
+        text = [[f"By value: {self.in_words()}"]]
+        return Section("clusters_by_value", data, "Clusters by value", text=text)
 
 
 def _ends(values: Sequence[float] | Floats) -> list[float | None]:
