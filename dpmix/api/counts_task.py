@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
 from dpmix.models.counts_mixture.model import CountsMixture
@@ -20,7 +21,12 @@ __all__ = ["count_release", "counts_of"]
 
 
 def counts_of(
-    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    learned: LearnedBase | None = None,
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -29,7 +35,7 @@ def counts_of(
     SpecError, DataError
         As `count_release`.
     """
-    return CountsMixture(count_release(spec, release, seen), seen.channel, kernel, mixing)
+    return CountsMixture(count_release(spec, release, seen), seen.channel, kernel, mixing, learned)
 
 
 def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
