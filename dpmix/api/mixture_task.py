@@ -72,7 +72,9 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
         run=make_run(spec, samples, chains),
-        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats, base_shapes(kernel, learned)),
+        content=Components(
+            parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats, base_shapes(kernel, learned)
+        ),
         observed=seen.observed,
         dims=seen.dims,
         columns=names,

@@ -29,16 +29,23 @@ __all__ = [
     "LOCATION",
     "SCALE",
     "LearnedBase",
+    "adapt_step",
     "carry",
     "draw_base",
     "fixed_base",
     "gather",
     "learned_base",
     "log_base_ratio",
+    "propose_base",
+    "take_base",
     "with_base",
 ]
 
 LOCATION, SCALE = 0, 1  # rows of the values, and which of the two a move is of
+_ADAPTED = 2  # place in the steps, after those of location and scale
+_TARGET = 0.4  # acceptance of moves of one number
+_SMALLEST, _LARGEST = -9.0, 2.0  # logarithms of steps
+_TINY = 1e-290
 
 Floats = NDArray[np.float64]
 
@@ -230,7 +237,7 @@ def draw_base(kernel, rng, learned, sums, count):
     shape = learned.shape + count * own_shape
     for j in range(d):
         rate = learned.rate[j] + weight * sums[j, j]
-        learned.values[SCALE, j] = max(rng.standard_gamma(shape) / rate, 1e-290)
+        learned.values[SCALE, j] = max(rng.standard_gamma(shape) / rate, _TINY)
     precision, factor, mean = np.empty((d, d)), np.zeros((d, d)), np.empty(d)
     for i in range(d):
         own = 1.0 / (learned.spread[i] * learned.spread[i])
@@ -259,3 +266,27 @@ def log_base_ratio(learned, column, shift, factor):
     variance = learned.spread[column] * learned.spread[column]
     ratio = learned.shape * math.log(factor) - learned.rate[column] * scale * (factor - 1.0)
     return ratio - 0.5 * ((gap + shift) * (gap + shift) - gap * gap) / variance
+
+
+@njit
+def propose_base(rng, learned, row, column):
+    """Return by how much a move of one column's location (row LOCATION) shifts it, or multiplies its scale."""
+    step = math.exp(learned.steps[row]) * rng.standard_normal()
+    if row == LOCATION:
+        return step * learned.spread[column], 1.0
+    return 0.0, math.exp(min(max(step, -50.0), 50.0))
+
+
+@njit
+def take_base(learned, column, shift, factor):
+    """Move one column's location and scale."""
+    learned.values[LOCATION, column] += shift
+    learned.values[SCALE, column] = max(learned.values[SCALE, column] * factor, _TINY)
+
+
+@njit
+def adapt_step(learned, row, acceptance):
+    """Bring a step nearer to the acceptance that is aimed at; less so the later."""
+    learned.steps[_ADAPTED] += 1.0
+    moved = learned.steps[row] + (acceptance - _TARGET) / math.sqrt(learned.steps[_ADAPTED])
+    learned.steps[row] = min(max(moved, _SMALLEST), _LARGEST)

@@ -16,13 +16,14 @@ import math
 import numpy as np
 
 from dpmix.kernels.learned_base import (
-    LOCATION,
-    SCALE,
     LearnedBase,
+    adapt_step,
     carry,
     draw_base,
     gather,
     log_base_ratio,
+    propose_base,
+    take_base,
     with_base,
 )
 from dpmix.numerics.jit import dispatch, njit
@@ -36,36 +37,9 @@ from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.state import ADAPTING, OCCUPIED
 from dpmix.samplers.sweeps import log_likelihood, move_base
 
-__all__ = ["adapt_step", "propose_base", "renew", "take_base"]
+__all__ = ["renew"]
 
-TARGET = 0.4  # acceptance of moves of one number
 FEW = 2_000  # records up to which components are taken along in each sweep
-ADAPTED = 2  # place in the steps, after those of location and scale
-_LEAST, _MOST = -9.0, 2.0  # logarithms of steps
-
-
-@njit
-def propose_base(rng, learned, row, column):
-    """Return by how much a move of one column's location (row LOCATION) shifts it, or multiplies its scale."""
-    step = math.exp(learned.steps[row]) * rng.standard_normal()
-    if row == LOCATION:
-        return step * learned.spread[column], 1.0
-    return 0.0, math.exp(min(max(step, -50.0), 50.0))
-
-
-@njit
-def take_base(learned, column, shift, factor):
-    """Move one column's location and scale."""
-    learned.values[LOCATION, column] += shift
-    learned.values[SCALE, column] = max(learned.values[SCALE, column] * factor, 1e-290)
-
-
-@njit
-def adapt_step(learned, row, acceptance):
-    """Bring a step nearer to the acceptance that is aimed at; less so the later."""
-    learned.steps[ADAPTED] += 1.0
-    moved = learned.steps[row] + (acceptance - TARGET) / math.sqrt(learned.steps[ADAPTED])
-    learned.steps[row] = min(max(moved, _LEAST), _MOST)
 
 
 @njit

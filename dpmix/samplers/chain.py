@@ -23,8 +23,8 @@ from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_
 from dpmix.mechanisms.channels.every import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
-from dpmix.samplers import sweeps as base
 from dpmix.samplers import base_moves  # noqa: F401 - registers the moves of a learned base measure
+from dpmix.samplers import sweeps as base
 from dpmix.samplers.blocked import BlockedGibbs
 from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.collapsed import constants_of

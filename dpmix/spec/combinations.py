@@ -278,7 +278,12 @@ def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
             "mechanism.domain",
             "missing; a beta kernel lives on the public bounds, give them here or in data.domain",
         )
-    if spec.model.base is None and (mechanism == "none" or in_file) and not stated:
+    base = spec.model.base
+    if (
+        (base is None or getattr(base, "from_bounds", False))
+        and (mechanism == "none" or in_file)
+        and not stated
+    ):
         return (
             "model.base",
             "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "

@@ -12,6 +12,7 @@ from dpmix.spec.default_priors import (
     NIG,
     NIW,
     RECORDS_SD,
+    RECORDS_SD_FIXED,
     TRUNCATED_MEANS,
     coefficients_in_words,
     nig_from_bounds,
@@ -226,34 +227,52 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
         return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
     stated = model.base
-    if stated is None and domain is None:
-        return "base measure from the public bounds of the release"
+    if _from_bounds(stated) and domain is None:
+        return f"{'learned ' if _learns(stated) else ''}base measure from the public bounds of the release"
     if stated is not None and stated.empirical:
         kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
         return f"{kind} measure computed from the release"
     if isinstance(model, MultivariateNormalMixture):
-        niw = niw_from_bounds(domain or ()) if model.base is None else _niw(model.base)
-        meant = [prior_in_words(niw.column(i), f"column {i + 1}") for i in range(len(niw.mu0))]
+        niw = niw_from_bounds(domain or ()) if _from_bounds(stated) else _niw(stated)
+        meant = [
+            prior_in_words(niw.column(i), f"column {i + 1}", learned=_learns(stated))
+            for i in range(len(niw.mu0))
+        ]
         columns = _count(len(niw.mu0), "column")
-        return f"base NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
-    if model.base is None:
+        kind = "learned base around" if _learns(stated) else "base"
+        return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
+    if _from_bounds(stated):
         base = nig_from_bounds((domain or ())[0])
     else:  # whose numbers were checked to be there
         base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
         if model.base.kind == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    words = f"base NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    return f"{words}: {prior_in_words(base)}{_spread(model, (domain or ())[0]) if model.base is None else ''}"
+    learned = _learns(stated)
+    words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
+    words = f"{'learned base around' if learned else 'base'} {words}: {prior_in_words(base, learned=learned)}"
+    return words + (_spread(model, (domain or ())[0], learned) if _from_bounds(stated) else "")
 
 
-def _spread(model: NormalMixture, bounds: tuple[float, float]) -> str:
+def _from_bounds(base: object) -> bool:
+    """Whether the numbers of a base measure follow the public bounds."""
+    return base is None or bool(getattr(base, "from_bounds", False))
+
+
+def _learns(base: object) -> bool:
+    """Whether location and scale of a base measure are learned."""
+    return base is None or bool(getattr(base, "learn", False))
+
+
+def _spread(model: NormalMixture, bounds: tuple[float, float], learned: bool) -> str:
     """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
     if model.discount != 0 or model.concentration != GammaPrior(
         shape=CONCENTRATION[0], rate=CONCENTRATION[1]
     ):
         return ""
-    least, most = (share * (bounds[1] - bounds[0]) for share in RECORDS_SD)
-    return f", and that of all records together {least:.3g} to {most:.3g} with probability 0.95"
+    shares = RECORDS_SD if learned else RECORDS_SD_FIXED
+    least, most = (share * (bounds[1] - bounds[0]) for share in shares)
+    of = "; the standard deviation" if learned else ", and that"
+    return f"{of} of all records together {least:.3g} to {most:.3g} with probability 0.95"
 
 
 def _niw(base: NIWBase) -> NIW:

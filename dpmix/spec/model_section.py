@@ -113,9 +113,13 @@ class NIGBase(_NIGFields):
     @model_validator(mode="after")
     def _check_learn(self) -> Self:
         if self.learn and self.empirical:
-            raise refusal("learn", "the base measure is computed from the release (empirical); give one of both")
+            raise refusal(
+                "learn", "the base measure is computed from the release (empirical); give one of both"
+            )
         if self.learn and self.a is not None and not self.a > 1.0:
-            raise refusal("a", f"{self.a:g} must be above 1 where learn is true: clusters need a mean variance")
+            raise refusal(
+                "a", f"{self.a:g} must be above 1 where learn is true: clusters need a mean variance"
+            )
         return self
 
 

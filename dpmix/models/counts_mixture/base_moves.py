@@ -10,11 +10,18 @@ import math
 
 import numpy as np
 
-from dpmix.kernels.learned_base import carry, draw_base, gather, log_base_ratio
+from dpmix.kernels.learned_base import (
+    adapt_step,
+    carry,
+    draw_base,
+    gather,
+    log_base_ratio,
+    propose_base,
+    take_base,
+)
 from dpmix.models.counts_mixture.loops import LEAST, log_ratio
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.numerics.jit import njit
-from dpmix.samplers.base_moves import adapt_step, propose_base, take_base
 
 __all__ = ["draw_base_given", "move_base_along"]
 
