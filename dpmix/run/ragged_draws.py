@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class Components:
     levels: tuple[float, ...] = ()
     columns: tuple[str, ...] = ()
     stats: tuple[str, ...] = ()
-    base: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    base: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def _stats(self) -> dict[str, type[np.float64]]:

@@ -161,9 +161,8 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
         return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
     if learned:
         return (
-            f"a priori clusters{about} lie around {base.mu0:.4g} +- {base.mean_sd:.3g}, and a cluster's standard "
-            f"deviation is about {base.cluster_sd:.3g} or less, in which the release decides: place and scale of "
-            "all clusters are learned with them"
+            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with standard "
+            f"deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
         )
     return (
         f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "
