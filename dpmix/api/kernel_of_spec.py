@@ -96,7 +96,8 @@ def _normal(
                 "other default; give mu0, lambda, a and b, or use kind: nig"
             )
         else:
-            made, source, learns = nig_from_bounds(_hidden(pair)), "hidden", base.learn is not False
+            made, source = nig_from_bounds(_hidden(pair)), "hidden"
+            learns = getattr(base, "learn", None) is not False
     else:
         # checked to be there
         made = NIG(*(float(v or 0.0) for v in (base.mu0, base.lambda_, base.a, base.b)))

@@ -135,7 +135,7 @@ def carry(kernel, theta, h, column, shift, factor, values):
 
 @dispatch()
 def component_terms(kernel):
-    """Return what a component adds to the shape of a scale's prior, and its precision's factor in the rate."""
+    """Return what a component adds to the shape of a scale's prior, and with which weight to its rate."""
 
 
 @with_base.register
@@ -270,7 +270,7 @@ def log_base_ratio(learned, column, shift, factor):
 
 @njit
 def propose_base(rng, learned, row, column):
-    """Return by how much a move of one column's location (row LOCATION) shifts it, or multiplies its scale."""
+    """Return by how much a move of a column's location (row LOCATION) shifts it, or multiplies its scale."""
     step = math.exp(learned.steps[row]) * rng.standard_normal()
     if row == LOCATION:
         return step * learned.spread[column], 1.0

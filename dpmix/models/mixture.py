@@ -70,8 +70,8 @@ class MixtureChain:
 
     Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
     (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
-    (edge,), `base` (draw, hyper, column) where the base measure is learned, and `allocations` (draw, obs) of the
-    records that they are kept of, if any.
+    (edge,), `base` (draw, hyper, column) where the base measure is learned, and `allocations` (draw, obs) of
+    the records that they are kept of, if any.
     """
 
     def __init__(self, chain: Chain, kept: NDArray[np.int64]) -> None:

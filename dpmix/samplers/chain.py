@@ -466,7 +466,8 @@ class Chain:
     ) -> None:
         """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m).
 
-        And location and scale (2, d) of the base measure. Latent values go where the state holds them, and where the channel's own variables depend on them.
+        And location and scale (2, d) of the base measure. Latent values go where the state holds them, and
+        where the channel's own variables depend on them.
         """
         self._place(np.asarray(allocations, dtype=np.int32), concentration)
         self._state.theta[:, : theta.shape[1]] = theta

@@ -41,8 +41,8 @@ under the defaults of base and concentration together; simulated (`tests/exact/t
 RECORDS_SD_FIXED: Final = (0.078, 0.4)
 """Likewise where the base measure stays as the bounds have it."""
 SCALE_SHAPE: Final = 0.5
-"""Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no standard
-deviation below those that the bounds suggest is ruled out."""
+"""Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
+standard deviation below those that the bounds suggest is ruled out."""
 
 
 class NIG(NamedTuple):
@@ -161,8 +161,8 @@ def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
         return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
     if learned:
         return (
-            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with standard "
-            f"deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
+            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with "
+            f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
         )
     return (
         f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "

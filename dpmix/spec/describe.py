@@ -233,7 +233,9 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
         return f"{kind} measure computed from the release"
     if isinstance(model, MultivariateNormalMixture):
-        niw = niw_from_bounds(domain or ()) if _from_bounds(stated) else _niw(stated)
+        own = model.base
+        bounded = own is None or own.from_bounds
+        niw = niw_from_bounds(domain or ()) if own is None or bounded else _niw(own)
         meant = [
             prior_in_words(niw.column(i), f"column {i + 1}", learned=_learns(stated))
             for i in range(len(niw.mu0))
@@ -245,7 +247,7 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         base = nig_from_bounds((domain or ())[0])
     else:  # whose numbers were checked to be there
         base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
-        if model.base.kind == "truncated_nig":
+        if getattr(stated, "kind", "") == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     learned = _learns(stated)
     words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"

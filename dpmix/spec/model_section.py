@@ -59,8 +59,8 @@ Empirical = Annotated[bool | Literal["paper"], BeforeValidator(_empirical)]
 
 _LEARN = (
     "Whether location and scale of the base measure are learned with the mixture, with {0} as the means of "
-    "their priors; with the numbers left out these follow the public bounds. Default: false where the numbers "
-    "are given, true where model.base is left out."
+    "their priors; with the numbers left out these follow the public bounds. Default: false where the "
+    "numbers are given, true where model.base is left out."
 )
 Learn = Annotated[bool, Field(strict=True)]
 
@@ -220,8 +220,8 @@ Thresholds = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 
 
 _BASE = (
-    "Base measure: the prior of one cluster's parameters; where left out, one that follows the public bounds, "
-    "for normal kernels as the centre of one whose location and scale are learned."
+    "Base measure: the prior of one cluster's parameters; where left out, one that follows the public "
+    "bounds, for normal kernels as the centre of one whose location and scale are learned."
 )
 
 

@@ -100,7 +100,7 @@ def _of_mixture(chains: Chains) -> Floats:
         parts = {name: part[there] for name, part in block.parameters.items()}
         base = None if block.base is None else block.base[rows]
         each = centred_log_density(source, parts, base)
-        sums = np.bincount(rows, each, minlength=len(there))
+        sums: Floats = np.bincount(rows, each, minlength=len(there)).astype(np.float64)
         if isinstance(source, LearnedNormal | LearnedWishart):
             assert block.base is not None  # which such chains have
             sums = sums + source.log_base(block.base)
@@ -116,8 +116,8 @@ def centred_log_density(
 ) -> Floats:
     """Return log g0 of components as chains files hold them, less its mean under G0; shape (size,).
 
-    Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d): location
-    and scale of a base measure that is learned. Components are then measured by it, which leaves the density
+    Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d):
+    location and scale of a base measure that is learned. Components are then measured by it, which leaves the density
     of the same form as at location 0 and scale 1.
     """
     if isinstance(source, LearnedNormal | LearnedWishart):

@@ -69,8 +69,7 @@ def mixture_prior(
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
     nothing = source.draw(rng, 1)[:, :0]
     empty = Measures(np.zeros(DRAWS, dtype=np.int64), np.empty(0), nothing, np.ones(DRAWS))
-    learned = isinstance(source, LearnedNormal | LearnedWishart)
-    base = source.draw_base(rng, DRAWS) if learned else None
+    base = source.draw_base(rng, DRAWS) if isinstance(source, LearnedNormal | LearnedWishart) else None
     drawn = draw_measures(empty, alpha, chains.constants["discount"], source, rng, base)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}

@@ -290,8 +290,8 @@ def _record(rng, state, learned, output, at):
 def run(channel, kernel, learned, mixing, rng, state, cells, work, counts, plan, until, output):
     """Sweep until ``plan[STEP]`` is `until`, saving every thin-th state after those skipped.
 
-    learned: the base measure as it is now, which moves where it is learned; counts (B,): numbers of records. Return DONE; or FULL or GROW, after which the caller makes room and calls
-    again: the draws are the same.
+    learned: the base measure as it is now, which moves where it is learned; counts (B,): numbers of records.
+    Return DONE; or FULL or GROW, after which the caller makes room and calls again: the draws are the same.
     """
     total = 0.0
     for c in range(len(counts)):

@@ -1,10 +1,12 @@
 """Normal kernels whose base measure's location and scale are learned (methods, section 15).
 
-    mu0 ~ N(centre, spread^2),  b ~ Gamma(k, k / b0),  variance ~ InverseGamma(a, b),  mean ~ N(mu0, variance / lam)
+    mu0 ~ N(centre, spread^2),          b ~ Gamma(k, k / b0),
+    variance ~ InverseGamma(a, b),      mean | variance ~ N(mu0, variance / lam),
 
-with mu0 and b the same for all components of a draw; of several columns each has its own, and Psi is diagonal.
-What is called the prior predictive here has them integrated out. A saved state has values of its own, `base`
-(2, d): location, and b or the diagonal of Psi.
+with mu0 and b the same for all components of a draw; of several columns each has its own, and Psi is
+diagonal.
+What is called the prior predictive here has them integrated out. A saved state has values of its own,
+`base` (2, d): location, and b or the diagonal of Psi.
 """
 
 from __future__ import annotations
