@@ -44,6 +44,7 @@ from dpmix.spec.standard_input import is_stream
 from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
+Mixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -60,7 +61,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
         domain = None if spec.mechanism is None else spec.mechanism.domain
-        lines["model"] = _mixture(spec.model, domain)
+        grouped = any(part is not None and part.group is not None for part in (spec.data, spec.release))
+        lines["model"] = _mixture(spec.model, domain, grouped)
     elif isinstance(spec.model, DiscreteModel):
         lines["model"] = _discrete(spec.model)
     elif isinstance(spec.model, DirichletModel):
@@ -208,27 +210,27 @@ def _dirichlet(model: DirichletModel, sampler: str | None) -> str:
     return f"{words}, alpha ~ Gamma({prior.shape:g}, {prior.rate:g})"
 
 
-def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
+def _mixture(model: Mixture, domain: Pairs | None, grouped: bool) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"
     kernels = {"normal": "normals", "beta": "betas", "multivariate_normal": "multivariate normals"}
     alpha = model.concentration
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    return (
-        f"{process} mixture of {kernels[model.kernel]}, concentration {concentration}, {_base(model, domain)}"
-    )
+    base = _base(model, domain, grouped)
+    return f"{process} mixture of {kernels[model.kernel]}, concentration {concentration}, {base}"
 
 
-def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
+def _base(model: Mixture, domain: Pairs | None, grouped: bool) -> str:
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
         gammas: Any = BETA if model.base is None else model.base
         shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
         return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
     stated = model.base
+    learned = _learns(stated) and not grouped
     if _from_bounds(stated) and domain is None:
-        return f"{'learned ' if _learns(stated) else ''}base measure from the public bounds of the release"
+        return f"{'learned ' if learned else ''}base measure from the public bounds of the release"
     if stated is not None and stated.empirical:
         kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
         return f"{kind} measure computed from the release"
@@ -237,11 +239,10 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         bounded = own is None or own.from_bounds
         niw = niw_from_bounds(domain or ()) if own is None or bounded else _niw(own)
         meant = [
-            prior_in_words(niw.column(i), f"column {i + 1}", learned=_learns(stated))
-            for i in range(len(niw.mu0))
+            prior_in_words(niw.column(i), f"column {i + 1}", learned=learned) for i in range(len(niw.mu0))
         ]
         columns = _count(len(niw.mu0), "column")
-        kind = "learned base around" if _learns(stated) else "base"
+        kind = "learned base around" if learned else "base"
         return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
     if _from_bounds(stated):
         base = nig_from_bounds((domain or ())[0])
@@ -249,7 +250,6 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
         base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
         if getattr(stated, "kind", "") == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    learned = _learns(stated)
     words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
     words = f"{'learned base around' if learned else 'base'} {words}: {prior_in_words(base, learned=learned)}"
     return words + (_spread(model, (domain or ())[0], learned) if _from_bounds(stated) else "")

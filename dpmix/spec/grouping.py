@@ -69,7 +69,13 @@ def group_problem(spec: Any) -> tuple[str, str] | None:
 
 
 def _model_problem(spec: Any) -> tuple[str, str] | None:
-    """Refuse methods for compositions that know no groups."""
+    """Refuse what knows no groups: methods for compositions, a learned base measure."""
+    if spec.model is not None and getattr(getattr(spec.model, "base", None), "learn", False):
+        return (
+            "model.base.learn",
+            "true is not for groups whose sizes are private, whose mixtures have the base measure as it "
+            "stands; leave it out",
+        )
     if spec.model is None or spec.model.kind != "dirichlet":
         return None
     if spec.sampler.kind not in (None, *EXACT):

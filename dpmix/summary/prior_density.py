@@ -117,8 +117,8 @@ def centred_log_density(
     """Return log g0 of components as chains files hold them, less its mean under G0; shape (size,).
 
     Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d):
-    location and scale of a base measure that is learned. Components are then measured by it, which leaves the density
-    of the same form as at location 0 and scale 1.
+    location and scale of a base measure that is learned. Components are then measured by it, which leaves
+    the density as it is at the means of their priors.
     """
     if isinstance(source, LearnedNormal | LearnedWishart):
         assert base is not None  # which such chains have

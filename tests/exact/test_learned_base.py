@@ -1,4 +1,4 @@
-"""Base measures whose location and scale are learned: exact posteriors, the joint law, the laws of the prior."""
+"""Base measures whose location and scale are learned: exact posteriors, the joint law, laws of the prior."""
 
 from __future__ import annotations
 
