@@ -189,7 +189,8 @@ def mixture_cases() -> list[Case]:
 def default_mixtures() -> list[Case]:
     """Return mixtures whose spec states no prior, but has the defaults of methods, section 15.
 
-    The law states them anew, from the bounds [-4, 4] and [0, 1]. Some records lie beyond the first, which the cells of releases account for.
+    The law states them anew, from the bounds [-4, 4] and [0, 1]. Some records lie beyond the first, which the
+    cells of releases account for.
     """
     width, gamma = 2.0 * NARROW, (2.0, 1.0)
     nig = (0.0, 0.16, 3.0, width**2 / 50.0)

@@ -6,8 +6,8 @@ ranked from the draws of a chain, under the same names as `Law.draw` returns the
 
 from __future__ import annotations
 
-import math
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol

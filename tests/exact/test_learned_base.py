@@ -29,6 +29,7 @@ CENTRE, SPREAD, SHAPE = (0.5, 0.3, 3.0, 2.0), 1.5, 0.5
 """NIG at the means of both priors, sd of mu0, shape of b's gamma prior."""
 Z = np.array([-0.6, 0.4, 0.9, 3.5])
 ALPHA = 1.0
+FIXED = 1.590207551142282  # as drawn before any base measure was learned
 LIMIT = 4.6  # standard errors by 200 batch means: passed with probability 8e-6
 
 
@@ -340,6 +341,46 @@ def test_counts_agree_with_records() -> None:
         assert abs(a - c) < 4.5 * np.hypot(b, d) + 0.01
     (a, b), (c, d) = (batch_means(np.asarray(k, float)) for k in (one.n_clusters, two["n_clusters"]))
     assert abs(a - c) < 4.5 * np.hypot(b, d)
+
+
+@pytest.mark.parametrize("kind", ["neal8-3", "blocked", "counts"])
+def test_a_chain_goes_on_bit_for_bit(kind: str) -> None:
+    """Location, scale and the steps of their moves are part of what is kept, also while burning in."""
+    model = Model(("laplace", 0.8), CENTRE, 0.0, (2.0, 2.0))
+    counts = tally(np.repeat(Z, 10), np.arange(-12.0, 14.0, 0.05), 0.05)
+    mixing = PitmanYor(1.0, 0.0, 2.0, 2.0)
+
+    def make(seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        if kind != "counts":
+            return samplers.chain(kind, model, np.repeat(Z, 10), rng, truncation=40, learned=learned())
+        made = CountsMixture(counts, samplers.channel(model), NormalNIG(*CENTRE), mixing, learned())
+        return made.make_chain(rng)
+
+    whole, first, second = make(1), make(1), make(2)
+    for chain in (whole, first):
+        chain.keep(1, 12)
+    whole.proceed(40)
+    first.proceed(7)
+    second.keep(1, 12)
+    second.restore(first.snapshot())
+    second.proceed(40)
+    one, other = (chain.take() for chain in (whole, second))
+    if kind == "counts":
+        one, other = ({name: values for name, (_, values) in draws.items()} for draws in (one, other))
+    else:
+        one, other = one._asdict(), other._asdict()
+    assert one["base"].shape == (28, 2, 1) and len(set(one["base"][:, 1, 0])) == 28
+    for name in ("base", "weights", "theta", "concentration"):
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_a_fixed_base_keeps_nothing_and_draws_what_it_drew() -> None:
+    model = Model(("laplace", 0.8), CENTRE, 0.0, 1.0)
+    chain = samplers.chain("neal8-3", model, Z.copy(), np.random.default_rng(5))
+    draws = chain.run(40, allocations=True)
+    assert "base" not in draws and chain.kernel == NormalNIG(*CENTRE)
+    assert draws["mean"][39, 0] == pytest.approx(FIXED, abs=1e-15)
 
 
 @pytest.mark.parametrize("bug", ["shape", "jacobian"])
