@@ -17,7 +17,10 @@ from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import base_moves
 from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
-from dpmix.summary.random_measures import Measures, settle_rest
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.families.normal_family import NormalInverseGamma
+from dpmix.summary.prior_density import centred_log_density
+from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
 from tests.helpers import samplers
 from tests.helpers.seeds import rng_of
 from tests.oracles.joint import Model, draw_latent, draw_release, draw_state, latent_values
@@ -314,6 +317,51 @@ def test_unseen_components_are_of_the_states_own_base() -> None:
     root = np.diag(bases[0, 1]) * 1.4 / (0.4 * 6.0)
     truth = stats.multivariate_t(loc=bases[0, 0], shape=root, df=6.0).pdf(points)
     assert mixed == pytest.approx(truth, rel=0.01)
+
+
+def test_measures_drawn_from_the_prior_vary_as_base_and_process_do() -> None:
+    """Var of the mean of P: E[1 / (1 + alpha)] Var of a component's mean given the base, and Var of mu0."""
+    family = LearnedNormal(*CENTRE, SPREAD, SHAPE)
+    rng, draws, alpha = np.random.default_rng(7), 20_000, 1.5
+    empty = Measures(np.zeros(draws, dtype=np.int64), np.empty(0), np.empty((2, 0)), np.ones(draws))
+    base = family.draw_base(rng, draws)
+    drawn = draw_measures(empty, np.full(draws, alpha), 0.0, family, rng, base)
+    assert not drawn.rest.any()
+    means = drawn.moments(family)[0]
+    truth = CENTRE[3] / 2.0 / CENTRE[1] / (1.0 + alpha) + SPREAD**2
+    assert means.mean() == pytest.approx(CENTRE[0], abs=0.06)
+    assert means.var() == pytest.approx(truth, rel=0.08)
+    assert (means - base[:, 0, 0]).var() == pytest.approx(truth - SPREAD**2, rel=0.12)
+
+
+def test_densities_of_components_are_those_of_their_own_base() -> None:
+    family, rng = LearnedNormal(*CENTRE, SPREAD, SHAPE), np.random.default_rng(8)
+    base = family.draw_base(rng, 5)
+    mean, sd = family.draw_given(rng, base)
+    parts = {"mean": mean, "variance": sd**2}
+    each = [
+        centred_log_density(
+            NormalInverseGamma(float(m), CENTRE[1], CENTRE[2], float(b)),
+            {name: values[[i]] for name, values in parts.items()},
+        )[0]
+        for i, (m, b) in enumerate(base[:, :, 0])
+    ]
+    assert centred_log_density(family, parts, base) == pytest.approx(np.array(each))
+    law = stats.gamma(SHAPE, scale=CENTRE[3] / SHAPE).logpdf(base[:, 1, 0])
+    law += stats.norm(CENTRE[0], SPREAD).logpdf(base[:, 0, 0])
+    assert np.ptp(family.log_base(base) - law) == pytest.approx(0.0, abs=1e-9)
+    wide = LearnedWishart(np.zeros(2), 0.4, 7.0, np.diag([2.0, 5.0]), np.array([1.5, 0.7]), 0.8)
+    bases = wide.draw_base(rng, 3)
+    means, covariances = wide.split(wide.draw_given(rng, bases))
+    each = [
+        centred_log_density(
+            NormalInverseWishart(bases[i, 0], 0.4, 7.0, np.diag(bases[i, 1])),
+            {"mean": means[[i]], "covariance": covariances[[i]]},
+        )[0]
+        for i in range(3)
+    ]
+    found = centred_log_density(wide, {"mean": means, "covariance": covariances}, bases)
+    assert found == pytest.approx(np.array(each))
 
 
 def test_counts_agree_with_records() -> None:
