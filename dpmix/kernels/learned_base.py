@@ -34,6 +34,7 @@ __all__ = [
     "draw_base",
     "fixed_base",
     "gather",
+    "keep_fixed",
     "learned_base",
     "log_base_ratio",
     "propose_base",
@@ -222,11 +223,16 @@ def _no_terms(kernel):
     return 0.0, 0.0
 
 
-for _kernel in (Beta, NormalTruncatedNIG):
-    with_base.register(_with_same, _kernel)
-    gather.register(_gather_nothing, _kernel)
-    carry.register(_carry_nothing, _kernel)
-    component_terms.register(_no_terms, _kernel)
+def keep_fixed(kernel: type) -> None:
+    """Register a class of kernels of whose base measure nothing is learned."""
+    with_base.register(_with_same, kernel)
+    gather.register(_gather_nothing, kernel)
+    carry.register(_carry_nothing, kernel)
+    component_terms.register(_no_terms, kernel)
+
+
+keep_fixed(Beta)
+keep_fixed(NormalTruncatedNIG)
 
 
 @njit
