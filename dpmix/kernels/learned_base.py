@@ -244,21 +244,14 @@ def draw_base(kernel, rng, learned, sums, count):
     for j in range(d):
         rate = learned.rate[j] + weight * sums[j, j]
         learned.values[SCALE, j] = max(rng.standard_gamma(shape) / rate, _TINY)
-    precision, factor, mean = np.empty((d, d)), np.zeros((d, d)), np.empty(d)
-    for i in range(d):
+    for i in range(d):  # one column given the others
         own = 1.0 / (learned.spread[i] * learned.spread[i])
+        precision = own + kernel.lam * sums[i, i]
+        total = own * learned.centre[i] + kernel.lam * sums[d, i]
         for j in range(d):
-            precision[i, j] = kernel.lam * sums[i, j] + (own if i == j else 0.0)
-        mean[i] = kernel.lam * sums[d, i] + own * learned.centre[i]
-    cholesky(precision, factor)
-    forward(factor, mean)
-    for i in range(d):
-        mean[i] += rng.standard_normal()
-    for i in range(d - 1, -1, -1):  # solves factor' x = mean
-        for r in range(i + 1, d):
-            mean[i] -= factor[r, i] * mean[r]
-        mean[i] /= factor[i, i]
-        learned.values[LOCATION, i] = mean[i]
+            if j != i:
+                total -= kernel.lam * sums[i, j] * learned.values[LOCATION, j]
+        learned.values[LOCATION, i] = total / precision + rng.standard_normal() / math.sqrt(precision)
 
 
 @njit

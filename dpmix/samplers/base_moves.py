@@ -43,32 +43,29 @@ FEW = 2_000  # records up to which components are taken along in each sweep
 
 
 @njit
-def _carry_all(state, kernel, column, shift, factor, values):
-    for j in range(state.ints[OCCUPIED]):
-        carry(kernel, state.theta, state.order[j], column, shift, factor, values)
-
-
-@njit
 def _move_along(state, channel, kernel, learned, rng):
     """Move location and scale of a column with the occupied components along."""
     column = int(rng.random() * learned.values.shape[1])
-    k = state.ints[OCCUPIED]
-    kept = np.empty((len(state.theta), k))
+    k, rows, theta, kept = state.ints[OCCUPIED], len(state.theta), state.theta, state.proposal
     before = log_likelihood(state, channel, kernel)
     for row in range(2):
-        for j in range(k):
-            kept[:, j] = state.theta[:, state.order[j]]
         shift, factor = propose_base(rng, learned, row, column)
         ratio = log_base_ratio(learned, column, shift, factor)
-        _carry_all(state, kernel, column, shift, factor, learned.values)
+        for j in range(k):
+            h = state.order[j]
+            for i in range(rows):
+                kept[i, h] = theta[i, h]
+            carry(kernel, theta, h, column, shift, factor, learned.values)
         after = log_likelihood(state, channel, kernel)
         ratio += after - before
-        if not -rng.standard_exponential() < ratio:
-            for j in range(k):
-                state.theta[:, state.order[j]] = kept[:, j]
-        else:
+        if -rng.standard_exponential() < ratio:
             take_base(learned, column, shift, factor)
             before = after
+        else:
+            for j in range(k):
+                h = state.order[j]
+                for i in range(rows):
+                    theta[i, h] = kept[i, h]
         if state.tuning[ADAPTING] > 0.0:
             adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
 
