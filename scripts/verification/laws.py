@@ -146,6 +146,8 @@ class LearnedMixture(Mixture):
     def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
         """Return the functions of draws, with location and scale of the last column."""
         found = super().ranked(draws, names)
+        if "base" not in draws:  # of a fit that learns none
+            return found
         base = np.asarray(draws["base"])
         return found | {"location": base[:, 0, -1], "scale": base[:, 1, -1]}
 
