@@ -13,9 +13,10 @@ from scipy import stats
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import gaussian, pool, truth, waiting
-from reproduction.cells import CONFIGS, FULL, QUICK, Size
+from papers import __main__ as command
+from papers import pool, truth
+from papers.p1 import gaussian, waiting
+from papers.p1.cells import CONFIGS, FULL, QUICK, Size
 from tests.helpers.specs import ROOT
 
 TINY = ["p1", "--quick", "--sweeps", "40", "--replicates", "1", "--jobs", "1", "--only", "fig14"]

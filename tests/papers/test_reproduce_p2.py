@@ -13,10 +13,10 @@ from scipy import stats
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p2cells, p2convergence, p2downstream, p2utility
-from reproduction.p2cells import CONFIGS, FULL, QUICK, Cell, Size
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p2 import cells as p2cells, convergence as p2convergence, downstream as p2downstream, utility as p2utility
+from papers.p2.cells import CONFIGS, FULL, QUICK, Cell, Size
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P2 = PAPERS["p2"]

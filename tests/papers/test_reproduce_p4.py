@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import dirichlet, norm
 
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p4days, p4findings, p4simulated
-from reproduction.p4cells import CONFIGS, FULL, GROUPS, METHODS, QUICK, Cell, draws_of
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p4 import days as p4days, findings as p4findings, simulated as p4simulated
+from papers.p4.cells import CONFIGS, FULL, GROUPS, METHODS, QUICK, Cell, draws_of
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P4 = PAPERS["p4"]

@@ -11,10 +11,10 @@ import pytest
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p5findings, p5real, p5simulated
-from reproduction.p5cells import CONFIGS, EPSILONS, FULL, LEVEL, QUICK, Cell, Size
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p5 import findings as p5findings, real as p5real, simulated as p5simulated
+from papers.p5.cells import CONFIGS, EPSILONS, FULL, LEVEL, QUICK, Cell, Size
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P5 = PAPERS["p5"]
