@@ -87,7 +87,7 @@ def _size(options: argparse.Namespace) -> Any:
         size = replace(size, sweeps=sweeps, replicates=options.replicates or size.replicates)
         return replace(size, rounds=(sweeps,)) if options.sweeps else size
     if options.paper in ("p4", "p5") and options.sweeps:
-        size = replace(size, sweeps=max(40, options.sweeps))
+        size = replace(size, rounds=(max(40, options.sweeps),))
     if options.runs:
         runs = max(2, options.runs)  # one has no spread
         if options.paper == "p4":

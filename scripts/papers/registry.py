@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from papers.p1 import beta, defect, findings, gaussian, histogram, normal, waiting
+from papers import draw
+from papers.p1 import agreement, beta, defect, findings, gaussian, histogram, normal, waiting
 from papers.p1.cells import FULL, QUICK
 from papers.p2 import cells as second
 from papers.p2 import (
@@ -99,7 +100,10 @@ def cells_of(figures: list[str], size: Any, cells: Cells = CELLS) -> list[Any]:
 
 
 def _first_findings(results: Any, size: Any, folder: Path, done: list[str]) -> str | None:
-    return findings.text(results, size, folder) if len(done) == len(FIGURES) else None
+    if not done:
+        return None
+    draw.save_table(folder / "p1_cells.csv", agreement.rows(results))
+    return findings.text(results, size, folder, done)
 
 
 def _second_cells(folder: Path) -> Cells:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any, ClassVar
 
 import dpmix
 from dpmix.spec import load_spec
+from papers.agreement import ENOUGH, agreed
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell, tag
 
-__all__ = ["CONFIGS", "ENOUGH", "FULL", "QUICK", "RHAT", "Cell", "Results", "Size", "agreed", "tag"]
+__all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "tag"]
 
 CONFIGS = ALL / "p1"
 CLUSTERING_DRAWS = 250  # saved draws of a chain that an estimate of the partition is made from
-RHAT, ENOUGH = 1.01, 200.0
-"""A posterior is settled where R-hat is below and the bulk's effective sample size at least this, in all."""
 _FUTILE = 2.0  # times the longest chains: what would need more than that is left unsettled
 _SETTLED_CHAINS = 4
 
@@ -156,24 +154,6 @@ class Cell(SpecCell):
         sampler = {"sampler": _sampler(settings), "chains": checked.sampler.chains, **tried[-1]}
         more = {"tried": tried, "replicate": self.replicate}
         return told | sampler | more | _summarized(self, summary, warnings)
-
-
-def agreed(parameters: Any) -> dict[str, Any]:
-    """Return the largest R-hat and smallest effective sample size of a summary's scalars, and if they do.
-
-    A scalar that is the same in every draw has neither, and is left out; chains that stay at values of their
-    own have an R-hat of 99 here.
-    """
-    known = {
-        name: (99.0 if value.stuck_apart else value.rhat, 0.0 if value.stuck_apart else value.ess_bulk)
-        for name, value in parameters.items()
-        if value.stuck_apart or (value.rhat is not None and value.ess_bulk is not None)
-    }
-    if not known:
-        return {"rhat": math.inf, "slowest": "none", "ess": 0.0, "settled": False}
-    slowest = max(known, key=lambda name: (known[name][0], -known[name][1]))
-    rhat, ess = known[slowest][0], min(ess for _, ess in known.values())
-    return {"rhat": rhat, "slowest": slowest, "ess": ess, "settled": rhat < RHAT and ess >= ENOUGH}
 
 
 def _sampler(settings: list[str]) -> str:

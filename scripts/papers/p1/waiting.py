@@ -10,7 +10,7 @@ import numpy as np
 from papers import draw, truth
 from papers.p1.cells import Cell, Results, Size
 
-__all__ = ["CELLS", "DRAW", "NOISES", "name"]
+__all__ = ["CELLS", "DRAW", "NOISES", "RUN", "SAMPLERS", "SETTLED", "name", "table"]
 
 DATA = "waiting_times"
 _BASE = "model.base={kind: truncated_nig, empirical: paper}"
@@ -33,7 +33,8 @@ RUN = {
     "laplace-exact": ("neal5", "slice", "posterior"),
     "none": ("posterior",),
 }
-_SETTLE = {"posterior": 72_000, "truncated": 72_000}  # sweeps at most, of those that are to settle
+SETTLED = ("posterior", "truncated")
+_SETTLE = dict.fromkeys(SETTLED, 72_000)  # sweeps at most, of those that are to settle
 
 
 def name(noise: str, sampler: str, replicate: int = 0) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,12 +17,14 @@ from dpmix.spec import load_spec
 from dpmix.summary.diagnostics import Scalar
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
+from papers.agreement import agreed
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell
 
 __all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "measures"]
 
 CONFIGS = ALL / "p2"
+FUNCTIONALS = ("mean", "quantile[0.25]", "quantile[0.5]", "quantile[0.75]", "tail[0.5]")
 MEASURES = ("mean", "sd", "q25", "median", "q75")
 
 Floats = NDArray[np.float64]
@@ -44,16 +45,27 @@ class Size:
         Releases of each kind of Table 1.
     replicates : int
         Data sets of Table 2.
+    rounds : tuple of int
+        Draws of each of the two chains that a posterior of Table 2 is taken from, after 200 sweeps: the next
+        ones are tried where the last did not settle.
     """
 
     sizes: tuple[int, ...]
     distances: int
     runs: int
     replicates: int
+    rounds: tuple[int, ...]
 
 
-QUICK = Size(sizes=tuple(500 * 2**k for k in range(8)), distances=100, runs=20, replicates=60)
-FULL = Size(sizes=tuple(500 * 2**k for k in range(10)), distances=1000, runs=200, replicates=1000)
+QUICK = Size(sizes=tuple(500 * 2**k for k in range(8)), distances=20, runs=5, replicates=10, rounds=(500,))
+FULL = Size(
+    sizes=tuple(500 * 2**k for k in range(10)),
+    distances=100,
+    runs=20,
+    replicates=60,
+    rounds=(500, 2_000, 8_000),
+)
+_BURN_IN = 200
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,8 @@ class Cell(SpecCell):
         Their number.
     keep : bool
         Whether the records of the first release are kept.
+    rounds : tuple of int
+        Of posteriors, as `Size` has them.
     """
 
     configs: ClassVar[Path] = CONFIGS
@@ -85,6 +99,7 @@ class Cell(SpecCell):
     job: str
     runs: int
     keep: bool = False
+    rounds: tuple[int, ...] = ()
 
     def compute(self, size: Size, folder: Path) -> dict[str, Any]:
         """Do the job."""
@@ -153,17 +168,24 @@ def _downstream(cell: Cell, folder: Path) -> dict[str, Any]:
                 release = _released(cell, f"data.seed={max(run, 1)}")[1]
             else:
                 release = dpmix.privatize(spec, overrides=settings, quiet=True, yes=True)
-            start = time.perf_counter()
-            dpmix.fit(spec, release, chains, overrides=settings, jobs=1, force=True, quiet=True)
-            wall = time.perf_counter() - start
-            summary = dpmix.summarize(chains)
+            seconds = 0.0
+            for draws in cell.rounds:
+                lengths = [f"sampler.iterations={_BURN_IN + draws}", f"sampler.burn_in={_BURN_IN}"]
+                more = [*settings, *lengths, "sampler.chains=2"]
+                dpmix.fit(spec, release, chains, overrides=more, jobs=1, force=True, quiet=True)
+                summary = dpmix.summarize(chains)
+                seconds += summary.seconds
+                told = agreed({name: summary.parameters[name] for name in FUNCTIONALS})
+                if told["settled"]:
+                    break
             if run == 0:
                 account = _account(release)
                 continue
             rows.append(
                 {
-                    "seconds": summary.seconds,
-                    "wall": wall,
+                    "seconds": seconds,
+                    "draws": draws,
+                    **told,
                     "parameters": {name: _interval(found) for name, found in summary.parameters.items()},
                 }
             )

@@ -9,11 +9,10 @@ import numpy as np
 
 from dpmix.data.simulations import beta_grid_law
 from papers import draw
-from papers.p2.cells import Cell, Results, Size
+from papers.p2.cells import FUNCTIONALS, Cell, Results, Size
 
 __all__ = ["CELLS", "DRAW", "FUNCTIONALS", "KINDS", "table", "truths"]
 
-FUNCTIONALS = ("mean", "quantile[0.25]", "quantile[0.5]", "quantile[0.75]", "tail[0.5]")
 _GRID = "snap: {step: 0.01, domain: [0.005, 0.995]}"
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dp": ("Dirichlet process, δ = 0.05 (53 records)", ("synthesis.delta=0.05",)),
@@ -46,7 +45,7 @@ def name(kind: str) -> str:
 
 def _cells(size: Size) -> list[Cell]:
     return [
-        Cell(name(kind), "downstream.yaml", overrides, "downstream", size.replicates)
+        Cell(name(kind), "downstream.yaml", overrides, "downstream", size.replicates, rounds=size.rounds)
         for kind, (_, overrides) in KINDS.items()
     ]
 

@@ -75,7 +75,7 @@ class Size:
 
 
 QUICK = Size(runs=1000, dense=False, largest=100_000)
-FULL = Size(runs=10_000, dense=True, largest=1_000_000)
+FULL = Size(runs=2000, dense=True, largest=1_000_000)
 
 
 @dataclass(frozen=True)

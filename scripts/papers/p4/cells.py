@@ -25,6 +25,7 @@ from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.composition_results import Ellipsoid
+from papers.agreement import agreed, scalars
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell
 
@@ -83,8 +84,9 @@ class Size:
         Data sets of each kind of section 4.1.
     releases : int
         Releases of Table 2.
-    sweeps : int
-        Of each chain; half of them are burn-in.
+    rounds : tuple of int
+        Sweeps of each of the two chains of a method, half of them burn-in: the next ones are tried where the
+        last did not settle. DPreMCMC, which leaves the posterior, has the first alone.
     draws : int
         Of methods whose draws are independent.
     large : int
@@ -93,13 +95,13 @@ class Size:
 
     runs: int
     releases: int
-    sweeps: int
+    rounds: tuple[int, ...]
     draws: int
     large: int
 
 
-QUICK = Size(runs=2, releases=8, sweeps=600, draws=100, large=3)
-FULL = Size(runs=50, releases=100, sweeps=20_000, draws=1000, large=5)
+QUICK = Size(runs=2, releases=4, rounds=(600,), draws=100, large=3)
+FULL = Size(runs=5, releases=8, rounds=(1_000, 4_000), draws=100, large=3)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Cell(SpecCell):
         Of `METHODS`.
     runs : int
         Data sets where these are simulated, else releases of the one.
-    sweeps, draws : int
+    rounds : tuple of int
+    draws : int
         As `Size` has them.
     """
 
@@ -128,7 +131,7 @@ class Cell(SpecCell):
     overrides: tuple[str, ...]
     methods: tuple[str, ...]
     runs: int
-    sweeps: int
+    rounds: tuple[int, ...]
     draws: int
 
     def compute(self, size: Size, folder: Path) -> dict[str, Any]:
@@ -155,7 +158,7 @@ class Cell(SpecCell):
         rng = np.random.default_rng((run, list(METHODS).index(method)))
         if not sampler:
             values = load_data(self._spec("", run)).values
-            return self._kept(draws_of(method, values, self.sweeps // 2, rng), values[:0], {})
+            return self._kept(draws_of(method, values, self.rounds[0], rng), values[:0], {})
         settings, split = self._settings(prior, run), prior not in ("", "p1")
         if split not in releases:
             releases[split] = dpmix.privatize(CONFIGS / self.spec, overrides=settings, quiet=True, yes=True)
@@ -164,12 +167,19 @@ class Cell(SpecCell):
         start = time.process_time()
         model = build(spec, release)
         assert isinstance(model, ParametricModel)
-        apart = sampler in _INDEPENDENT
-        draws = self.draws if apart else self.sweeps - self.sweeps // 2
-        found = model.make_chain(rng).run(draws, 1, 0 if apart else self.sweeps // 2)
-        seconds = time.process_time() - start
-        records = np.stack([found[p.name] for p in model.parameters if p.title == "predictive"], axis=1)
-        told = {"seconds": seconds, "threshold": release.mechanism["threshold"]}
+        names = ["alpha", *(p.name for p in model.parameters if p.title == "predictive")]
+        told: dict[str, Any] = {"threshold": release.mechanism["threshold"]}
+        if sampler in _INDEPENDENT:
+            drawn = model.make_chain(rng).run(self.draws, 1, 0)
+            found = {name: drawn[name] for name in names}
+        else:
+            for sweeps in self.rounds[:1] if sampler == "replicated" else self.rounds:
+                found, agreement = _two_chains(model, rng, sweeps, names)
+                told |= {"sweeps": sweeps, **agreement}
+                if agreement["settled"]:
+                    break
+        told["seconds"] = time.process_time() - start
+        records = np.stack([found[name] for name in names[1:]], axis=1)
         return self._kept(found["alpha"], records, told)
 
     def _kept(self, alpha: Floats, records: Floats, told: dict[str, Any]) -> dict[str, Any]:
@@ -186,6 +196,15 @@ class Cell(SpecCell):
             new = np.random.default_rng(1).dirichlet(true, 20_000)
             kept["coverage"] = float(Ellipsoid.of(records, 0.95, shares=True).holds(new).mean())
         return kept
+
+
+def _two_chains(
+    model: ParametricModel, rng: np.random.Generator, sweeps: int, names: list[str]
+) -> tuple[dict[str, Floats], dict[str, Any]]:
+    """Return the draws of two chains after each other, and how these agree on the logarithms of alpha."""
+    each = [model.make_chain(chain).run(sweeps - sweeps // 2, 1, sweeps // 2) for chain in rng.spawn(2)]
+    agreement = agreed(scalars("alpha", np.log(np.stack([found["alpha"] for found in each]))))
+    return {name: np.concatenate([found[name] for found in each]) for name in names}, agreement
 
 
 def draws_of(method: str, values: Floats, draws: int, rng: np.random.Generator) -> Floats:

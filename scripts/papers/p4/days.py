@@ -90,7 +90,7 @@ def _cells(figure: str, size: Size, folder: Path) -> list[Cell]:
             (f"data.path={_placed(figure, sex, folder)}",),
             (method,),
             1 if method in GROUPS["open"] else size.releases,
-            max(size.sweeps, 1000),
+            size.rounds,
             max(size.draws, 200),
         )
         for sex in PUBLISHED_MEANS

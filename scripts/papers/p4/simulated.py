@@ -57,7 +57,7 @@ def _cells(size: Size) -> list[Cell]:
                         ),
                         methods,
                         size.runs,
-                        size.sweeps,
+                        size.rounds,
                         size.draws,
                     )
                     found[cell.name] = cell

@@ -18,6 +18,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.data.loading import load_data
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
+from papers.agreement import agreed, scalars
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell
 
@@ -44,18 +45,20 @@ class Size:
         Data sets at each epsilon, of Table 1.
     real : int
         Releases of the real data at each epsilon.
-    sweeps : int
-        Of each chain; half of them are burn-in.
+    rounds : tuple of int
+        Sweeps of each of the two chains that a posterior is taken from, half of them burn-in: the next ones
+        are tried where the last did not settle. Chains of Algorithm 1, whose acceptance is looked at, have
+        the first.
     """
 
     releases: int
     replicates: int
     real: int
-    sweeps: int
+    rounds: tuple[int, ...]
 
 
-QUICK = Size(releases=20, replicates=100, real=2, sweeps=1_500)
-FULL = Size(releases=100, replicates=100, real=5, sweeps=10_000)
+QUICK = Size(releases=10, replicates=20, real=2, rounds=(2_000,))
+FULL = Size(releases=20, replicates=100, real=5, rounds=(2_000, 8_000, 32_000))
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ class Cell(SpecCell):
         ``"real"``: of confidential records, with noise that takes no seed.
     runs : int
         Their number.
-    sweeps : int
-        Of each chain; half of them are burn-in.
+    rounds : tuple of int
+        Sweeps of each chain, half of them burn-in, in the order in which they are tried.
     keep : tuple of str
         Parameters of which means and intervals are kept.
     """
@@ -87,7 +90,7 @@ class Cell(SpecCell):
     overrides: tuple[str, ...]
     job: str
     runs: int
-    sweeps: int
+    rounds: tuple[int, ...]
     keep: tuple[str, ...]
 
     def compute(self, size: Size, folder: Path) -> dict[str, Any]:
@@ -115,29 +118,31 @@ class Cell(SpecCell):
         return mechanism.simulate(data.values, data.columns, np.random.default_rng((_NOISE, run)))[0]
 
     def _fitted(self, release: Release, run: int, chains: Path) -> dict[str, Any]:
-        settings = [
-            *self.overrides,
-            f"sampler.iterations={self.sweeps}",
-            f"sampler.burn_in={self.sweeps // 2}",
-            "sampler.chains=1",
-            f"sampler.seed={run + 1}",
-        ]
-        path = CONFIGS / self.spec
-        done = dpmix.fit(path, release, chains, overrides=settings, jobs=1, force=True, quiet=True)
+        """Return what is known of the parameters, from the first chains that agree or the longest."""
+        path, spent = CONFIGS / self.spec, 0.0
+        for sweeps in self.rounds:
+            settings = [
+                *self.overrides,
+                f"sampler.iterations={sweeps}",
+                f"sampler.burn_in={sweeps // 2}",
+                "sampler.chains=2",
+                f"sampler.seed={run + 1}",
+            ]
+            done = dpmix.fit(path, release, chains, overrides=settings, jobs=1, force=True, quiet=True)
+            spent += sum(done.seconds)
+            with h5py.File(chains) as file:
+                draws = {name: np.asarray(file[f"posterior/{name}"]) for name in self.keep}
+                rates: Floats = np.asarray(file["sample_stats/acceptance_rate"])
+            told = agreed({key: s for name, d in draws.items() for key, s in scalars(name, d).items()})
+            if told["settled"]:
+                break
+        found: dict[str, Any] = {"seconds": spent, "sweeps": sweeps, **told, "parameters": {}}
         ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-        found: dict[str, Any] = {"seconds": done.seconds[0], "parameters": {}}
-        with h5py.File(chains) as file:
-            for name in self.keep:
-                draws: Floats = file[f"posterior/{name}"][0]
-                lower, upper = np.quantile(draws, ends, axis=0)
-                summary = {
-                    "mean": draws.mean(axis=0),
-                    "sd": draws.std(axis=0),
-                    "lower": lower,
-                    "upper": upper,
-                }
-                found["parameters"][name] = {key: value.tolist() for key, value in summary.items()}
-            rates: Floats = file["sample_stats/acceptance_rate"][0]
+        for name, each in draws.items():
+            pooled = each.reshape(-1, *each.shape[2:])
+            lower, upper = np.quantile(pooled, ends, axis=0)
+            summary = {"mean": pooled.mean(axis=0), "sd": pooled.std(axis=0), "lower": lower, "upper": upper}
+            found["parameters"][name] = {key: value.tolist() for key, value in summary.items()}
         if np.isfinite(rates).all():
             found["acceptance"] = {"mean": float(rates.mean()), "least": float(rates.min())}
         return found

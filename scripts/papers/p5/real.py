@@ -37,8 +37,6 @@ class Subject:
         What is drawn.
     labels : tuple of str
         Names of the panels, one a row of what is drawn.
-    longer : float
-        Sweeps of a chain, as a share of those of the simulations.
     """
 
     spec: str
@@ -46,7 +44,6 @@ class Subject:
     keep: tuple[str, ...]
     title: str
     labels: tuple[str, ...]
-    longer: float = 1.0
 
 
 SUBJECTS = {
@@ -70,7 +67,6 @@ SUBJECTS = {
         ("beta",),
         "American Community Survey 2011, 4,467 persons: log10 income on schooling and age",
         ("intercept", "schooling", "age"),
-        0.25,
     ),
 }
 
@@ -114,7 +110,7 @@ def _cells(data: str, size: Size, folder: Path) -> list[Cell]:
             (*place, f"mechanism.epsilon={epsilon}"),
             "real",
             size.real,
-            max(40, int(size.sweeps * subject.longer)),
+            size.rounds,
             subject.keep,
         )
         for epsilon in subject.epsilons

@@ -71,28 +71,29 @@ TABLES = {
 }
 
 
-def name(figure: str, epsilon: float) -> str:
-    """Return the name of a cell."""
-    return f"{figure}/eps{tag(epsilon)}"
+def name(figure: str, epsilon: float, plain: bool = False) -> str:
+    """Return the name of a cell: of posteriors, or of the chains of Algorithm 1 given the same releases."""
+    return f"{figure}/eps{tag(epsilon)}" + ("/algorithm1" if plain else "")
 
 
 def _cells(figure: str, size: Size) -> list[Cell]:
     if figure in FIGURES:
-        subject, job, runs = FIGURES[figure], "releases", size.releases
-        more = subject.plain
+        subject, job, runs, kinds = FIGURES[figure], "releases", size.releases, (False, True)
+        more: tuple[str, ...] = ()
     else:
-        (subject, more), job, runs = TABLES[figure], "replicates", size.replicates
+        (subject, more), job, runs, kinds = TABLES[figure], "replicates", size.replicates, (False,)
         runs = max(2, runs // 2) if more else runs  # beside the paper's table, not in it
     return [
         Cell(
-            name(figure, epsilon),
+            name(figure, epsilon, plain),
             subject.spec,
-            (f"mechanism.epsilon={epsilon}", *more),
+            (f"mechanism.epsilon={epsilon}", *(subject.plain if plain else more)),
             job,
             runs,
-            size.sweeps,
+            size.rounds[:1] if plain else size.rounds,
             (subject.parameter,),
         )
+        for plain in kinds
         for epsilon in EPSILONS
     ]
 
@@ -129,7 +130,8 @@ def means(results: Results, figure: str) -> Floats:
 
 def acceptance(results: Results, figure: str, which: str) -> Floats:
     """Return mean or least acceptance rates of chains, shape (epsilon, release)."""
-    return np.array([[r["acceptance"][which] for r in results[name(figure, e)]["rows"]] for e in EPSILONS])
+    each = [results[name(figure, e, plain=True)]["rows"] for e in EPSILONS]
+    return np.array([[row["acceptance"][which] for row in rows] for rows in each])
 
 
 def coverage(results: Results, table: str) -> tuple[Floats, Floats]:
