@@ -1,0 +1,41 @@
+"""Whether chains agree: the largest R-hat and the smallest effective sample size of what is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.summary.diagnostics import Scalar, describe
+
+__all__ = ["ENOUGH", "RHAT", "agreed", "scalars"]
+
+RHAT, ENOUGH = 1.01, 200.0
+"""A posterior is settled where R-hat is below and the bulk's effective sample size at least this, in all."""
+
+
+def agreed(parameters: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Return the largest R-hat and smallest effective sample size of a summary's scalars, and if they do.
+
+    A scalar that is the same in every draw has neither, and is left out; chains that stay at values of their
+    own have an R-hat of 99 here.
+    """
+    known = {
+        name: (99.0 if value.stuck_apart else value.rhat, 0.0 if value.stuck_apart else value.ess_bulk)
+        for name, value in parameters.items()
+        if value.stuck_apart or (value.rhat is not None and value.ess_bulk is not None)
+    }
+    if not known:
+        return {"rhat": math.inf, "slowest": "none", "ess": 0.0, "settled": False}
+    slowest = max(known, key=lambda name: (known[name][0], -known[name][1]))
+    rhat, ess = known[slowest][0], min(ess for _, ess in known.values())
+    return {"rhat": rhat, "slowest": slowest, "ess": ess, "settled": rhat < RHAT and ess >= ENOUGH}
+
+
+def scalars(name: str, draws: NDArray[np.float64]) -> dict[str, Scalar]:
+    """Return the summary of each entry of draws (chains, draws, ..)."""
+    flat = draws.reshape(*draws.shape[:2], -1)
+    return {f"{name}[{i}]": describe(np.ascontiguousarray(flat[:, :, i]), 0.95) for i in range(flat.shape[2])}
