@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.summary.diagnostics import Scalar, describe
 
-__all__ = ["ENOUGH", "RHAT", "agreed", "scalars"]
+__all__ = ["ENOUGH", "RHAT", "agreed", "in_words", "scalars"]
 
 RHAT, ENOUGH = 1.01, 200.0
 """A posterior is settled where R-hat is below and the bulk's effective sample size at least this, in all."""
@@ -39,3 +39,27 @@ def scalars(name: str, draws: NDArray[np.float64]) -> dict[str, Scalar]:
     """Return the summary of each entry of draws (chains, draws, ..)."""
     flat = draws.reshape(*draws.shape[:2], -1)
     return {f"{name}[{i}]": describe(np.ascontiguousarray(flat[:, :, i]), 0.95) for i in range(flat.shape[2])}
+
+
+def in_words(told: Sequence[Mapping[str, Any]], length: str = "sweeps") -> str:
+    """Return how many posteriors settled, by which chains, and how far the others are from it.
+
+    Parameters
+    ----------
+    told : sequence of mapping
+        What `agreed` gives of each, with the length of its chains.
+    length : str
+        Under which key that stands, and what it is a number of.
+    """
+    settled = [one for one in told if one["settled"]]
+    lengths = ", ".join(
+        f"{sum(one[length] == n for one in told)} of {n:,}" for n in sorted({one[length] for one in told})
+    )
+    words = f"{len(settled)} of {len(told)} posteriors settled; two chains each, {length}: {lengths}"
+    if settled:
+        words += f"; of these R-hat up to {max(one['rhat'] for one in settled):.4f}"
+    left = [one for one in told if not one["settled"]]
+    if left:
+        low, high = min(one["rhat"] for one in left), max(one["rhat"] for one in left)
+        words += f"; of the others {low:.3f} to {high:.3f}, ESS from {min(one['ess'] for one in left):.0f}"
+    return words

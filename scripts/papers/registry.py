@@ -103,7 +103,7 @@ def _first_findings(results: Any, size: Any, folder: Path, done: list[str]) -> s
     if not done:
         return None
     draw.save_table(folder / "p1_cells.csv", agreement.rows(results))
-    return findings.text(results, size, folder, done)
+    return findings.text(results, folder, done)
 
 
 def _second_cells(folder: Path) -> Cells:

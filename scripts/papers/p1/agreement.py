@@ -1,8 +1,9 @@
-"""How the chains of each cell agree: a table of all of them, a summary by section, and what did not settle."""
+"""How the chains of each cell agree: all of them, a summary by section, and what did not settle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from papers.agreement import ENOUGH, RHAT
@@ -51,8 +52,8 @@ def rows(results: Results) -> list[dict[str, Any]]:
 def text(results: Results) -> str:
     """Return the summary by section, and the reasons of what did not settle, as Markdown."""
     lines = [
-        "| section | posteriors | data sets a cell | settled | largest R-hat, smallest ESS of these | sweeps of "
-        "each chain | processor minutes, with the samplers' runs |",
+        "| section | posteriors | data sets a cell | settled | largest R-hat, smallest ESS of these | "
+        "sweeps of each chain | processor minutes, samplers' runs too |",
         "|---|---|---|---|---|---|---|",
     ]
     for first, section in SECTIONS.items():
@@ -61,25 +62,24 @@ def text(results: Results) -> str:
         if not own:
             continue
         settled = [r for r in own if r["settled"]]
-        worst = (
-            f"{max(r['rhat'] for r in settled):.4f}, {min(r['ess'] for r in settled):,.0f}" if settled else ""
-        )
-        lengths = sorted({r["sweeps"] for r in own})
-        counts: dict[str, int] = {}
-        for r in own:
-            cell = r["name"].rsplit("/", 1)[0]
-            counts[cell] = counts.get(cell, 0) + 1
-        few, many = min(counts.values()), max(counts.values())
-        lines.append(
-            f"| {section} | {len(own)} | {few if few == many else f'{few} to {many}'} | {len(settled)} | {worst} | "
-            f"{', '.join(f'{s:,}' for s in lengths)} | {sum(r['cpu'] for r in every) / 60:.0f} |"
-        )
+        worst = ("", "")
+        if settled:
+            worst = f"{max(r['rhat'] for r in settled):.4f}", f"{min(r['ess'] for r in settled):,.0f}"
+        numbers = [
+            f"{len(own)}",
+            _span(list(Counter(r["name"].rsplit("/", 1)[0] for r in own).values()), "d"),
+            f"{len(settled)}",
+            ", ".join(worst),
+            _span([r["sweeps"] for r in own], ","),
+            f"{sum(r['cpu'] for r in every) / 60:.0f}",
+        ]
+        lines.append(f"| {section} | {' | '.join(numbers)} |")
     spent = sum(r["cpu"] for r in results.values())
     head = (
         f"Settled: R-hat below {RHAT} and an effective sample size of {ENOUGH:.0f} or more of mean, sd, "
         "quartiles, density at three points, number of clusters and log-likelihood, over four chains. All "
-        f"{len(results):,} cells took {spent / 60:.0f} minutes of processor time; `reproduction/p1_cells.csv` "
-        "has the R-hat of each.\n\n"
+        f"{len(results):,} runs took {spent / 60:.0f} minutes of processor time; "
+        "[p1_cells.csv](reproduction/p1_cells.csv) has the R-hat of each.\n\n"
     )
     return head + "\n".join(lines) + "\n" + _reasons(results)
 
@@ -109,6 +109,6 @@ def _reasons(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _span(values: list[float], form: str) -> str:
+def _span(values: Sequence[float], form: str) -> str:
     low, high = format(min(values), form), format(max(values), form)
     return low if low == high else f"{low} to {high}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpmix.synthesis.urn_guarantee import global_delta, largest_records, theorem_delta, theorem_records
+from papers.agreement import ENOUGH, RHAT, in_words
 from papers.p2 import convergence as p2convergence
 from papers.p2 import downstream as p2downstream
 from papers.p2 import utility as p2utility
@@ -20,15 +21,25 @@ def text(results: Results, size: Size, done: list[str]) -> str:
         rows += _convergence(results, size)
     rows += [row for figure, data in _DATA.items() if figure in done for row in _utility(results, data)]
     if "table2" in done:
-        rows += _downstream(results)
+        rows += _downstream(results) + _agreement(results)
+    spent = sum(result["cpu"] for result in results.values())
     head = (
         f"Figure 1: {size.distances} runs a point, n up to {size.sizes[-1]:,}; Table 1: {size.runs} releases "
         f"of each kind; Table 2: {size.replicates} data sets. Releases of Figure 1 and Table 2 are "
         "simulated. Those of Table 1 are drawn from the operating system's randomness, and differ from run "
-        "to run.\n\n"
+        f"to run. A posterior is settled where R-hat is below {RHAT} and the effective sample size "
+        f"{ENOUGH:.0f} or more of all functionals. {spent / 60:.0f} minutes of processor time.\n\n"
         "| what | numbers |\n|---|---|\n"
     )
     return head + "".join(f"| {what} | {numbers} |\n" for what, numbers in rows)
+
+
+def _agreement(results: Results) -> list[Row]:
+    """Return how the chains of Table 2 agree."""
+    return [
+        (f"4.1, {label}: chains", in_words(results[p2downstream.name(kind)]["rows"], "draws"))
+        for kind, (label, _) in p2downstream.KINDS.items()
+    ]
 
 
 _DATA = {"table1": "incomes", "table1_visits": "visits"}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from papers.agreement import ENOUGH, RHAT, in_words
 from papers.kept import tag
 from papers.p4 import days as p4days
 from papers.p4.cells import METHODS, Results, Size
@@ -18,7 +19,7 @@ Row = tuple[str, str]
 
 def text(results: Results, size: Size, done: list[str]) -> str:
     """Return a table of findings and the numbers that came out, for what was drawn."""
-    rows: list[Row] = []
+    rows: list[Row] = _agreement(results)
     for figure, key, what in (("fig2", "error_alpha", "alpha"), ("fig3", "error_mean", "E[x]")):
         if figure in done:
             rows += _errors(results, key, what)
@@ -27,15 +28,29 @@ def text(results: Results, size: Size, done: list[str]) -> str:
     for table in ("table2_days", "table2"):
         if table in done:
             rows += _tests(results, table)
+    spent = sum(result["cpu"] for result in results.values())
     head = (
-        f"Section 4.1: {size.runs} data sets of each kind; chains of {size.sweeps:,} sweeps, half of them "
-        f"burn-in, {size.draws} draws of bootstrap and ABC. Table 2: {size.releases} releases. Lists go with "
+        f"Section 4.1: {size.runs} data sets of each kind; {size.draws} draws of bootstrap and ABC. A "
+        f"posterior is settled where R-hat is below {RHAT} and the effective sample size {ENOUGH:.0f} or more of the "
+        f"logarithms of all alphas. Table 2: {size.releases} releases. Lists go with "
         f"eps = {', '.join(tag(e) for e in EPSILONS)} in order. Ratios are of medians over data sets, in the "
         f"geometric mean over {len(ALPHAS)} alphas (n = {SIZES[1]}: the first {size.large}). Releases of "
         "simulated data are simulated; those of Table 2 are drawn by the operating system, and "
-        "differ from run to run.\n\n| what | numbers |\n|---|---|\n"
+        f"differ from run to run. {spent / 60:.0f} minutes of processor time.\n\n"
+        "| what | numbers |\n|---|---|\n"
     )
     return head + "".join(f"| {what} | {numbers} |\n" for what, numbers in rows)
+
+
+def _agreement(results: Results) -> list[Row]:
+    """Return how the chains of each method agree."""
+    rows = []
+    for method in METHODS:
+        found = [row[method] for result in results.values() for row in result["rows"] if method in row]
+        told = [one for one in found if "settled" in one]
+        if told:
+            rows.append((f"{method}: chains", in_words(told)))
+    return rows
 
 
 def _list(found: Iterable[float], form: str = ".3g") -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.agreement import ENOUGH, RHAT, in_words
 from papers.p5 import real as p5real
 from papers.p5 import simulated as p5simulated
 from papers.p5.cells import EPSILONS, Results, Size
@@ -25,7 +26,7 @@ PUBLISHED = {  # Table 1
 
 def text(results: Results, size: Size, folder: Path, done: list[str]) -> str:
     """Return a table of findings and the numbers that came out, for what was drawn."""
-    rows: list[Row] = []
+    rows: list[Row] = _agreement(results, done)
     for figure in p5simulated.FIGURES:
         if figure in done:
             rows += _means(results, figure) + _acceptance(results, figure)
@@ -35,14 +36,31 @@ def text(results: Results, size: Size, folder: Path, done: list[str]) -> str:
     for data in p5real.SUBJECTS:
         if data in done:
             rows += _real(results, data, folder)
+    spent = sum(result["cpu"] for result in results.values())
     head = (
         f"Figures 1 and 2: {size.releases} releases of one data set at each epsilon; Table 1: "
-        f"{size.replicates} data sets; chains of {size.sweeps:,} sweeps, half of them burn-in. Lists go with "
+        f"{size.replicates} data sets. A posterior is settled where R-hat is below {RHAT} and the effective "
+        f"sample size {ENOUGH:.0f} or more of all entries shown. Lists go with "
         f"epsilon = {_list(EPSILONS, 'g')} in order. Releases of the simulations are simulated; those of the "
         f"real data ({size.real} at each epsilon) are drawn from the operating system's randomness, and "
-        "differ from run to run.\n\n| what | numbers |\n|---|---|\n"
+        f"differ from run to run. {spent / 60:.0f} minutes of processor time.\n\n"
+        "| what | numbers |\n|---|---|\n"
     )
     return head + "".join(f"| {what} | {numbers} |\n" for what, numbers in rows)
+
+
+def _agreement(results: Results, done: list[str]) -> list[Row]:
+    """Return how the chains agree, by figure and table; those of Algorithm 1 are as long as each other."""
+    rows = []
+    for figure in done:
+        own = {name: r for name, r in results.items() if name.startswith(f"{figure}/")}
+        for plain in (False, True):
+            told = [
+                row for name, r in own.items() if name.endswith("/algorithm1") == plain for row in r["rows"]
+            ]
+            if told:
+                rows.append((f"{figure}{', Algorithm 1' * plain}: chains", in_words(told)))
+    return rows
 
 
 def _list(values: Iterable[float], form: str = ".3f") -> str:
