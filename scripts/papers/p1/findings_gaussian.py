@@ -57,8 +57,8 @@ def gaussian_noise(results: Results) -> str:
         (
             "Neal 2, Neal 3 and Neal 5 agree",
             "H from the settled posterior under the same base, largest: Neal 2 "
-            f"{max(far('neal2', 'truncated')):.3f}, Neal 3 {max(far('neal3', 'truncated')):.3f} (truncated base), "
-            f"Neal 5 {max(far('neal5', 'plain')):.3f} (plain); their R-hat up to {worst('neal2'):.2f}, "
+            f"{max(far('neal2', 'truncated')):.3f}, Neal 3 {max(far('neal3', 'truncated')):.3f} (truncated "
+            f"base), Neal 5 {max(far('neal5', 'plain')):.3f} (plain); their R-hat up to {worst('neal2'):.2f}, "
             f"{worst('neal3'):.2f}, {worst('neal5'):.2f}. Between the two bases, which are different priors, "
             f"{between(far('truncated', 'plain'))}",
             "yes",
@@ -118,9 +118,10 @@ def waiting_times(results: Results) -> str:
         ("bands are wider", f"integrated width: {of('band_width', tuple(waiting.NOISES))}", "yes"),
         (
             "the deconvolution KDE overfits under Laplace",
-            f"its H to the truth: {of('kde_hellinger_to_truth', noisy)}; its modes: {of('kde_modes', noisy, 0)}",
-            "no: it is smooth, with a correct bandwidth. The R package that the paper uses computes its Laplace "
-            "bandwidth from the last value alone",
+            f"its H to the truth: {of('kde_hellinger_to_truth', noisy)}; its modes: "
+            f"{of('kde_modes', noisy, 0)}",
+            "no: it is smooth, with a correct bandwidth. The R package that the paper uses computes its "
+            "Laplace bandwidth from the last value alone",
         ),
     ]
     title = "### Section 6: simulated waiting times, n = 100, rho = 17.8"

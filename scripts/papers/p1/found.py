@@ -1,4 +1,4 @@
-"""How numbers of the first paper's cells are put together and written: medians over data sets, lists by eps."""
+"""How numbers of the first paper's cells are put together: medians over data sets, in lists by epsilon."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def between(values: Iterable[float], digits: int = 2) -> str:
     return f"{known[0]:.{digits}f} to {known[-1]:.{digits}f}"
 
 
-def middle(found: Iterable[dict[str, Any]], number: Number) -> float | None:
+def _middle(found: Iterable[dict[str, Any]], number: Number) -> float | None:
     """Return the median of a number over data sets."""
     known = [value for result in found if (value := number(result)) is not None]
     return float(np.median(known)) if known else None
@@ -53,7 +53,7 @@ def middle(found: Iterable[dict[str, Any]], number: Number) -> float | None:
 
 def over(results: Results, names: Sequence[str], number: Number, digits: int = 2) -> str:
     """Return the medians of a number for some cells, each named by its first data set."""
-    return in_list((middle(draw.replicates(results, name), number) for name in names), digits)
+    return in_list((_middle(draw.replicates(results, name), number) for name in names), digits)
 
 
 def apart(results: Results, first: str, second: str) -> list[float]:
