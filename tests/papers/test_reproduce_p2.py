@@ -14,7 +14,18 @@ from scipy import stats
 from dpmix.data import simulations
 from dpmix.spec import load_spec
 from papers import __main__ as command
-from papers.p2 import cells as p2cells, convergence as p2convergence, downstream as p2downstream, utility as p2utility
+from papers.p2 import (
+    cells as p2cells,
+)
+from papers.p2 import (
+    convergence as p2convergence,
+)
+from papers.p2 import (
+    downstream as p2downstream,
+)
+from papers.p2 import (
+    utility as p2utility,
+)
 from papers.p2.cells import CONFIGS, FULL, QUICK, Cell, Size
 from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT

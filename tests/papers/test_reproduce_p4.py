@@ -11,7 +11,9 @@ from scipy.stats import dirichlet, norm
 
 from dpmix.spec import load_spec
 from papers import __main__ as command
-from papers.p4 import days as p4days, findings as p4findings, simulated as p4simulated
+from papers.p4 import days as p4days
+from papers.p4 import findings as p4findings
+from papers.p4 import simulated as p4simulated
 from papers.p4.cells import CONFIGS, FULL, GROUPS, METHODS, QUICK, Cell, draws_of
 from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT

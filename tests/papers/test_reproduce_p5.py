@@ -12,7 +12,9 @@ import pytest
 from dpmix.data import simulations
 from dpmix.spec import load_spec
 from papers import __main__ as command
-from papers.p5 import findings as p5findings, real as p5real, simulated as p5simulated
+from papers.p5 import findings as p5findings
+from papers.p5 import real as p5real
+from papers.p5 import simulated as p5simulated
 from papers.p5.cells import CONFIGS, EPSILONS, FULL, LEVEL, QUICK, Cell, Size
 from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT

@@ -82,8 +82,8 @@ def betas(results: Results) -> str:
 def histograms(results: Results) -> str:
     """Return Appendix C."""
     lines = [
-        "| prior | L | weight of the uniform | H to the truth | modes | mass at the ends | acceptance of Neal 5 "
-        "| H of Neal 5; slice from the longest chains |",
+        "| prior | L | weight of the uniform | H to the truth | modes | mass at the ends "
+        "| acceptance of Neal 5 | H of Neal 5; slice from the longest chains |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for base, (shape, rate) in histogram.BASES.items():

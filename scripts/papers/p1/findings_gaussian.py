@@ -58,7 +58,8 @@ def gaussian_noise(results: Results) -> str:
             "Neal 2, Neal 3 and Neal 5 agree",
             "H from the settled posterior under the same base, largest: Neal 2 "
             f"{max(far('neal2', 'truncated')):.3f}, Neal 3 {max(far('neal3', 'truncated')):.3f} (truncated "
-            f"base), Neal 5 {max(far('neal5', 'plain')):.3f} (plain); their R-hat up to {worst('neal2'):.2f}, "
+            f"base), Neal 5 {max(far('neal5', 'plain')):.3f} (plain); their R-hat up to "
+            f"{worst('neal2'):.2f}, "
             f"{worst('neal3'):.2f}, {worst('neal5'):.2f}. Between the two bases, which are different priors, "
             f"{between(far('truncated', 'plain'))}",
             "yes",

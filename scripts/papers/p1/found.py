@@ -17,7 +17,6 @@ __all__ = [
     "apart",
     "between",
     "in_list",
-    "middle",
     "modes",
     "over",
     "table_of",
