@@ -31,8 +31,8 @@ def text(results: Results, size: Size, done: list[str]) -> str:
     spent = sum(result["cpu"] for result in results.values())
     head = (
         f"Section 4.1: {size.runs} data sets of each kind; {size.draws} draws of bootstrap and ABC. A "
-        f"posterior is settled where R-hat is below {RHAT} and the effective sample size {ENOUGH:.0f} or more "
-        f"of the logarithms of all alphas. Table 2: {size.releases} releases. Lists go with "
+        f"posterior is settled where R-hat is below {RHAT} and the effective sample size {ENOUGH:.0f} or "
+        f"more of the logarithms of all alphas. Table 2: {size.releases} releases. Lists go with "
         f"eps = {', '.join(tag(e) for e in EPSILONS)} in order. Ratios are of medians over data sets, in the "
         f"geometric mean over {len(ALPHAS)} alphas (n = {SIZES[1]}: the first {size.large}). Releases of "
         "simulated data are simulated; those of Table 2 are drawn by the operating system, and "
