@@ -104,6 +104,7 @@ def histograms(results: Results) -> str:
                 over(results, marginal, acceptance),
                 "; ".join(near),
             ]
-            lines.append(f"| Gamma({shape:g}, {rate:g}) | {multiple} | {' | '.join(numbers)} |")
+            shown = ["" if set(number) <= set("–, ;") else number for number in numbers]
+            lines.append(f"| Gamma({shape:g}, {rate:g}) | {multiple} | {' | '.join(shown)} |")
     title = "### Appendix C: smoothed histogram, n = 250, 28 draws, eps = 2, 10, 250"
     return f"{title}\n\n" + "\n".join(lines) + "\n"
