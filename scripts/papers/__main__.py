@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from papers import registry
+from papers import page, registry
 from papers.pool import compute
 from papers.registry import CELLS, FIGURES, PAPERS, cells_of
 
@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="M",
         help="begin no cell after so many; exit 75 where some are left",
     )
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="put numbers and pictures there, between the paper's marks"
+    )
     parser.add_argument("--runs", type=_positive, metavar="N", help="p2 to p5: runs of each kind and point")
     parser.add_argument(
         "--data",
@@ -72,6 +75,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     for text, name in zip(options.only or known, chosen, strict=True):
         if name not in known:
             parser.error(f"argument --only: {text} is none of {', '.join(known)}")
+    if options.page and not options.page.is_file():
+        parser.error(f"argument --page: {options.page} is not there")
     options.figures = sorted(set(chosen), key=known.index)
     for key, papers_of in _OF.items():
         if options.paper not in papers_of and getattr(options, key) is not None:
@@ -143,6 +148,8 @@ def main(arguments: list[str] | None = None) -> int:
     words = paper.findings(results, size, folder, done)
     if words is not None:
         (folder / "findings.md").write_text(words, encoding="utf-8")
+        if options.page:
+            page.fill(options.page, options.paper, words, paper.shown, folder)
     left = [cell.name for cell in cells if cell.name not in results and cell.name not in failed]
     about = {
         "size": vars(size),

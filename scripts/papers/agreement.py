@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,21 +14,22 @@ __all__ = ["ENOUGH", "RHAT", "agreed", "in_words", "scalars"]
 
 RHAT, ENOUGH = 1.01, 200.0
 """A posterior is settled where R-hat is below and the bulk's effective sample size at least this, in all."""
+_MOST = 99.0
 
 
 def agreed(parameters: Mapping[str, Scalar]) -> dict[str, Any]:
     """Return the largest R-hat and smallest effective sample size of a summary's scalars, and if they do.
 
     A scalar that is the same in every draw has neither, and is left out; chains that stay at values of their
-    own have an R-hat of 99 here.
+    own have an R-hat of 99 here, the largest there is.
     """
     known = {
-        name: (99.0 if value.stuck_apart else value.rhat, 0.0 if value.stuck_apart else value.ess_bulk)
+        name: (_MOST, 0.0) if value.stuck_apart else (min(value.rhat or 0.0, _MOST), value.ess_bulk or 0.0)
         for name, value in parameters.items()
         if value.stuck_apart or (value.rhat is not None and value.ess_bulk is not None)
     }
     if not known:
-        return {"rhat": math.inf, "slowest": "none", "ess": 0.0, "settled": False}
+        return {"rhat": _MOST, "slowest": "none", "ess": 0.0, "settled": False}
     slowest = max(known, key=lambda name: (known[name][0], -known[name][1]))
     rhat, ess = known[slowest][0], min(ess for _, ess in known.values())
     return {"rhat": rhat, "slowest": slowest, "ess": ess, "settled": rhat < RHAT and ess >= ENOUGH}

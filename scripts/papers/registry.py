@@ -76,6 +76,8 @@ class Paper:
         why.
     beside : callable
         Runs what belongs to no figure, from folder and size.
+    shown : tuple of str
+        Pictures that the page shows.
     """
 
     about: str
@@ -87,6 +89,7 @@ class Paper:
     findings: Callable[[Any, Any, Path, list[str]], str | None]
     prepare: Callable[[list[str], Path, Path], dict[str, str]]
     beside: Callable[[Path, Any], object]
+    shown: tuple[str, ...]
 
 
 def cells_of(figures: list[str], size: Any, cells: Cells = CELLS) -> list[Any]:
@@ -149,6 +152,7 @@ PAPERS = {
         findings=_first_findings,
         prepare=lambda figures, folder, data: {},
         beside=defect.compute,
+        shown=("fig2", "fig3", "defect"),
     ),
     "p2": Paper(
         about="the paper on synthesis by Pitman-Yor processes",
@@ -160,6 +164,7 @@ PAPERS = {
         findings=lambda results, size, folder, done: p2findings.text(results, size, done),
         prepare=_prepare_second,
         beside=lambda folder, size: None,
+        shown=("fig1", "table1", "table2"),
     ),
     "p3": Paper(
         about="Bun, Farina, Gaboardi and Liu, on released posteriors",
@@ -171,6 +176,7 @@ PAPERS = {
         findings=lambda results, size, folder, done: p3findings.text(results, size, done),
         prepare=lambda figures, folder, data: {},
         beside=lambda folder, size: None,
+        shown=("fig1", "fig2", "fig3", "larger"),
     ),
     "p4": Paper(
         about="Guo, Barrientos and Pena, on compositional data",
@@ -182,6 +188,7 @@ PAPERS = {
         findings=lambda results, size, folder, done: p4findings.text(results, size, done),
         prepare=_prepare_fourth,
         beside=lambda folder, size: None,
+        shown=("fig2", "table2"),
     ),
     "p5": Paper(
         about="Ju, Awan, Gong and Rao (2022)",
@@ -193,5 +200,6 @@ PAPERS = {
         findings=p5findings.text,
         prepare=_prepare_fifth,
         beside=lambda folder, size: None,
+        shown=("fig1", "table1", "fig2", "table1_regression", "anes", "incomes"),
     ),
 }

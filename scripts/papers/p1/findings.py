@@ -21,7 +21,7 @@ _PAPERS = ("neal5", "neal5x5", "slice")
 
 def text(results: Results, folder: Path, done: Sequence[str]) -> str:
     """Return the sections of those figures that are drawn."""
-    parts = [f"### How the chains agree\n\n{agreement.text(results)}"]
+    parts = [f"### How the chains agree\n\n{agreement.text(agreement.rows(results))}"]
     if {"fig1", "fig2", "fig9"} <= set(done):
         title = "### Section 4.1: three normals, Laplace noise, eps = 1, 2, 5, 10, 50"
         parts.append(f"{title}\n\n{table_of(_normal(results))}")

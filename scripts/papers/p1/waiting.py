@@ -169,8 +169,8 @@ def _cells(
     return [
         _cell(noise, sampler, replicate)
         for replicate in range(data_sets or size.replicates)
-        for noise, run in RUN.items()
-        for sampler in run
+        for noise in NOISES
+        for sampler in RUN[noise]
         if sampler in samplers
     ]
 
