@@ -24,9 +24,9 @@ PUBLISHED = {  # Table 1
     10.0: (0.92, 0.88, 0.94, 0.92, 0.9),
 }
 _VERDICTS = {
-    "fig1": "the means go from the prior's to those given the data: yes. Acceptance is above e^-eps, its mean "
+    "fig1": "the means go from the prior's to those given the data: yes. Acceptance above e^-eps, its mean "
     "far above: yes",
-    "fig2": "the same trend: yes for two coefficients; the third first goes the other way (below). Acceptance "
+    "fig2": "the same trend: yes for two coefficients; the third first goes the other way. Acceptance "
     "is above e^-eps: yes",
 }
 
@@ -120,8 +120,8 @@ def _real(results: Results, data: list[str], size: Size, folder: Path) -> str:
             lines.append(f"| {name} | {label} | {_given(rows[0])} | {' | '.join(_columns(rows))} |\n")
     return (
         "### Real data (not in the paper)\n\n"
-        f"{size.real} releases at each epsilon, drawn from the operating system's randomness: they differ from "
-        "run to run. Root mean squared error of the posterior mean, and mean length of the 90% intervals.\n\n"
+        f"{size.real} releases at each epsilon, drawn from the operating system's randomness: they differ "
+        "from run to run. Root mean squared error of the posterior mean, and mean length of the 90% intervals.\n\n"
         "| data | what | given the data | eps | error | length |\n|---|---|---|---|---|---|\n"
         + "".join(lines)
     )
