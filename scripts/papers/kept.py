@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
@@ -16,7 +17,7 @@ import numpy as np
 
 import dpmix
 
-__all__ = ["CONFIGS", "ROOT", "KeptCell", "SpecCell", "tag"]
+__all__ = ["CONFIGS", "ROOT", "KeptCell", "SpecCell", "clear_work", "tag", "work_prefix"]
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
@@ -97,6 +98,25 @@ class SpecCell(KeptCell):
         """Return its spec and what is changed there."""
         where = (self.configs / self.spec).relative_to(ROOT)
         return {"spec": where.as_posix(), "overrides": self.overrides}
+
+
+def work_prefix() -> str:
+    """Return what names of folders of this process begin with, which hold what a cell needs while it runs."""
+    return f".work-{os.getpid()}-"
+
+
+def clear_work(folder: Path) -> None:
+    """Remove such folders of processes that are no more: another command may be at work in this one."""
+    for work in folder.glob(".work-*"):
+        process = int(work.name.split("-")[1])
+        try:
+            os.kill(process, 0)  # asks whether it is there
+        except ProcessLookupError:
+            shutil.rmtree(work, ignore_errors=True)
+        except PermissionError:
+            continue  # somebody else's
+        if process == os.getpid():
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def tag(value: float) -> str:

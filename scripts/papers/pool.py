@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import shutil
 import signal
 import sys
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dpmix.errors import DpmixError, Interrupted
+
+from .kept import clear_work
 
 __all__ = ["Cell", "Results", "compute", "run_cell"]
 
@@ -82,8 +83,7 @@ def compute(
             spent = time.perf_counter() - start
             print(f"[{number}/{len(left)}, {spent:.0f} s] {cell.name}", file=sys.stderr, flush=True)
     finally:
-        for work in folder.glob(".work-*"):
-            shutil.rmtree(work, ignore_errors=True)
+        clear_work(folder)
     return found, failed
 
 

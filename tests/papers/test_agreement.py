@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from papers import __main__ as command
-from papers import page, pool
+from papers import kept, page, pool
 from papers.agreement import ENOUGH, RHAT, agreed, in_words, scalars
 from papers.p1 import agreement, normal, waiting
 from papers.p1.cells import FULL, Cell
@@ -156,3 +159,12 @@ def test_the_first_data_set_of_all_cells_comes_first():
         0,
         1,
     ]  # one of each program, then these
+
+
+def test_work_of_another_command_in_the_folder_is_left_alone(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for process in (os.getpid(), os.getppid(), ended.pid):
+        (tmp_path / f".work-{process}-x").mkdir()
+    kept.clear_work(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f".work-{os.getppid()}-x"]

@@ -13,7 +13,7 @@ import dpmix
 from dpmix.spec import load_spec
 from papers.agreement import ENOUGH, agreed
 from papers.kept import CONFIGS as ALL
-from papers.kept import SpecCell, tag
+from papers.kept import SpecCell, tag, work_prefix
 
 __all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "tag"]
 
@@ -132,7 +132,7 @@ class Cell(SpecCell):
         checked = load_spec(spec, settings)
         said = io.StringIO()
         with (
-            tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work,
+            tempfile.TemporaryDirectory(prefix=work_prefix(), dir=folder) as work,
             contextlib.redirect_stderr(said),
         ):
             release = None

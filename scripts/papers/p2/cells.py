@@ -19,7 +19,7 @@ from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.records import Records, load_records
 from papers.agreement import agreed
 from papers.kept import CONFIGS as ALL
-from papers.kept import SpecCell
+from papers.kept import SpecCell, work_prefix
 
 __all__ = ["CONFIGS", "FULL", "QUICK", "Cell", "Results", "Size", "measures"]
 
@@ -160,7 +160,7 @@ def _utility(cell: Cell, folder: Path) -> dict[str, Any]:
 
 def _downstream(cell: Cell, folder: Path) -> dict[str, Any]:
     spec, rows, account = CONFIGS / cell.spec, [], {}
-    with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work:
+    with tempfile.TemporaryDirectory(prefix=work_prefix(), dir=folder) as work:
         chains = Path(work) / "chains.h5"
         for run in range(cell.runs + 1):  # the first compiles, and is left out
             settings = [*cell.overrides, f"data.seed={max(run, 1)}"]

@@ -20,7 +20,7 @@ from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from papers.agreement import agreed, scalars
 from papers.kept import CONFIGS as ALL
-from papers.kept import SpecCell
+from papers.kept import SpecCell, work_prefix
 
 __all__ = ["CONFIGS", "EPSILONS", "FULL", "LEVEL", "QUICK", "Cell", "Results", "Size"]
 
@@ -97,7 +97,7 @@ class Cell(SpecCell):
         """Fit each release, and keep what is asked for."""
         rows, release = [], None
         quiet = contextlib.redirect_stderr(io.StringIO())  # how many values were clamped
-        with tempfile.TemporaryDirectory(prefix=".work-", dir=folder) as work, quiet:
+        with tempfile.TemporaryDirectory(prefix=work_prefix(), dir=folder) as work, quiet:
             for run in range(self.runs):
                 release = self._release(run)
                 rows.append(self._fitted(release, run, Path(work) / "chains.h5"))

@@ -121,7 +121,8 @@ def _real(results: Results, data: list[str], size: Size, folder: Path) -> str:
     return (
         "### Real data (not in the paper)\n\n"
         f"{size.real} releases at each epsilon, drawn from the operating system's randomness: they differ "
-        "from run to run. Root mean squared error of the posterior mean, and mean length of the 90% intervals.\n\n"
+        "from run to run. Root mean squared error of the posterior mean, and mean length of the 90% "
+        "intervals.\n\n"
         "| data | what | given the data | eps | error | length |\n|---|---|---|---|---|---|\n"
         + "".join(lines)
     )
