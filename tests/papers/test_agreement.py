@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def test_chains_of_one_law_settle_and_chains_apart_do_not():
     still = draws.copy()
     still[:, :, 0] = 3.0  # says nothing, for or against
     assert agreed(scalars("x", still)) == agreed({"x[1]": scalars("x", draws)["x[1]"]})
-    assert not agreed(scalars("x", draws[:, :30]))[
+    known = scalars("x", draws)["x[0]"]
+    for rhat, ess, settled in ((1.0099, 200.0, True), (1.0001, 199.0, False), (1.01, 4000.0, False)):
+        assert agreed({"x": replace(known, rhat=rhat, ess_bulk=ess)})["settled"] is settled
         "settled"
     ]  # R-hat may be below by chance: 120 draws in all
 
