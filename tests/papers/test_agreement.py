@@ -44,8 +44,6 @@ def test_chains_of_one_law_settle_and_chains_apart_do_not():
     known = scalars("x", draws)["x[0]"]
     for rhat, ess, settled in ((1.0099, 200.0, True), (1.0001, 199.0, False), (1.01, 4000.0, False)):
         assert agreed({"x": replace(known, rhat=rhat, ess_bulk=ess)})["settled"] is settled
-        "settled"
-    ]  # R-hat may be below by chance: 120 draws in all
 
 
 def test_longer_chains_are_tried_where_they_may_settle():
