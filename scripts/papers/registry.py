@@ -105,8 +105,9 @@ def cells_of(figures: list[str], size: Any, cells: Cells = CELLS) -> list[Any]:
 def _first_findings(results: Any, size: Any, folder: Path, done: list[str]) -> str | None:
     if not done:
         return None
-    draw.save_table(folder / "p1_cells.csv", agreement.rows(results))
-    return findings.text(results, folder, done)
+    rows = agreement.rows(results, cells_of(list(FIGURES), size))
+    draw.save_table(folder / "p1_cells.csv", rows)
+    return findings.text(results, folder, done, agreement.text(rows))
 
 
 def _second_cells(folder: Path) -> Cells:

@@ -87,10 +87,13 @@ def test_what_did_not_settle_is_listed_with_its_reason():
     made = [result("normal/n50/eps1/posterior", k) for k in range(2)]
     made.append(result("beta/laplace/eps250/rate", 1, settled=False, rhat=1.5, ess=7.4))
     made.append(result("normal/n50/eps1/neal5", 0, chains=2, settled=False, rhat=1.3))
-    found = agreement.rows({one["name"]: one for one in made})
-    assert [row["settled"] for row in found] == ["no", "", "yes", "yes"]
+    cells = [Cell(r["name"], "", (), 2000 * (r["chains"] > 2), r["replicate"]) for r in made]
+    cells.append(Cell("normal/n50/eps1/posterior/r2", "", (), 2000, 2))
+    found = agreement.rows({one["name"]: one for one in made}, cells)
+    assert [row["settled"] for row in found] == ["no", "", "yes", "yes", "no"]
+    assert [row["sampler"] for row in found] == ["counts"] * 4 + [agreement.NOT_RUN]
     text = agreement.text(found)
-    assert "| 4.1 | 2 | 2 | 2 | 1.0020, 900 | 2,000 | 0 |" in text and "4 runs took 0 minutes" in text
+    assert "| 4.1 | 2 of 3 | 2 | 2 | 1.0020, 900 | 2,000 | 0 |" in text and "4 of 5 runs are done" in text
     assert "| beta/laplace/eps250/rate (2) | 1.500 | sd | 7 | 2,000 | a prior against narrow kernels" in text
     assert "Every posterior" in agreement.text([row for row in found if row["settled"] != "no"])
 
@@ -118,7 +121,7 @@ def test_the_page_says_what_its_table_of_cells_says():
         ]
     assert agreement.text(found).strip() in PAGE.read_text()
     for row in found:
-        if row["settled"]:
+        if row["settled"] and row["sampler"] != agreement.NOT_RUN:
             assert (row["settled"] == "yes") is (row["rhat"] < RHAT and row["ess"] >= ENOUGH), row["cell"]
 
 
@@ -143,7 +146,8 @@ def test_pieces_go_on_where_the_last_one_stopped(tmp_path, monkeypatch, capsys):
     assert about["left"] == 4 - len(first) and about["processor_seconds_of_cells"] == len(first)
     assert about["figures"] == [] and not (tmp_path / "fig14.png").exists()
     monkeypatch.setitem(command.PAPERS["p1"].draw, "fig14", lambda *a: None)
-    monkeypatch.setattr(command.registry.agreement, "rows", lambda results: [{"cell": "x"}])
+    monkeypatch.setattr(command.registry.agreement, "rows", lambda *a: [{"cell": "x"}])
+    monkeypatch.setattr(command.registry.agreement, "text", lambda *a: "")
     monkeypatch.setattr(command.registry.findings, "text", lambda *a: "")
     assert command.main(arguments) == 0
     assert sorted(ran) == sorted(set(ran)) and len(ran) == 4  # none twice

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from papers import draw, truth
-from papers.p1 import agreement, findings_beta, findings_gaussian, normal
+from papers.p1 import findings_beta, findings_gaussian, normal
 from papers.p1.cells import Results, tag
 from papers.p1.found import Number, Row, apart, in_list, modes, over, table_of
 
@@ -19,19 +19,19 @@ __all__ = ["text"]
 _PAPERS = ("neal5", "neal5x5", "slice")
 
 
-def text(results: Results, folder: Path, done: Sequence[str]) -> str:
-    """Return the sections of those figures that are drawn."""
-    parts = [f"### How the chains agree\n\n{agreement.text(agreement.rows(results))}"]
+def text(results: Results, folder: Path, done: Sequence[str], agreed: str) -> str:
+    """Return how the chains agree, and the sections whose runs are there, in part or all."""
+    parts = [f"### How the chains agree\n\n{agreed}"]
     if {"fig1", "fig2", "fig9"} <= set(done):
         title = "### Section 4.1: three normals, Laplace noise, eps = 1, 2, 5, 10, 50"
         parts.append(f"{title}\n\n{table_of(_normal(results))}")
         if "fig10" in done:
             parts[-1] += _clustering(results)
-    if {"fig3", "fig12"} <= set(done):
+    if any(name.startswith("beta/") for name in results):
         parts.append(findings_beta.betas(results))
     if {"fig4", "fig5", "fig13"} <= set(done):
         parts.append(findings_gaussian.gaussian_noise(results))
-    if {"fig7", "fig8"} <= set(done):
+    if any(name.startswith("histogram/") for name in results):
         parts.append(findings_beta.histograms(results))
     if "fig6" in done:
         parts.append(findings_gaussian.waiting_times(results))
