@@ -22,6 +22,7 @@ __all__ = [
     "table_of",
 ]
 
+_MISSING = "–"
 Row = tuple[str, str, str]
 Number = Callable[[dict[str, Any]], float | None]
 
@@ -35,7 +36,7 @@ def table_of(rows: Iterable[Row]) -> str:
 
 def in_list(values: Iterable[float | None], digits: int = 2) -> str:
     """Return numbers with commas between."""
-    return ", ".join("–" if v is None else f"{v:.{digits}f}" for v in values)
+    return ", ".join(_MISSING if v is None else f"{v:.{digits}f}" for v in values)
 
 
 def between(values: Iterable[float], digits: int = 2) -> str:
