@@ -28,10 +28,15 @@ Number = Callable[[dict[str, Any]], float | None]
 
 
 def table_of(rows: Iterable[Row]) -> str:
-    """Return what is published, what came out here, and whether these agree, as Markdown."""
-    return "| published | here | agrees |\n|---|---|---|\n" + "".join(
-        f"| {' | '.join(row)} |\n" for row in rows
+    """Return what is published, what came out here, and whether these agree, as Markdown.
+
+    Nothing is said of rows whose runs are not all there.
+    """
+    lines = "".join(
+        f"| {published} | {here} | {'' if _MISSING in here else agrees} |\n"
+        for published, here, agrees in rows
     )
+    return f"| published | here | agrees |\n|---|---|---|\n{lines}"
 
 
 def in_list(values: Iterable[float | None], digits: int = 2) -> str:
