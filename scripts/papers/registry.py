@@ -78,6 +78,8 @@ class Paper:
         Runs what belongs to no figure, from folder and size.
     shown : tuple of str
         Pictures that the page shows.
+    partly : tuple of str
+        Figures whose panels stay empty where their runs are not there.
     """
 
     about: str
@@ -90,6 +92,7 @@ class Paper:
     prepare: Callable[[list[str], Path, Path], dict[str, str]]
     beside: Callable[[Path, Any], object]
     shown: tuple[str, ...]
+    partly: tuple[str, ...] = ()
 
 
 def cells_of(figures: list[str], size: Any, cells: Cells = CELLS) -> list[Any]:
@@ -154,6 +157,7 @@ PAPERS = {
         prepare=lambda figures, folder, data: {},
         beside=defect.compute,
         shown=("fig2", "fig3", "defect"),
+        partly=("fig3", "fig7", "fig8"),
     ),
     "p2": Paper(
         about="the paper on synthesis by Pitman-Yor processes",

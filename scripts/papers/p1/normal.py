@@ -188,7 +188,7 @@ def figure9(results: Results, size: Size, folder: Path) -> None:
                 draw.curve(panel, result, "posterior mean", 1)
                 draw.true_line(panel, result, DATA, 2.5)
                 panel.set_title(f"n = {n}, ε = {tag(epsilon)}")
-                rows += draw.density_rows(result, n=n, epsilon=epsilon)
+                rows += draw.density_rows(_bare(result), n=n, epsilon=epsilon)
         draw.legend(figure, axes[0, 0])
     draw.save_table(folder / "fig9.csv", rows)
 
