@@ -46,7 +46,7 @@ def _row(cell: Cell, result: dict[str, Any] | None) -> dict[str, Any]:
         "sampler": result["sampler"],
         "chains": result["chains"],
         "sweeps": result["sweeps"],
-        "rhat": round(result["rhat"], 4),
+        "rhat": round(result["rhat"], 6),
         "slowest": result["slowest"],
         "ess": round(result["ess"]),
         "settled": ("yes" if result["settled"] else "no") if posterior else "",
@@ -72,7 +72,7 @@ def text(found: Rows) -> str:
         settled = [row for row in own if row["settled"] == "yes"]
         worst = ("", "")
         if settled:
-            worst = f"{max(row['rhat'] for row in settled):.4f}", f"{min(row['ess'] for row in settled):,}"
+            worst = f"{max(row['rhat'] for row in settled):.5f}", f"{min(row['ess'] for row in settled):,}"
         numbers = [
             f"{len(own)} of {len(wanted)}",
             _span(list(Counter(row["cell"] for row in own).values()), "d"),
