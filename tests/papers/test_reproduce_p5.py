@@ -92,7 +92,10 @@ def test_figures_tables_and_findings_are_drawn(tmp_path):
     assert len(rows) == 25 and float(rows[0]["acceptance"]) == pytest.approx(0.6)
     assert float(rows[0]["bound"]) == pytest.approx(math.exp(-0.1)) and float(rows[0]["prior"]) == 0.2
     words = p5findings.text(results, size, tmp_path, ["fig1", "table1"])
-    assert "| fig1, Algorithm 1 | 15 of 15 posteriors settled; two chains each, sweeps: 15 of 2,000" in words
+    assert (
+        "| fig1, Algorithm 1 | 5 of 5 | 15 of 15 posteriors settled; two chains each, sweeps: 15 of 2,000"
+        in words
+    )
     assert words.count("(0.36)") == 1 and "table1_regression" not in words
     with (tmp_path / "table1.csv").open() as file:
         assert list(csv.DictReader(file))[0]["p[3] = 0.446"] == "1.0"

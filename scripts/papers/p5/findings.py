@@ -33,7 +33,7 @@ _VERDICTS = {
 
 def text(results: Results, size: Size, folder: Path, done: list[str]) -> str:
     """Return how the chains agree, and a part for each figure and table that is drawn."""
-    parts = [_agreement(results, size, done)]
+    parts = [_agreement(results, size)]
     parts += [_figure(results, figure) for figure in p5simulated.FIGURES if figure in done]
     parts += [_coverage(results, table) for table in p5simulated.TABLES if table in done]
     data = [data for data in p5real.SUBJECTS if data in done]
@@ -46,24 +46,30 @@ def _list(values: Iterable[float], form: str = ".3f") -> str:
     return ", ".join(format(float(value), form) for value in values)
 
 
-def _agreement(results: Results, size: Size, done: list[str]) -> str:
+def _agreement(results: Results, size: Size) -> str:
     spent = sum(result["cpu"] for result in results.values())
     lines = []
-    for figure in done:
+    for figure in (*p5simulated.FIGURES, *p5simulated.TABLES, *p5real.SUBJECTS):
         own = {name: r for name, r in results.items() if name.startswith(f"{figure}/")}
         for plain in (False, True):
             chosen = [r for name, r in own.items() if name.endswith("/algorithm1") == plain]
             told = [row for r in chosen for row in r["rows"]]
             if told:
-                lines.append(f"| {figure}{', Algorithm 1' * plain} | {in_words(told)} |\n")
+                epsilons = f"{len(chosen)} of {_points(figure)}"
+                lines.append(f"| {figure}{', Algorithm 1' * plain} | {epsilons} | {in_words(told)} |\n")
     return (
         f"Figures 1 and 2: {size.releases} releases of one data set at each epsilon; Table 1: "
         f"{size.replicates} data sets. A posterior is settled where R-hat is below {RHAT} and the effective "
         f"sample size {ENOUGH:.0f} or more of all entries shown; chains of Algorithm 1 are as long as each "
         f"other. All took {spent / 60:.0f} minutes of processor time. Lists go with "
         f"eps = {_list(EPSILONS, 'g')} in order.\n\n"
-        f"| figure or table | chains |\n|---|---|\n{''.join(lines)}"
+        f"| figure or table | epsilons run | chains |\n|---|---|---|\n{''.join(lines)}"
     )
+
+
+def _points(figure: str) -> int:
+    subject = p5real.SUBJECTS.get(figure)
+    return len(EPSILONS if subject is None else subject.epsilons)
 
 
 def _figure(results: Results, figure: str) -> str:
