@@ -94,7 +94,7 @@ def test_what_did_not_settle_is_listed_with_its_reason():
     assert [row["sampler"] for row in found] == ["counts"] * 4 + [agreement.NOT_RUN]
     text = agreement.text(found)
     assert "| 4.1 | 2 of 3 | 2 | 2 | 1.00200, 900 | 2,000 | 0 |" in text and "4 of 5 runs are done" in text
-    assert "| beta/laplace/eps250/rate (2) | 1.500 | sd | 7 | 2,000 | a prior against narrow kernels" in text
+    assert "| beta/laplace/eps250/rate (2) | 1.5000 | sd | 7 | 2,000 | a prior against narrow kernels" in text
     assert "Every posterior" in agreement.text([row for row in found if row["settled"] != "no"])
 
 

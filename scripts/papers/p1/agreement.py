@@ -109,7 +109,7 @@ def _reasons(found: Rows) -> str:
         own = [row for row in left if row["cell"] == cell]
         numbers = [
             f"{cell} ({', '.join(str(row['data_set']) for row in own)})",
-            _span([row["rhat"] for row in own], ".3f"),
+            _span([row["rhat"] for row in own], ".4f"),
             max(own, key=lambda row: float(row["rhat"]))["slowest"],
             _span([row["ess"] for row in own], ","),
             _span([row["sweeps"] for row in own], ","),

@@ -150,7 +150,8 @@ def figure2(results: Results, size: Size, folder: Path) -> None:
                 panel = axes[line, column]
                 for number, (sampler, (label, _)) in enumerate(SAMPLERS.items()):
                     heights = [r[key] for r in rows if r["n"] == n and r["sampler"] == sampler]
-                    if None not in heights:
+                    other = key == "acceptance" and sampler == "posterior"  # of other proposals
+                    if None not in heights and not other:
                         panel.plot(
                             EPSILONS, heights, "o-", ms=3, lw=1.1, color=draw.COLOURS[number], label=label
                         )
