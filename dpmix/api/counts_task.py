@@ -9,7 +9,6 @@ import numpy as np
 
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
@@ -20,7 +19,7 @@ __all__ = ["count_release", "counts_of"]
 
 
 def counts_of(
-    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor
+    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor, column: int = 0
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -29,11 +28,11 @@ def counts_of(
     SpecError, DataError
         As `count_release`.
     """
-    return CountsMixture(count_release(spec, release, seen), seen.channel, kernel, mixing)
+    return CountsMixture(count_release(spec, release, seen, column), seen.channel, kernel, mixing)
 
 
-def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
-    """Count a release in the cells that the spec's width and the public quantities make.
+def count_release(spec: RunSpec, release: Release, seen: Observation, column: int = 0) -> Counts:
+    """Count a column of a release in the cells that the spec's width and the public quantities make.
 
     Raises
     ------
@@ -42,14 +41,14 @@ def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
     DataError
         When values are missing or not finite, or no outputs.
     """
-    lo, hi = bounds_of(spec, release)
+    lo, hi = bounds_of(spec, release, column)
     values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
     law = release.mechanism
-    if isinstance(law, BinomialLaw):
-        trials = law.trials
-        if not np.isin(values, np.arange(trials + 1)).all():
-            raise DataError(f"a released value is no output 0 .. {trials} of {release.kind}")
-        edges, width = np.arange(trials) + 0.5, 0.0
+    if law.finite_outputs:
+        last = law.outputs - 1
+        if not np.isin(values, np.arange(last + 1)).all():
+            raise DataError(f"a released value is no output 0 .. {last} of {release.kind}")
+        edges, width = np.arange(last) + 0.5, 0.0
     else:
         scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
         asked = spec.sampler.width

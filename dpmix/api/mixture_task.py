@@ -58,7 +58,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     samples: Samples
     stats: tuple[str, ...] = ()
     if sampler.kind == "counts":
-        samples, stats = counts_of(spec, release, seen, kernel, mixing), ("left_over",)
+        samples, stats = counts_of(spec, release, seen, kernel, mixing, columns[0]), ("left_over",)
         constants |= samples.counts.constants()
     else:
         algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)

@@ -23,7 +23,7 @@ MIXTURE_SAMPLERS = (
 CONJUGATE_SAMPLERS = ("neal2", "neal3", "split_merge")
 EXACT_SAMPLERS = (*CONJUGATE_SAMPLERS, "neal8", "counts")
 GLOBAL_MECHANISMS = ("smoothed_histogram", "perturbed_histogram")
-MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS, "none")
+MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", "square_wave", *GLOBAL_MECHANISMS, "none")
 VECTOR_MECHANISMS = ("laplace", "gaussian", "none")
 _GENERAL = "use neal8, private_slice or blocked_gibbs"
 
@@ -203,6 +203,12 @@ def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
         if problem is not None:
             return problem
     if spec.model.kernel == "multivariate_normal" and mechanism not in VECTOR_MECHANISMS:
+        if mechanism == "square_wave":
+            return (
+                "model.kernel",
+                "multivariate_normal has no exact density of several columns under square_wave; fit one column "
+                "at a time, by release.columns and the kernel normal or beta",
+            )
         return (
             "model.kernel",
             f"multivariate_normal is for several columns, and {mechanism} releases one; "

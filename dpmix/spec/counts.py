@@ -6,9 +6,9 @@ from typing import Any
 
 __all__ = ["COUNTED", "counts_problem"]
 
-COUNTED = ("laplace", "gaussian", "binomial", "none")
+COUNTED = ("laplace", "gaussian", "binomial", "square_wave", "none")
 """Mechanisms whose releases are counted: one number a record, in cells or of finitely many outputs."""
-_OUTPUTS = ("binomial",)
+_OUTPUTS = ("binomial", "square_wave")
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
 
 

@@ -25,6 +25,7 @@ from dpmix.spec.mechanism_section import (
     PerturbedHistogramMechanism,
     PosteriorMechanism,
     SmoothedHistogramMechanism,
+    SquareWaveMechanism,
     WaveletMechanism,
 )
 from dpmix.spec.model_section import (
@@ -164,6 +165,8 @@ def _released(mechanism: MechanismSection, grouped: bool) -> str:
         return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
     if isinstance(mechanism, BinomialMechanism):
         return f"a binomial count of {_count(mechanism.trials, 'trial')} a record"
+    if isinstance(mechanism, SquareWaveMechanism):
+        return f"a square wave over {mechanism.cells} cells"
     if isinstance(mechanism, SmoothedHistogramMechanism):
         return (
             f"{_count(mechanism.draws, 'draw')} from a smoothed histogram of {_count(mechanism.bins, 'bin')}"

@@ -1,6 +1,7 @@
 """The section ``mechanism``: how records are privatized, and how much noise that takes, stated once."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, Tag, model_validator
@@ -10,6 +11,7 @@ from dpmix.spec.fields import (
     Domain,
     Integer,
     Listed,
+    NonNegative,
     Number,
     Positive,
     Section,
@@ -189,6 +191,33 @@ class BinomialMechanism(MechanismSection):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self._one_column()
+        return self
+
+
+class SquareWaveMechanism(MechanismSection):
+    """A cell of a public grid near that of each record, each of these as likely, and all others less."""
+
+    statements = (("epsilon",),)
+    kind: Literal["square_wave"] = Field(description="The mechanism.")
+    epsilon: Epsilon = None
+    order: Order = None
+    cells: Annotated[Integer, Field(ge=2, le=100_000)] = Field(
+        1024, description="Number of equal cells M of each column's domain."
+    )
+    width: NonNegative | Literal["auto"] = Field(
+        "auto",
+        description="How far near outputs are from a record's cell, as a share of the domain; below a half. "
+        "auto: as published, by epsilon.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.width != "auto" and not 2 * round(Fraction(self.width) * self.cells) < self.cells:
+            raise refusal(
+                "width",
+                f"{self.width:g} of the domain to both sides is all of its {self.cells} cells; give less than "
+                "a half, or leave it out",
+            )
         return self
 
 
@@ -393,6 +422,7 @@ MechanismSpec = Annotated[
     | Annotated[GaussianMechanism, Tag("gaussian")]
     | Annotated[WaveletMechanism, Tag("wavelet")]
     | Annotated[BinomialMechanism, Tag("binomial")]
+    | Annotated[SquareWaveMechanism, Tag("square_wave")]
     | Annotated[SmoothedHistogramMechanism, Tag("smoothed_histogram")]
     | Annotated[PerturbedHistogramMechanism, Tag("perturbed_histogram")]
     | Annotated[NoisyCountsMechanism, Tag("noisy_counts")]

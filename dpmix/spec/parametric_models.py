@@ -31,6 +31,7 @@ _ALL: Final = (
     "gaussian",
     "wavelet",
     "binomial",
+    "square_wave",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",

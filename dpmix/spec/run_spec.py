@@ -20,7 +20,7 @@ from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.synthesis_section import SynthesisSpec
 
-_BOUNDED = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS)
+_BOUNDED = ("laplace", "gaussian", "wavelet", "binomial", "square_wave", *GLOBAL_MECHANISMS)
 
 
 class RunSpec(Section):

@@ -26,6 +26,7 @@ KINDS = (
     "gaussian",
     "wavelet",
     "binomial",
+    "square_wave",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",
@@ -159,11 +160,11 @@ def stated(
     if spec.kind not in KINDS:
         raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {_listed()}")
     law = law_type(spec.kind)
-    if law.columns_each:
+    if law.additive:
         if spec.domain is not None:
             _check_pairs(spec.domain, columns)
     elif law.on_domain:  # bounds of the others, where there are any, are their own
-        _check_domain(spec, 1)
+        _check_domain(spec, columns if law.columns_each else 1)
     own, guarantee = _module(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
     described = {
         "kind": spec.kind,

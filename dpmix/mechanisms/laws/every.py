@@ -16,6 +16,7 @@ KINDS = (
     "gaussian",
     "wavelet",
     "binomial",
+    "square_wave",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",
