@@ -109,7 +109,9 @@ def shown(summary: Summary, column: str) -> Shown | None:
             "The histogram shows the released outputs at the cells that they stand for, some of them beyond the "
             "bounds: they carry the mechanism's noise, which is even but for what is near a record."
         )
-        return Shown(edges, heights, "released outputs, noise included", sentence, "released outputs", outside)
+        return Shown(
+            edges, heights, "released outputs, noise included", sentence, "released outputs", outside
+        )
     if isinstance(law, BinomialLaw):
         sentence = (
             "The histogram shows the released numbers of successes, each turned into an estimate of its "

@@ -46,10 +46,12 @@ SLOW = {
     "perturbed_histogram": 4,
     "wavelet": 2,
     "binomial": 2,
+    "square_wave": 2,
 }  # times as many sweeps
 CELLS: dict[str, dict[str, Any]] = {
     "wavelet": {"levels": 2, "epsilon": 4.0},
     "binomial": {"trials": 6, "epsilon": 4.0},
+    "square_wave": {"cells": 20, "epsilon": 3.0},
     "smoothed_histogram": {"bins": 5, "draws": 12, "epsilon": 2.0},
     "perturbed_histogram": {"bins": 5, "noise": "laplace", "epsilon": 1.0},
     "perturbed_histogram, geometric": {"bins": 5, "noise": "geometric", "epsilon": 1.0},

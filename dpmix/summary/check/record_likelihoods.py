@@ -179,9 +179,7 @@ def _of_cells(chains: Chains, source: Family, states: list[Measures]) -> Floats:
     return np.asarray(logs)
 
 
-def _of_near_outputs(
-    chains: Chains, source: Family, states: list[Measures], law: SquareWaveLaw
-) -> Floats:
+def _of_near_outputs(chains: Chains, source: Family, states: list[Measures], law: SquareWaveLaw) -> Floats:
     """Return those of square-wave releases: (1 + (r - 1) A)/W, A the mass of the cells near the output."""
     edges, z = equal_edges(law.domain[0], law.cells), chains.observed.ravel().astype(np.int64)
     first, last = np.maximum(z - 2 * law.reach, 0), np.minimum(z, law.cells - 1)

@@ -52,7 +52,9 @@ def test_marginal_is_that_of_the_definition(name: str) -> None:
         for j in range(17):
             fill_marginal(channel, kernel, theta, h, outputs, j, j + 1, one)  # by the mass of one interval
             assert math.log(one[0]) == pytest.approx(truth[j, h], abs=1e-12)
-            assert log_marginal(channel, kernel, outputs[j], theta, h) == pytest.approx(truth[j, h], abs=1e-12)
+            assert log_marginal(channel, kernel, outputs[j], theta, h) == pytest.approx(
+                truth[j, h], abs=1e-12
+            )
 
 
 def test_masses_keep_twelve_digits_in_the_tails_under_a_large_ratio() -> None:
@@ -66,7 +68,11 @@ def test_masses_keep_twelve_digits_in_the_tails_under_a_large_ratio() -> None:
         total = (2 * reach + 1) * mp.mpf(odds) + cells - 1
 
         def below(c: int) -> mp.mpf:
-            return mp.ncdf((mp.mpf(c) / cells - mp.mpf("0.5")) / mp.mpf(0.05)) if 0 < c < cells else mp.mpf(c > 0)
+            return (
+                mp.ncdf((mp.mpf(c) / cells - mp.mpf("0.5")) / mp.mpf(0.05))
+                if 0 < c < cells
+                else mp.mpf(c > 0)
+            )
 
         for j in range(68):
             mass = below(min(j, cells - 1) + 1) - below(max(j - 2 * reach, 0))

@@ -17,6 +17,7 @@ from dpmix.mechanisms.laws import every
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of, law_type
 from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.spec import combinations
 from dpmix.spec.grouping import GROUPED
@@ -37,6 +38,10 @@ STATED: dict[str, tuple[dict[str, Any], str]] = {
     "binomial": (
         {"trials": 4, "weight": 0.5, "scale": [], "domain": UNIT},
         "the number of successes in 4 trials",
+    ),
+    "square_wave": (
+        {"cells": 4, "reach": 1, "ratio": "3/1", "scale": [], "domain": UNIT},
+        "one of 6 outputs of a square wave over 4 cells of the domain: one of the 3 around its own cell is 3",
     ),
     "smoothed_histogram": (
         {"bins": 4, "draws": 3, "weight": 0.25, "scale": [], "domain": UNIT},
@@ -97,6 +102,13 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("binomial", "weight", MISSING, "does not state its weight, between 0 and 1"),
     ("binomial", "domain", [], ONE_PAIR),
     ("binomial", "scale", MISSING, POSITIVE),
+    ("square_wave", "cells", 1, "does not state its cells, from 2 to 100000"),
+    ("square_wave", "cells", MISSING, "does not state its cells, from 2 to 100000"),
+    ("square_wave", "reach", 2, "states a reach of half its cells or more"),
+    ("square_wave", "reach", -1, "does not state its reach, a whole number of at least 0"),
+    ("square_wave", "ratio", "1/1", "does not state its ratio as p/q"),
+    ("square_wave", "ratio", 3.0, "does not state its ratio as p/q"),
+    ("square_wave", "domain", [], "does not state its bounds, one pair each"),
     ("smoothed_histogram", "scale", [-1.0], POSITIVE),
     ("smoothed_histogram", "bins", MISSING, BINS),
     ("smoothed_histogram", "draws", 0, "does not state its draws, a whole number of at least 1"),
@@ -147,6 +159,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], int]] = {
     "gaussian": ({"domain": UNIT, "rho": 1.0}, 1),
     "wavelet": ({"domain": UNIT, "levels": 1, "epsilon": 1.0}, 1),
     "binomial": ({"domain": UNIT, "trials": 4, "epsilon": 1.0}, 1),
+    "square_wave": ({"domain": UNIT, "cells": 8, "epsilon": 1.0}, 1),
     "smoothed_histogram": ({"domain": UNIT, "bins": 4, "draws": 3, "epsilon": 1.0}, 1),
     "perturbed_histogram": ({"domain": UNIT, "bins": 4, "noise": "laplace", "epsilon": 1.0}, 1),
     "noisy_counts": ({"levels": [2, 2], "classes": 2, "epsilon": 1.0}, 3),
@@ -287,7 +300,8 @@ def test_columns_are_released_by_themselves_where_the_law_says_so(kind: str) -> 
     law = law_type(kind)
     if law.columns_each:
         two = section(kind).model_copy(update={"domain": ((0.0, 1.0), (0.0, 1.0))})
-        assert len(law_of(from_spec(two, 2, N).describe()).scale) == 2
+        told = law_of(from_spec(two, 2, N).describe())
+        assert len(told.scale) == (2 if told.additive else 0) and len(told.public_bounds or ()) == 2
     elif not law.statistic:
         with pytest.raises(SpecError, match="releases (one|the counts of one)"):
             from_spec(section(kind), 2, N)
@@ -311,7 +325,8 @@ def test_what_the_spec_lists_follows_from_laws() -> None:
     histograms = {kind for kind, law in laws.items() if issubclass(law, HistogramLaw)}
     assert histograms == set(combinations.GLOBAL_MECHANISMS)
     assert {kind for kind, law in laws.items() if law.on_domain} == set(_BOUNDED)
-    assert {kind for kind, law in laws.items() if law.columns_each} == set(combinations.VECTOR_MECHANISMS)
+    each = {kind for kind, law in laws.items() if law.columns_each}
+    assert each == {*combinations.VECTOR_MECHANISMS, "square_wave"}
     fitted = {kind for kind, law in laws.items() if law.observe is not Law.observe}
     assert fitted == set(combinations.MIXTURE_MECHANISMS)
     assert {kind for kind, law in laws.items() if law.additive} == {"none", "laplace", "gaussian"}
@@ -319,7 +334,7 @@ def test_what_the_spec_lists_follows_from_laws() -> None:
     assert {kind for kind, law in laws.items() if not law.protects} == {"none"}
 
 
-@pytest.mark.parametrize("kind", ["wavelet", "binomial", "laplace"])
+@pytest.mark.parametrize("kind", ["wavelet", "binomial", "laplace", "square_wave"])
 def test_the_acceptance_bound_is_that_of_densities(kind: str) -> None:
     # the largest ratio of the densities of a release over records within and beyond the bounds
     made: Any = from_spec(section(kind), 1, N)
@@ -342,6 +357,8 @@ def _largest_ratio(law: Any, records: np.ndarray[Any, np.dtype[np.float64]]) -> 
         rows[:, 0] = np.where(half, -1.0, 1.0)
         rows[np.arange(place.size), 1 + half] = np.sqrt(2.0) * np.where(side, -1.0, 1.0)
         return float(np.abs(rows[:, None] - rows[None]).sum(axis=2).max()) / law.scale[0]
+    if isinstance(law, SquareWaveLaw):  # who are in different cells differ by r at some output
+        return float(np.log(law.odds)) if np.ptp(place) > 1.0 / law.cells else 0.0
     p = 0.5 + law.weight * (place - 0.5)
     return law.trials * float(np.log(p.max() / p.min()))
 

@@ -71,7 +71,11 @@ def test_no_pair_of_rows_has_a_ratio_above_the_power_of_epsilon(keys: dict[str, 
         assert float(keys["epsilon"] - actual) < 1e-9 * keys["epsilon"]
     # the table of the response that draws is this table
     response = found.response
-    assert (response.near, response.far, response.ratio) == (2 * found.reach + 1, found.cells - 1, found.ratio)
+    assert (response.near, response.far, response.ratio) == (
+        2 * found.reach + 1,
+        found.cells - 1,
+        found.ratio,
+    )
 
 
 def test_widths_are_as_published() -> None:
@@ -113,7 +117,13 @@ def test_moments_are_right_on_average_for_every_cell() -> None:
     """E u = mean of y and E v = mean of y^2 over a cell, by the table: to rounding."""
     for cells, reach, ratio in ((5, 0, Fraction(3)), (8, 3, Fraction(20, 7)), (9, 4, Fraction(11, 10))):
         law = law_of(
-            {"kind": "square_wave", "cells": cells, "reach": reach, "ratio": f"{ratio.numerator}/{ratio.denominator}", "domain": [[10.0, 30.0]]}  # fmt: skip
+            {
+                "kind": "square_wave",
+                "cells": cells,
+                "reach": reach,
+                "ratio": f"{ratio.numerator}/{ratio.denominator}",
+                "domain": [[10.0, 30.0]],
+            }  # fmt: skip
         )
         outputs = np.arange(cells + 2 * reach, dtype=np.float64)
         single = np.array([law.moments(np.repeat(z, 2)[:, None], 0, 2, None).mean for z in outputs])  # type: ignore[union-attr]

@@ -47,7 +47,9 @@ def law(response: NearOutputs, own: int) -> list[Fraction]:
     return [Fraction(weight, response.total) for weight in weights]
 
 
-@pytest.mark.parametrize(("near", "far", "ratio"), [(1, 1, Fraction(3)), (5, 6, Fraction(7, 2)), (1, 4, Fraction(90, 7))])
+@pytest.mark.parametrize(
+    ("near", "far", "ratio"), [(1, 1, Fraction(3)), (5, 6, Fraction(7, 2)), (1, 4, Fraction(90, 7))]
+)
 def test_draws_have_their_exact_law(near: int, far: int, ratio: Fraction) -> None:
     """Operating-system noise: false alarm below 1e-8."""
     response = NearOutputs(near, far, ratio, min(near, far))
