@@ -2,8 +2,8 @@
 
 k-ary randomized response and the square wave on a grid are of this kind (methods, section 13). With r = u/v a
 rational number just below e^eps, near outputs have the weight u and the others the weight v, whole numbers:
-two inputs have the ratio r, 1/r or 1 at any output, so that a response is log(r)-DP exactly. Whether an output
-is near is drawn by comparing its rational probability with random bits, as many as it takes, and which one
+two inputs have the ratio r, 1/r or 1 at any output, so that a response is log(r)-DP exactly. Whether one is
+near is drawn by comparing its rational probability with random bits, as many as it takes, and which one
 among equals by rejection: no floating-point number has a part in it.
 """
 
@@ -137,7 +137,7 @@ class NearOutputs:
         source : callable
             Gives this many random bytes.
         """
-        if inputs.size and not (0 <= int(inputs.min()) and int(inputs.max()) <= self.far):
+        if inputs.size and not (int(inputs.min()) >= 0 and int(inputs.max()) <= self.far):
             raise PrivacyError("a response is to a whole number in its range only")
         found = np.empty(inputs.size, dtype=np.int64)
         chance = (self.near * self.ratio.numerator, self.total)

@@ -106,7 +106,7 @@ def shown(summary: Summary, column: str) -> Shown | None:
         return Shown(edges, heights, "released draws", sentence, "released draws", outside)
     if isinstance(law, SquareWaveLaw):
         sentence = (
-            "The histogram shows the released outputs at the cells that they stand for, some of them beyond the "
+            "The histogram shows the released outputs at the cells that they stand for, some beyond the "
             "bounds: they carry the mechanism's noise, which is even but for what is near a record."
         )
         return Shown(

@@ -206,8 +206,8 @@ def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
         if mechanism == "square_wave":
             return (
                 "model.kernel",
-                "multivariate_normal has no exact density of several columns under square_wave; fit one column "
-                "at a time, by release.columns and the kernel normal or beta",
+                "multivariate_normal has no exact density of several columns under square_wave; use the "
+                "kernel normal or beta on one column at a time, by release.columns",
             )
         return (
             "model.kernel",

@@ -215,8 +215,8 @@ class SquareWaveMechanism(MechanismSection):
         if self.width != "auto" and not 2 * round(Fraction(self.width) * self.cells) < self.cells:
             raise refusal(
                 "width",
-                f"{self.width:g} of the domain to both sides is all of its {self.cells} cells; give less than "
-                "a half, or leave it out",
+                f"{self.width:g} of the domain to both sides is all of its {self.cells} cells; give less "
+                "than a half, or leave it out",
             )
         return self
 

@@ -1,4 +1,4 @@
-"""Every sampler with the normal kernel under wavelet, binomial and square-wave releases: enumeration and the joint law.
+"""Every sampler with the normal kernel under releases of cells: enumeration and the joint law.
 
 The limits of `tests.helpers.checks` are passed by mistake in one of the 18 cases with probability 0.002; of
 the joint law 220 p-values exceed `LEVEL`: by mistake not so with probability below 0.001.

@@ -1,7 +1,8 @@
 """Log g(z | theta) for every kernel and channel of one column, by routes of their own; releases drawn.
 
 Channels are pairs: ``("laplace", s)``, ``("gaussian", sd)``, ``("none", 0.0)``, ``("wavelet", (J, s, lo,
-width))``, ``("binomial", (M, w, lo, width))``, ``("square_wave", (M, k, r, lo, width))``. The release of n records is an array (n,), for the wavelet (n,
+width))``, ``("binomial", (M, w, lo, width))``,
+``("square_wave", (M, k, r, lo, width))``. The release of n records is an array (n,), for the wavelet (n,
 2^(J+1) - 1) in the order (0,0), (1,0), (1,1), (2,0), ..; under ``none`` it is the latent value in the
 kernel's coordinate.
 """

@@ -1,10 +1,10 @@
-"""Square-wave releases: output j has probability (1 + (r - 1) A_j)/W, A_j the mass near it (methods, section 13).
+"""Square-wave releases: output j has probability (1 + (r - 1) A_j)/W (methods, section 13).
 
-Near output j are the cells j - 2k, .., j of the domain, those of them that there are; the end cells reach to
-the ends of the kernel's support. So g needs the mass of one interval, and a draw of y given z falls into it,
-below or above, each exactly, with no regard to the cells within. Where many outputs are asked for, their
-masses are sums over windows of the cells' masses, made of sums from both ends of blocks as long as a window,
-without a difference in which digits would cancel.
+A_j is the mass near output j: in the cells j - 2k, .., j of the domain, those that there are, the end
+cells reaching to the ends of the kernel's support. So g needs the mass of one interval, and a draw of y falls
+into it, below or above, each exactly, with no regard to the cells within. Where many outputs are asked
+for, their masses are sums over windows of the cells' masses, made of sums from both ends of blocks as long as
+a window, without a difference in which digits would cancel.
 """
 
 from __future__ import annotations

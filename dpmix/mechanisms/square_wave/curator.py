@@ -1,4 +1,4 @@
-"""The square wave on a public grid (methods, section 13; Li, Wang, Lopuhaa-Zwakenberg, Skoric and Li 2020)."""
+"""The square wave on a public grid (methods, section 13; Li, Wang, Lopuhaa-Zwakenberg, Skoric, Li 2020)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class SquareWave(Mechanism):
     below e^eps: two records have the ratio r, 1/r or 1 at any output, so that a column costs log(r) exactly.
     Epsilon is shared equally among the columns. Where two records' cells are far apart,
     m = min(2k + 1, M - 1) outputs are near for one alone, and the Renyi divergence of order alpha is
-    log(1 + m/W (r^(alpha - 1) - 1)(r - r^(1 - alpha)))/(alpha - 1), W = (2k + 1) r + M - 1: rho is the largest
-    of it over alpha, per column.
+    log(1 + m/W (r^(alpha - 1) - 1)(r - r^(1 - alpha)))/(alpha - 1), W = (2k + 1) r + M - 1. A column's rho is
+    the largest of it over alpha.
 
     Parameters
     ----------

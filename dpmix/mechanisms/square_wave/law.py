@@ -123,7 +123,7 @@ class SquareWaveLaw(Law):
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw outputs; see `Law`. Of one column, the first."""
         cells = cell_of(latent, equal_edges(self.domain[0], self.cells))
-        return self.draw_from_cells(cells, rng).astype(np.float64)
+        return np.asarray(self.draw_from_cells(cells, rng), dtype=np.float64)
 
     def draw_from_cells(self, cells: Any, rng: Generator) -> Any:
         """Draw the outputs of cells (n,), in floating point."""
@@ -156,9 +156,10 @@ class SquareWaveLaw(Law):
         """Return the moments by a line and a parabola in the output, right on average for every cell.
 
         With x = output - k, the sums of 1, x and x^2 over the near outputs i - k, .., i + k of cell i, here
-        called x, are K, K i and K (i^2 + k(k + 1)/3), K = 2k + 1. Hence with s_p = (sum of x^p over all outputs)/W
-        and g = (r - 1) K/W, E x = s_1 + g i and E x^2 = s_2 + g (i^2 + k(k + 1)/3), which are solved for i and
-        i^2; y and y^2 are on average over a cell (i + 1/2)/M and (i^2 + i + 1/3)/M^2.
+        called x, are K, K i and K (i^2 + k(k + 1)/3), K = 2k + 1. Hence E x = s_1 + g i and
+        E x^2 = s_2 + g (i^2 + k(k + 1)/3), with s_p the sum of x^p over all outputs by W and g = (r - 1) K/W.
+        They are solved for i and i^2; the means of y and y^2 over a cell are (i + 1/2)/M and
+        (i^2 + i + 1/3)/M^2.
         """
         x = values[:, column] - self.reach
         k, m, gain = self.reach, self.cells, (self.odds - 1.0) * (2 * self.reach + 1) / self.total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -39,9 +40,11 @@ def test_windows_are_summed_without_differences() -> None:
 
 @pytest.mark.parametrize("name", ["normal", "beta"])
 def test_marginal_is_that_of_the_definition(name: str) -> None:
-    kernel, law = (NORMAL, kernels.kernel("normal", tuple(NORMAL))) if name == "normal" else (BETA, kernels.kernel("beta", tuple(BETA)))  # fmt: skip
+    kernel: Any = NORMAL if name == "normal" else BETA
+    law = kernels.kernel(name, tuple(kernel))
     channel = square_wave(*OWN[:3], LO, LO + WIDTH)
-    theta = np.array([[0.2, -0.9, 4.0], [0.5, 0.01, 3.0]] if name == "normal" else [[2.0, 0.3, 40.0], [1.5, 0.4, 9.0]])  # fmt: skip
+    normals, betas = [[0.2, -0.9, 4.0], [0.5, 0.01, 3.0]], [[2.0, 0.3, 40.0], [1.5, 0.4, 9.0]]
+    theta = np.array(normals if name == "normal" else betas)
     outputs = np.arange(17.0)
     truth = log_g(law, ("square_wave", OWN), outputs, theta)
     assert np.exp(truth).sum(axis=0) == pytest.approx(1.0, abs=1e-12)
@@ -83,7 +86,7 @@ def test_masses_keep_twelve_digits_in_the_tails_under_a_large_ratio() -> None:
 @pytest.mark.parametrize("name", ["normal", "beta"])
 def test_latent_values_are_drawn_exactly(name: str) -> None:
     """Cells of 20,000 draws against their posterior, places within the domain: false alarm below 1e-6."""
-    kernel = NORMAL if name == "normal" else BETA
+    kernel: Any = NORMAL if name == "normal" else BETA
     law = kernels.kernel(name, tuple(kernel))
     cells, reach, odds = 8, 1, 5.0
     channel = square_wave(cells, reach, odds, LO, LO + WIDTH)

@@ -1,4 +1,4 @@
-"""The square wave: its guarantee by all pairs of rows of its table as fractions, releases against that table."""
+"""The square wave: its guarantee by all pairs of rows of its table as fractions, releases against it."""
 
 from __future__ import annotations
 

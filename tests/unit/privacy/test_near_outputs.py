@@ -1,4 +1,4 @@
-"""Responses of whole numbers: ratios against interval arithmetic, draws against the law, rho over all orders."""
+"""Responses of whole numbers: ratios against intervals, draws against the law, rho over all orders."""
 
 from __future__ import annotations
 
@@ -64,17 +64,13 @@ def test_draws_have_their_exact_law(near: int, far: int, ratio: Fraction) -> Non
 
 
 def test_a_draw_takes_exactly_the_chances_of_its_bits() -> None:
-    """All first words of 16 bits once: as many are near as the rational chance says, the next word at the edge."""
+    """All first words of 16 bits once: as many are near as the chance says, by the next word at the edge."""
     response = NearOutputs(1, 2, Fraction(5), 1)  # near with chance 5/7, which is no multiple of 2^-16
     words = np.arange(65536, dtype=np.uint16).tobytes()
     edge = 65536 * 5 // 7
     for second, extra in ((0, 1), (2**64 - 1, 0)):
-        fed = iter([words, second.to_bytes(8, "little")])
-
-        def source(size: int, fed: "itertools.chain[bytes]" = fed) -> bytes:  # type: ignore[assignment]
-            return next(fed, bytes(size))  # which one among equals: the first
-
-        drawn = response.draw(np.zeros(65536, dtype=np.int64), source)
+        fed = itertools.chain([words, second.to_bytes(8, "little")], itertools.repeat(bytes(8 * 65536)))
+        drawn = response.draw(np.zeros(65536, dtype=np.int64), lambda size, fed=fed: next(fed)[:size])
         assert np.count_nonzero(drawn == 0) == edge + extra
 
 
@@ -94,7 +90,11 @@ def test_rho_is_the_supremum_over_all_orders(near: int, far: int, ratio: Fractio
     one, two = law(response, 0), law(response, far)
     assert sum(p > q for p, q in zip(one, two, strict=True)) == moved
     with mpmath.workdps(50):
-        pairs = [(mpmath.mpf(p.numerator) / p.denominator, mpmath.mpf(q.numerator) / q.denominator) for p, q in zip(one, two, strict=True) if p != q]  # fmt: skip
+        pairs = [
+            (mpmath.mpf(p.numerator) / p.denominator, mpmath.mpf(q.numerator) / q.denominator)
+            for p, q in zip(one, two, strict=True)
+            if p != q
+        ]
         same = sum((p for p, q in zip(one, two, strict=True) if p == q), Fraction(0))
         rest = mpmath.mpf(same.numerator) / same.denominator
 
@@ -105,8 +105,8 @@ def test_rho_is_the_supremum_over_all_orders(near: int, far: int, ratio: Fractio
         divergence = mpmath.fsum(p * mpmath.log(p / q) for p, q in pairs)
         orders = [1 + mpmath.mpf(10) ** (k / mpmath.mpf(8)) for k in range(-24, 25)]
         best = max(orders, key=each)
-        for _ in range(60):  # a finer and finer grid around the best
-            step = (best - 1) * mpmath.mpf("0.7") ** _
+        for turn in range(60):  # a finer and finer grid around the best
+            step = (best - 1) * mpmath.mpf("0.7") ** turn
             best = max((best - step / 3, best, best + step / 3), key=each)
         largest = max(each(best), divergence)
         recorded = response.guarantee(1).rho
