@@ -22,6 +22,7 @@ from dpmix.mechanisms.log_moments.curator import LogMoments, mean_logs
 from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
+from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
 from dpmix.mechanisms.square_wave.curator import SquareWave
 from dpmix.mechanisms.wavelet.curator import Wavelet, haar
@@ -67,6 +68,8 @@ def loss_of_mechanism(mechanism: Mechanism, one: Floats, other: Floats) -> Loss 
         return _binomial(mechanism, *both)
     if isinstance(mechanism, SquareWave):
         return _near(mechanism.inputs(one)[0][0], mechanism.inputs(other)[0][0], mechanism.response)
+    if isinstance(mechanism, RandomizedResponse):
+        return _near(one[0], other[0], mechanism.responses[0])
     if isinstance(mechanism, SmoothedHistogram):
         return _smoothed(mechanism, *both)
     if isinstance(mechanism, PerturbedHistogram):

@@ -165,6 +165,8 @@ def _released(mechanism: MechanismSection, grouped: bool) -> str:
         return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
     if isinstance(mechanism, BinomialMechanism):
         return f"a binomial count of {_count(mechanism.trials, 'trial')} a record"
+    if mechanism.kind == "randomized_response":
+        return "randomized response of categories"
     if isinstance(mechanism, SquareWaveMechanism):
         return f"a square wave over {mechanism.cells} cells"
     if isinstance(mechanism, SmoothedHistogramMechanism):

@@ -221,6 +221,21 @@ class SquareWaveMechanism(MechanismSection):
         return self
 
 
+class RandomizedResponseMechanism(MechanismSection):
+    """The category of each record, or another at random."""
+
+    statements = (("epsilon",),)
+    kind: Literal["randomized_response"] = Field(description="The mechanism.")
+    epsilon: Epsilon = None
+    order: Order = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.domain is not None:
+            raise refusal("domain", "is not for categories; leave it out, and list data.categories")
+        return self
+
+
 class SmoothedHistogramMechanism(MechanismSection):
     """Draws from a histogram of the whole sample mixed with the uniform density."""
 
@@ -447,6 +462,7 @@ MechanismSpec = Annotated[
     | Annotated[WaveletMechanism, Tag("wavelet")]
     | Annotated[BinomialMechanism, Tag("binomial")]
     | Annotated[SquareWaveMechanism, Tag("square_wave")]
+    | Annotated[RandomizedResponseMechanism, Tag("randomized_response")]
     | Annotated[SmoothedHistogramMechanism, Tag("smoothed_histogram")]
     | Annotated[PerturbedHistogramMechanism, Tag("perturbed_histogram")]
     | Annotated[NoisyCountsMechanism, Tag("noisy_counts")]

@@ -32,6 +32,7 @@ _ALL: Final = (
     "wavelet",
     "binomial",
     "square_wave",
+    "randomized_response",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",
@@ -52,7 +53,7 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
         ("data_augmentation", "soma", "replicated", "abc", "normal_approximation", "bootstrap"),
     ),
     "linear_regression": Parametric(("clamped_moments",), ("data_augmentation", "soma")),
-    "multinomial": Parametric(("posterior",), ("data_augmentation",)),
+    "multinomial": Parametric(("posterior", "randomized_response"), ("data_augmentation",)),
     "naive_bayes": Parametric(("noisy_counts",), ("data_augmentation", "soma")),
 }
 """By the spec's `model.kind`."""

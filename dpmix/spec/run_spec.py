@@ -122,6 +122,16 @@ class RunSpec(Section):
     def _check_categories(self) -> None:
         """Check that the prior of a released posterior has one entry for each public category."""
         mechanism, data = self.mechanism, self.data
+        if mechanism is not None and mechanism.kind == "randomized_response" and data is not None:
+            if mechanism.domain is not None:
+                raise refusal("data.domain", "is not for randomized_response; list data.categories instead")
+            count = len(data.columns or ("",))
+            if any(len(data.categories_of(i) or ()) < 2 for i in range(count)):
+                raise refusal(
+                    "data.categories",
+                    "must list the public categories of every column, two or more, for randomized_response",
+                )
+            return
         if mechanism is None or mechanism.kind != "posterior" or data is None or data.path is None:
             return
         if data.columns is None or len(data.columns) != 1:

@@ -27,6 +27,7 @@ KINDS = (
     "wavelet",
     "binomial",
     "square_wave",
+    "randomized_response",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",
@@ -52,7 +53,10 @@ def _module_of_groups(kind: str) -> Any:
 
 def _listed(capability: str = "protects") -> str:
     """Return the kinds whose laws have a capability, for messages."""
-    return " or ".join(kind for kind in KINDS if getattr(law_type(kind), capability))
+    laws = {kind: law_type(kind) for kind in KINDS}
+    if capability == "columns_each":  # asked for numbers, which have bounds
+        laws = {kind: law for kind, law in laws.items() if law.on_domain}
+    return " or ".join(kind for kind, law in laws.items() if getattr(law, capability))
 
 
 def needs_n(spec: Any) -> bool:
@@ -112,7 +116,7 @@ def from_spec(
                 f"spec of its own, or use mechanism.kind {_listed('columns_each')}"
             )
         _check_domain(spec, columns)
-    else:
+    elif law.trust == "global":
         number = given if n is None else n
         if number is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
@@ -133,7 +137,11 @@ def _check_groups(kind: str, groups: Groups | None) -> None:
 
 
 def stated(
-    spec: Any, columns: int, n: int | None = None, groups: Groups | None = None
+    spec: Any,
+    columns: int,
+    n: int | None = None,
+    groups: Groups | None = None,
+    categories: Sequence[tuple[str, ...] | None] = (),
 ) -> tuple[Law, Guarantee]:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
@@ -147,6 +155,8 @@ def stated(
         Number of confidential records, where it is known; else that of the spec.
     groups : Groups, optional
         Groups whose sizes are private.
+    categories : sequence of tuple of str or None
+        Public categories of each column, where it has any.
 
     Raises
     ------
@@ -165,7 +175,9 @@ def stated(
             _check_pairs(spec.domain, columns)
     elif law.on_domain:  # bounds of the others, where there are any, are their own
         _check_domain(spec, columns if law.columns_each else 1)
-    own, guarantee = _module(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
+    own, guarantee = _module(spec.kind).stated(
+        spec, PublicRecords(columns, n, categories=categories, groups=groups)
+    )
     described = {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],

@@ -17,6 +17,7 @@ KINDS = (
     "wavelet",
     "binomial",
     "square_wave",
+    "randomized_response",
     "smoothed_histogram",
     "perturbed_histogram",
     "noisy_counts",
