@@ -26,6 +26,7 @@ MECHANISMS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("wavelet", ONE, {"epsilon": 2, "levels": 1}),
     ("binomial", ONE, {"epsilon": 2, "trials": 9}),
     ("square_wave", {"columns": ["y", "x"], "domain": [[0, 1], [0, 1]]}, {"epsilon": 2, "cells": 16}),
+    ("randomized_response", GROUPS, {"epsilon": 2}),
     ("smoothed_histogram", ONE, {"epsilon": 2, "bins": 5, "draws": 7}),
     *(
         ("perturbed_histogram", ONE, {"bins": 5, "noise": noise, "epsilon": 0.5} | more)

@@ -38,6 +38,7 @@ CASES: dict[str, Case] = {
     "gaussian": (NUMBER, "mechanism", {"kind": "gaussian", "delta": 1e-2}),
     "binomial": (NUMBER, "mechanism", {"kind": "binomial", "trials": 5}),
     "square_wave": (NUMBER, "mechanism", {"kind": "square_wave", "cells": 16}),
+    "randomized_response": (LABEL, "mechanism", {"kind": "randomized_response"}),
     "wavelet": (NUMBER, "mechanism", {"kind": "wavelet", "levels": 1}),
     "smoothed_histogram": (
         NUMBER,
@@ -82,7 +83,7 @@ CASES: dict[str, Case] = {
         {"kind": "smoothed_histogram", "bins": 3, "records": 1},
     ),
 }
-CHEAP = ("laplace", "gaussian", "binomial", "square_wave")
+CHEAP = ("laplace", "gaussian", "binomial", "square_wave", "randomized_response")
 DENSITIES = [
     name for name in CASES if name not in ("pitman_yor", "posterior", "synthesis of perturbed_histogram")
 ]

@@ -4,8 +4,8 @@ With p ~ Dirichlet(prior) and N_j of n answers the category j, the likelihood is
 ((1 + (r - 1) p_j)/(r + K - 1))^N_j: counts are sufficient, and a sweep costs the same for any n. A chain
 moves the split of two categories' common share at a time, by slices of its logit, under which a priori it is
 beta and two factors of the likelihood change. This mixes whether the answers say much or next to nothing. The
-true counts are drawn for each saved state: of the N_j answers, Binomial(N_j, (r - 1) p_j/(1 + (r - 1) p_j)) are
-true for being true, and the others have categories by p, whatever they say.
+true counts are drawn for each saved state: of the N_j answers Binomial(N_j, (r - 1) p_j/(1 + (r - 1) p_j))
+are true for being true, and the others have categories by p, whatever they say.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ MECHANISMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"path": "x.csv", "columns": ["a", "b"], "domain": [[1.0, 6.0], [0.0, 1.0]]},
         {"kind": "square_wave", "epsilon": 1.0},
     ),
+    "randomized_response": (LABEL, {"kind": "randomized_response", "epsilon": 1.0}),
     "smoothed_histogram": (
         NUMBER,
         {"kind": "smoothed_histogram", "epsilon": 1.0, "bins": 3, "draws": 2, "n": 5},

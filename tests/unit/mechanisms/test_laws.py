@@ -43,6 +43,10 @@ STATED: dict[str, tuple[dict[str, Any], str]] = {
         {"cells": 4, "reach": 1, "ratio": "3/1", "scale": [], "domain": UNIT},
         "one of 6 outputs of a square wave over 4 cells of the domain: one of the 3 around its own cell is 3",
     ),
+    "randomized_response": (
+        {"ratio": "3/1", "categories": [["a", "b"]], "scale": []},
+        "by randomized response: its category, 3 times as likely as each other one",
+    ),
     "smoothed_histogram": (
         {"bins": 4, "draws": 3, "weight": 0.25, "scale": [], "domain": UNIT},
         "3 draws from the histogram of 9 records over 4 bins",
@@ -109,6 +113,9 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("square_wave", "ratio", "1/1", "does not state its ratio as p/q"),
     ("square_wave", "ratio", 3.0, "does not state its ratio as p/q"),
     ("square_wave", "domain", [], "does not state its bounds, one pair each"),
+    ("randomized_response", "ratio", "3", "does not state its ratio as p/q"),
+    ("randomized_response", "categories", MISSING, "does not list the categories of each column"),
+    ("randomized_response", "categories", [["a"]], "does not list the categories of each column"),
     ("smoothed_histogram", "scale", [-1.0], POSITIVE),
     ("smoothed_histogram", "bins", MISSING, BINS),
     ("smoothed_histogram", "draws", 0, "does not state its draws, a whole number of at least 1"),
@@ -165,6 +172,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], int]] = {
     "wavelet": ({"domain": UNIT, "levels": 1, "epsilon": 1.0}, 1),
     "binomial": ({"domain": UNIT, "trials": 4, "epsilon": 1.0}, 1),
     "square_wave": ({"domain": UNIT, "cells": 8, "epsilon": 1.0}, 1),
+    "randomized_response": ({"epsilon": 1.0}, 1),
     "smoothed_histogram": ({"domain": UNIT, "bins": 4, "draws": 3, "epsilon": 1.0}, 1),
     "perturbed_histogram": ({"domain": UNIT, "bins": 4, "noise": "laplace", "epsilon": 1.0}, 1),
     "noisy_counts": ({"levels": [2, 2], "classes": 2, "epsilon": 1.0}, 3),
@@ -172,6 +180,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], int]] = {
     "log_moments": ({"threshold": 0.01, "epsilon": 1.0}, 2),
     "posterior": ({"prior": [1.0, 1.0], "epsilon": 1.0, "method": "geometric"}, 1),
 }
+CATEGORIES = {"randomized_response": (("a", "b"),)}
 N = 9
 
 
@@ -264,7 +273,7 @@ def test_who_expects_another_law_is_told() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_capabilities_are_those_of_the_mechanism(kind: str) -> None:
     law, (_, columns) = law_type(kind), SECTIONS[kind]
-    made: Any = from_spec(section(kind), columns, N)
+    made: Any = from_spec(section(kind), columns, N, categories=CATEGORIES.get(kind, ()))
     assert made.guarantee.trust == law.trust
     assert law.protects and law.guarantees
     release = made.simulate(records(kind), tuple(f"x{i}" for i in range(columns)), rng_of(kind))[0]
@@ -303,7 +312,10 @@ def test_groups_are_for_laws_that_are_grouped(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_released_by_themselves_where_the_law_says_so(kind: str) -> None:
     law = law_type(kind)
-    if law.columns_each:
+    if kind in CATEGORIES:
+        told = law_of(from_spec(section(kind), 2, N, categories=CATEGORIES[kind] * 2).describe())
+        assert told["categories"] == [["a", "b"]] * 2
+    elif law.columns_each:
         two = section(kind).model_copy(update={"domain": ((0.0, 1.0), (0.0, 1.0))})
         told = law_of(from_spec(two, 2, N).describe())
         assert len(told.scale) == (2 if told.additive else 0) and len(told.public_bounds or ()) == 2
@@ -320,7 +332,7 @@ def test_a_law_of_a_known_number_asks_for_it(kind: str) -> None:
         with pytest.raises(SpecError, match=r"mechanism\.n: missing"):
             from_spec(section(kind), columns)
     else:
-        from_spec(section(kind), columns)
+        from_spec(section(kind), columns, categories=CATEGORIES.get(kind, ()))
 
 
 def test_what_the_spec_lists_follows_from_laws() -> None:
@@ -331,7 +343,7 @@ def test_what_the_spec_lists_follows_from_laws() -> None:
     assert histograms == set(combinations.GLOBAL_MECHANISMS)
     assert {kind for kind, law in laws.items() if law.on_domain} == set(_BOUNDED)
     each = {kind for kind, law in laws.items() if law.columns_each}
-    assert each == {*combinations.VECTOR_MECHANISMS, "square_wave"}
+    assert each == {*combinations.VECTOR_MECHANISMS, "square_wave", "randomized_response"}
     fitted = {kind for kind, law in laws.items() if law.observe is not Law.observe}
     assert fitted == set(combinations.MIXTURE_MECHANISMS)
     assert {kind for kind, law in laws.items() if law.additive} == {"none", "laplace", "gaussian"}
