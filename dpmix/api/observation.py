@@ -14,7 +14,7 @@ from dpmix.mechanisms.laws.every import Observation
 from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
-__all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns", "picked"]
+__all__ = ["Observation", "bounds_of", "observe", "of_wanted", "pairs_of", "pick_columns", "picked"]
 
 Floats = NDArray[np.float64]
 
@@ -84,6 +84,17 @@ def picked(release: Release, columns: list[int]) -> tuple[Release, list[int]]:
         labels=tuple(release.labels[column] for column in columns) if release.labels else (),
     )
     return found, list(range(len(columns)))
+
+
+def of_wanted(spec: RunSpec, release: Release, about: bool) -> Release:
+    """Return a release of the columns that the spec names, where each column is a release of its own.
+
+    Names that the release does not have are left to those who check them.
+    """
+    wanted = spec.release.columns if spec.release is not None and about else None
+    if wanted is None or not set(wanted) <= set(release.columns):
+        return release
+    return picked(release, [release.columns.index(name) for name in wanted])[0]
 
 
 def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:

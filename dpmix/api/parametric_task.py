@@ -8,7 +8,6 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from dpmix.api.observation import picked
 from dpmix.api.task import Constants, Task, make_run
 from dpmix.errors import DataError
 from dpmix.models.model_protocols import STATISTICS, ParametricModel
@@ -46,11 +45,6 @@ def parametric_task(
     SpecError, DataError
         When spec or release do not allow the model.
     """
-    law, wanted = release.mechanism, None if spec.release is None or not about else spec.release.columns
-    if wanted and law.columns_each and not law.additive:  # each column is a release of its own
-        unknown = [name for name in wanted if name not in release.columns]
-        if not unknown:
-            release, _ = picked(release, [release.columns.index(name) for name in wanted])
     check_columns(spec, release, about)
     return task_of(spec, release, build(spec, release, allow_code=allow_code), chains)
 

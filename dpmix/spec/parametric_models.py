@@ -54,7 +54,7 @@ PARAMETRIC: Final[dict[str, Parametric]] = {
     ),
     "linear_regression": Parametric(("clamped_moments",), ("data_augmentation", "soma")),
     "multinomial": Parametric(("posterior", "randomized_response"), ("data_augmentation",)),
-    "naive_bayes": Parametric(("noisy_counts",), ("data_augmentation", "soma")),
+    "naive_bayes": Parametric(("noisy_counts", "randomized_response"), ("data_augmentation", "soma")),
 }
 """By the spec's `model.kind`."""
 
