@@ -38,7 +38,7 @@ def exact(answers: np.ndarray, prior: float) -> tuple[np.ndarray, np.ndarray]:
         weight = 1.0
         for (level, own), answer in zip(true, answers, strict=True):
             counts[own, level] += 1
-            weight *= ODDS ** ((level == answer[0]) + (own == answer[1]))
+            weight *= ODDS ** (int(level == answer[0]) + int(own == answer[1]))
         sizes = counts.sum(axis=1)
         weight *= np.exp(special.gammaln(prior + sizes).sum())
         weight *= np.exp(special.gammaln(prior + counts).sum() - special.gammaln(3 * prior + sizes).sum())

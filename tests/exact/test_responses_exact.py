@@ -104,6 +104,24 @@ def test_answers_that_say_next_to_nothing_leave_the_prior_and_mix() -> None:
     assert lag < 0.6
 
 
+def test_true_counts_are_drawn_given_the_shares() -> None:
+    """Against chances of each true category given each answer, by Bayes: false alarm below 1e-4."""
+    p, answers = np.array([0.6, 0.3, 0.1]), np.array([200, 50, 150])
+    model = responses_of(release(np.repeat([0, 1, 2], answers), 3), None)
+    chain = model.make_chain(np.random.default_rng(4))
+    chain.state["p"][:] = p
+    out = {"p": np.zeros((4_000, 3)), "count": np.zeros((4_000, 3)), "predictive": np.zeros(4_000)}
+    out["log_likelihood"] = np.zeros(4_000)
+    for row in range(4_000):
+        chain.record(row, out)
+    joint = p[:, None] * np.where(np.eye(3, dtype=bool), ODDS, 1.0)  # true, answer
+    expected = (joint / joint.sum(axis=0)) @ answers
+    error = out["count"].std(axis=0) / math.sqrt(4_000)
+    assert (np.abs(out["count"].mean(axis=0) - expected) < 4.5 * error).all()
+    exact = float(answers @ np.log(joint.sum(axis=0) / (ODDS + 2)))
+    assert out["log_likelihood"][0] == pytest.approx(exact, rel=1e-12)
+
+
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(SpecError, match=r"model\.prior: has 2 entries, but the release is of 3 categories"):
         responses_of(release([0, 1, 2], 3), (1.0, 1.0))
