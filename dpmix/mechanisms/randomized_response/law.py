@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Says, Scales, first
+from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.mechanisms.square_wave.law import fraction_of
 
 __all__ = ["LAW", "RandomizedResponseLaw"]
@@ -20,8 +21,7 @@ _CATEGORIES = "does not list the categories of each column, two different names 
 class RandomizedResponseLaw(Law):
     """The number of each column's category, r times as likely as each other one of its column."""
 
-    columns_each = True
-
+    capabilities = RandomizedResponseMechanism
     ratio: Annotated[str, Says(_RATIO)]
     categories: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1), Says(_CATEGORIES)]
     scale: Scales = ()

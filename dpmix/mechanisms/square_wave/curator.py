@@ -18,13 +18,13 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, clamp, order_in_words
 from dpmix.mechanisms.curators.one_column import checked_edges
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, digits
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
 from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import SquareWaveMechanism
 
 
 @dataclass(frozen=True, kw_only=True)

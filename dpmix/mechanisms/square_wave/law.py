@@ -25,6 +25,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
 __all__ = ["LAW", "MOST_CELLS", "SquareWaveLaw", "fraction_of"]
@@ -51,10 +52,7 @@ def fraction_of(value: Any) -> Fraction:
 class SquareWaveLaw(Law):
     """One of M + 2k outputs for each number of a record, those near its cell r times as likely each."""
 
-    finite_outputs = True
-    on_domain = True
-    columns_each = True
-
+    capabilities = SquareWaveMechanism
     cells: Annotated[
         Whole, Field(ge=2, le=MOST_CELLS), Says(f"does not state its cells, from 2 to {MOST_CELLS}")
     ]

@@ -18,7 +18,7 @@ from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.square_wave.curator import SquareWave
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw, fraction_of
-from dpmix.spec.mechanism_section import SquareWaveMechanism
+from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 
 DOMAIN = ((-1.0, 3.0),)
 
