@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import counts_of
+from dpmix.api.counts_task import counts_of, observe_bins
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
@@ -30,6 +30,7 @@ from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.run.ragged_draws import Components
 from dpmix.run.record_quantities import Derive, Recorded
+from dpmix.run.subsample import subsample_of
 from dpmix.samplers import Algorithm
 from dpmix.spec import GammaPrior, RunSpec
 from dpmix.spec.capabilities import listed
@@ -56,10 +57,10 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     """
     model = spec.model
     assert isinstance(model, MixtureSection)  # the caller looks
-    seen = observe(spec, release, columns)
-    n = len(seen.z)
+    sampler, n = spec.sampler, release.n
+    bins = observe_bins(release) if sampler.kind == "counts" else None
+    seen = observe(spec, release, columns) if bins is None else bins
     mixing = mixing_of(model)
-    sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
     kernel, source = kernel_of(spec, release, seen, columns)
@@ -159,7 +160,7 @@ def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
     if nobody or (store is not None and "allocations" not in store):
         return np.empty(0, dtype=np.int64)
     if subsample is not None and subsample < n:
-        return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)
+        return subsample_of(n, subsample)
     if subsample is None and store is None and n > ALLOCATIONS_LIMIT:
         return np.empty(0, dtype=np.int64)
     return np.arange(n, dtype=np.int64)
