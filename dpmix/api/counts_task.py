@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.every import NoNoise
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts.cell_counts import histogram_likelihood
@@ -32,7 +33,13 @@ def observe_bins(release: Release) -> Observation | None:
 
 
 def counts_of(
-    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor, column: int = 0
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    learned: LearnedBase | None = None,
+    column: int = 0,
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -47,7 +54,7 @@ def counts_of(
         counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
     else:
         counts = count_release(spec, release, seen, column)
-    return CountsMixture(counts, seen.channel, kernel, mixing)
+    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
 
 
 def count_release(spec: RunSpec, release: Release, seen: Observation, column: int = 0) -> Counts:
