@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
+    from dpmix.api.tally import tally
     from dpmix.api.warmup import warmup
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "summarize",
     "sweep",
     "synthesize",
+    "tally",
     "warmup",
 ]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.binomial.law import BinomialLaw
-from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
+from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release

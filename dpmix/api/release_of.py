@@ -27,7 +27,7 @@ from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.curator import Meant
 
-__all__ = ["find_release"]
+__all__ = ["check_mechanism", "find_release"]
 
 _AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
@@ -53,7 +53,7 @@ def find_release(
     if release is not None:
         found = release if isinstance(release, Release) else _read(Path(release))
         _check_synthesis(spec, found)
-        _check_mechanism(spec, found)
+        check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
         if section is not None and replaced and not quiet:
             words = f"the release given takes the place of the spec's release section ({section.path})"
@@ -104,7 +104,7 @@ def _check_synthesis(spec: RunSpec, found: Release) -> None:
         )
 
 
-def _check_mechanism(spec: RunSpec, found: Release) -> None:
+def check_mechanism(spec: RunSpec, found: Release) -> None:
     """Refuse a spec whose mechanism contradicts the one that a release was made with."""
     mechanism = spec.mechanism
     if mechanism is None:

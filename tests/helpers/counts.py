@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.models.counts_mixture.grid import Counts, tally
+from dpmix.release.cells import Counts, tally
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from tests.helpers import samplers

@@ -39,6 +39,11 @@ class BinomialLaw(Law):
     domain: OnePair
     scale: Scales
 
+    @property
+    def outputs(self) -> int:
+        """The numbers of successes: 0 .. trials."""
+        return self.trials + 1
+
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no number of successes."""
         if values.shape[1] != 1:

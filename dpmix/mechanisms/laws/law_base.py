@@ -283,6 +283,11 @@ class Law(BaseModel):
         return self.domain or None
 
     @property
+    def outputs(self) -> int | None:
+        """How many outputs a released number can be, 0, 1, ..; None where they are not finitely many."""
+        return None
+
+    @property
     def made_by(self) -> str:
         """What a release is called by: the kind of the mechanism, or a generator."""
         return self.kind

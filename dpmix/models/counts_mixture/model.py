@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.models.counts_mixture.grid import Counts
+from dpmix.release.cells import Counts
 from dpmix.models.counts_mixture.masses import Cells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
 from dpmix.models.counts_mixture.state import ACCEPTED, PROPOSED, TAIL, make_state, make_work, start, widened
