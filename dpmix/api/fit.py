@@ -152,6 +152,7 @@ def fit(
                     derive=job.task.derive,
                     prior=job.task.prior(entropy),
                     predict=_predict,
+                    edges=job.task.edges,
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
@@ -193,6 +194,8 @@ def plan(
 
 def _counted(release: Release, task: Task) -> str:
     """Say how much was released, such as "64 draws of 272 records"."""
+    if release.tally is not None:
+        return f"{release.n:,} released values by their counts in {len(release.tally.counts):,} cells"
     rows, width = len(task.observed), task.observed[0].size
     if release.trust == "global":
         return f"{rows} {release.mechanism.rows_name} of {release.n} records"
@@ -221,7 +224,7 @@ def _prepare(
     grouped = bool(source.groups)
     checked = with_sampler(checked, grouped=grouped)
     assert checked.model is not None  # as before
-    check_combination(source.kind, checked, grouped=grouped)
+    check_combination(source.kind, checked, grouped=grouped, tallied=source.tally is not None)
     if checked.model.kind == "mixture" and grouped:
         task = group_mixture_task(checked, source, about, ids)
     elif checked.model.kind == "mixture":

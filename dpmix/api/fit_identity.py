@@ -24,6 +24,7 @@ from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import read_chains
+from dpmix.run.chains_file import with_edges
 from dpmix.run.differences import first_difference
 from dpmix.run.runner import Run
 from dpmix.run.workspace import Workspace
@@ -38,7 +39,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
         "dpmix_version": __version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
         "mechanism": release.mechanism.stated(),
-        "released_values": _digest(task.observed),
+        "released_values": _digest(with_edges(task.observed, task.edges)),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
         **_prior(task.attrs),
@@ -110,7 +111,7 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
     found = {
         "spec": chains.spec,
         "mechanism": chains.mechanism.stated(),
-        "released_values": _digest(chains.observed),
+        "released_values": _digest(chains.all_released),
         "chains": chains.ids.tolist(),
         "model.file": str(chains.attrs.get("code_digest", "")),
         **_prior(chains.attrs),

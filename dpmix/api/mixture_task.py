@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import counts_of
+from dpmix.api.counts_task import check_tally, counts_of
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
@@ -19,6 +19,7 @@ from dpmix.models.mixture import Mixture
 from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import grid_of
 from dpmix.run.ragged_draws import Components
 from dpmix.run.record_quantities import Derive, Recorded
 from dpmix.samplers import Algorithm
@@ -47,18 +48,19 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     model = spec.model
     assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
     seen = observe(spec, release, columns)
-    n = len(seen.z)
+    n = len(seen.z) if release.tally is None else release.n
     mixing = mixing_of(model)
     sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
+    check_tally(spec, release)
     kernel, source = kernel_of(spec, release, seen, columns)
     kept = _kept_records(spec, release, n)
     constants = base_constants(kernel)
     samples: Samples
     stats: tuple[str, ...] = ()
     if sampler.kind == "counts":
-        samples, stats = counts_of(spec, release, seen, kernel, mixing), ("left_over",)
+        samples, stats = counts_of(spec, release, seen, kernel, mixing, columns[0]), ("left_over",)
         constants |= samples.counts.constants()
     else:
         algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
@@ -67,18 +69,20 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     names = tuple(release.columns[column] for column in columns)
+    tally = release.tally
     several = model.kernel == "multivariate_normal"
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
         run=make_run(spec, samples, chains),
         content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats),
-        observed=seen.observed,
-        dims=seen.dims,
+        observed=seen.observed if tally is None else tally.counts.astype(np.float64),
+        dims=seen.dims if tally is None else ("cell",),
         columns=names,
         constants=constants,
         attrs=kernel_attrs(model, source),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
+        edges=None if tally is None else grid_of(tally),
     )
 
 

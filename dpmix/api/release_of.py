@@ -16,12 +16,13 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.posterior.law import PosteriorLaw
-from dpmix.release.release_file import read_release
+from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
 from dpmix.spec.mechanism_section import LogMomentsMechanism
 from dpmix.spec.model_section import CustomModel
+from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ def find_release(
             print(f"dpmix: note: {words}", file=sys.stderr)
         return found, not replaced
     if section is not None and section.path is not None:
+        if section.path.name.lower().endswith(HDF5) and section.path.is_file() and is_tally(section.path):
+            tally = read_release(section.path, tallies=True)
+            check_mechanism(spec, tally)
+            return tally, True
         synthetic = load_synthetic(section.path) if _is_csv(section.path) else None
         if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
             synthetic = stated_synthetic(spec)
@@ -81,7 +86,7 @@ def _is_csv(path: Path) -> bool:
 def _read(path: Path) -> Release:
     """Read a release file, or a CSV file of synthetic records with the account beside it."""
     if not _is_csv(path):
-        return read_release(path)
+        return read_release(path, tallies=True)
     found = load_synthetic(path)
     if found is None:
         raise DataError(

@@ -236,4 +236,6 @@ class _reading:  # noqa: N801 - a context
             raise DataError(f"cannot read {self._path}: {error.strerror}") from error
         if isinstance(error, MemoryError):
             return
+        if "conversion error" in str(error):
+            raise DataError(f"{self._path}: a value is no number") from error
         raise DataError(f"{self._path} cannot be read as its name says: it is damaged, or another format") from error

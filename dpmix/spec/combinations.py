@@ -30,7 +30,9 @@ _GENERAL = "use neal8, private_slice or blocked_gibbs"
 Problem = tuple[str, str]
 
 
-def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | None = None) -> Problem | None:
+def combination_problem(
+    mechanism: str | None, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
     Parameters
@@ -40,7 +42,12 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
     spec : RunSpec
     grouped : bool or None
         Whether the release is of groups; None where that is not known yet.
+    tallied : bool or None
+        Whether it is a tally; None where that is not known yet.
     """
+    if tallied and (spec.model is None or spec.model.kind != "mixture"):
+        kind = "" if spec.model is None else f", not {spec.model.kind}"
+        return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{kind}"
     problem = _baseline_problem(mechanism, spec) or _exact_problem(spec.sampler)
     if problem is not None:
         return problem
@@ -68,7 +75,7 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
         if problem is not None:
             return problem
     if spec.sampler.kind == "counts":
-        problem = counts_problem(mechanism, spec)
+        problem = counts_problem(mechanism, spec, tallied=tallied)
         if problem is not None:
             return problem
     return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)
@@ -309,7 +316,9 @@ def _columns_problem(spec: Any) -> Problem | None:
     return None
 
 
-def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None) -> None:
+def check_combination(
+    mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+) -> None:
     """Refuse a spec that does not go with the mechanism of a release.
 
     Parameters
@@ -320,13 +329,15 @@ def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None)
         The spec that is to be fitted to it.
     grouped : bool or None
         Whether the release is of groups; None where that is not said.
+    tallied : bool or None
+        Whether it is a tally; None where that is not said.
 
     Raises
     ------
     SpecError
         Naming the key at fault and what to use instead.
     """
-    problem = combination_problem(mechanism, spec, grouped=grouped)
+    problem = combination_problem(mechanism, spec, grouped=grouped, tallied=tallied)
     if problem is not None:
         raise SpecError(": ".join(problem))
 

@@ -12,7 +12,9 @@ _OUTPUTS = ("binomial",)
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
 
 
-def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
+def counts_problem(
+    mechanism: str | None, spec: Any, *, tallied: bool | None = None
+) -> tuple[str, str] | None:
     """Return key and sentence of the first thing that does not go with the sampler, None if all do.
 
     Parameters
@@ -21,6 +23,8 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
         Kind of the mechanism of the release; None where it is not known yet.
     spec : RunSpec
         Of a mixture.
+    tallied : bool or None
+        Whether the release is a tally, whose cells are known; None where that is not known yet.
     """
     model, sampler = spec.model, spec.sampler
     if model.kernel == "multivariate_normal":
@@ -48,13 +52,22 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
             "sampler.store" if sampler.store else "sampler.subsample",
             "counts knows of no single records, so that there are no allocations; leave it out, or use neal8",
         )
-    return _width_problem(mechanism, spec)
+    if tallied is None:
+        tallied = spec.data is None and not (spec.release is not None and _is_text(spec.release.path))
+    return _width_problem(mechanism, spec, tallied)
 
 
-def _width_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
+def _is_text(path: Any) -> bool:
+    """Whether released values are in a file that is none of ours, and so no tally."""
+    return path is not None and not str(path).lower().endswith((".h5", ".hdf5", ".nc"))
+
+
+def _width_problem(mechanism: str | None, spec: Any, tallied: bool) -> tuple[str, str] | None:
     width = spec.sampler.width
     if mechanism in _OUTPUTS and width != "auto":
         return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
+    if tallied:
+        return None
     if mechanism == "none" and width == "auto":
         return (
             "sampler.width",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.mechanisms.laws.every import Law
+from dpmix.release.cells import Counts
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
 from dpmix.summary.composition_results import Composition
@@ -426,6 +427,8 @@ class Summary:
         How much what is reported depends on the prior.
     variance_shares : VarianceShares
         Where the uncertainty of mean, median and density comes from.
+    tally : Counts or None
+        Of a fit to a tally; `released` is then empty.
     """
 
     parameters: Mapping[str, Scalar]
@@ -456,6 +459,7 @@ class Summary:
     predictions: Predictions | None = None
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
     variance_shares: VarianceShares = field(default_factory=VarianceShares)
+    tally: Counts | None = field(default=None, repr=False)
 
     @property
     def composition(self) -> Composition | None:
