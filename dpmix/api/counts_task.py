@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from dpmix.api.observation import Observation, pairs_of

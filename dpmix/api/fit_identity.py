@@ -23,14 +23,14 @@ from dpmix._version import __version__
 from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
-from dpmix.run.chains_reader import read_chains
 from dpmix.run.chains_file import with_edges
+from dpmix.run.chains_reader import read_chains
 from dpmix.run.differences import first_difference
 from dpmix.run.runner import Run
-from dpmix.run.workspace import Workspace
+from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec
 
-__all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
+__all__ = ["attributes", "begin", "check_finished", "check_room", "kept_kind", "manifest_of"]
 
 
 def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
@@ -95,6 +95,20 @@ def begin(
         raise UsageError(f"{final} exists already; --force starts it over")
     _check_same(found, manifest, f"the interrupted run in {workspace.path}", "resume it as it was started")
     return entropy, overwrite
+
+
+def kept_kind(output: Path) -> str | None:
+    """Return the sampler of an interrupted or finished run, which goes on with it; None without one.
+
+    What auto takes may change between versions: a run keeps what it was started with.
+    """
+    try:
+        found = Workspace(workspace_of(output)).manifest()
+        spec = read_chains([output]).spec if found is None and output.is_file() else (found or {})["spec"]
+        kind = spec["sampler"]["kind"]
+    except (DataError, KeyError, TypeError):  # which going on with it says
+        return None
+    return kind if isinstance(kind, str) and kind != "auto" else None
 
 
 def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:

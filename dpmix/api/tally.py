@@ -165,17 +165,21 @@ def _check_call(
     parts: Sequence[Path_], spec: RunSpec | None, counts: Path_ | None, jobs: int, scheduler: str | None
 ) -> None:
     if counts is not None and parts:
-        raise UsageError("--counts: has the counts of all parts, so that none is counted; leave the parts out")
+        raise UsageError(
+            "--counts: has the counts of all parts, so that none is counted; leave the parts out"
+        )
     if counts is not None and (scheduler is not None or jobs != 1):
         raise UsageError(
-            f"--{'jobs' if scheduler is None else 'scheduler'}: nothing is counted with --counts; leave it out"
+            f"--{'jobs' if scheduler is None else 'scheduler'}: --counts has nothing to count; leave it out"
         )
     if counts is not None and spec is None:
         raise UsageError("SPEC: missing; --counts needs the spec that the query was made from")
     if counts is None and not parts:
         raise UsageError("PART: missing; name the files of the release, or --counts FILE")
     if scheduler is not None and jobs != 1:
-        raise UsageError("--jobs: is for processes of this machine, --scheduler for a cluster; give one of them")
+        raise UsageError(
+            "--jobs: is for processes of this machine, --scheduler for a cluster; give one of them"
+        )
     if jobs < 1:
         raise UsageError(f"--jobs {jobs} must be at least 1")
     places = [os.path.realpath(part) for part in parts]
@@ -185,8 +189,8 @@ def _check_call(
 
 
 def _target(output: Path_, parts: Sequence[Path_], force: bool) -> Path:
-    final = check_output(output, force=force)
-    check_suffix(output, "a tally", strict=True)
+    final = check_output(os.fspath(output), force=force)
+    check_suffix(os.fspath(output), "a tally", strict=True)
     if any(os.path.realpath(part) == os.fspath(final) for part in parts):
         raise UsageError(f"{output} is one of the parts; give another name for the tally")
     return final
@@ -323,8 +327,8 @@ def _check_width(first: tuple[str, Release], grid: Grid) -> None:
     assert made is not None
     if not np.array_equal(made.edges, grid.edges):
         raise DataError(
-            f"{name} has {len(made.edges) + 1:,} cells of width {made.width:.6g}, and the width asked for makes "
-            f"{_in_words(grid)}; leave --width out, or tally the release again"
+            f"{name} has {len(made.edges) + 1:,} cells of width {made.width:.6g}, and the width asked for "
+            f"makes {_in_words(grid)}; leave --width out, or tally the release again"
         )
 
 
@@ -332,5 +336,3 @@ def _positive(counts: NDArray[np.int64], grid: Grid, name: str) -> Counts:
     if not counts.any():
         raise DataError(f"{name}: there are no records (n = 0)")
     return Counts(counts, grid.edges, grid.width)
-
-

@@ -44,7 +44,8 @@ _SHORT = (
 )
 
 _ONCE = ("sampler.iterations=1", "sampler.burn_in=0")
-_IN_BLOCKS = ("neal8", "private_slice", "blocked_gibbs")  # samplers that work many records in blocks
+_IN_BLOCKS = ("auto", "neal8", "private_slice", "blocked_gibbs")
+"""Samplers that work many records in blocks, or are others for many records."""
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ def tally(
         list[Path] | None,
         typer.Argument(
             metavar="[SPEC] PART...",
-            help="A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV or "
-            "Parquet files.",
+            help="A spec (.yaml, .yml), needed for CSV, Parquet and --sql; then release files, tallies, CSV "
+            "or Parquet files.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,8 @@ def tally(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of processes; by default 1.")
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of processes; by default 1."),
     ] = None,
     scheduler: Annotated[
         str | None,

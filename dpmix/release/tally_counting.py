@@ -1,7 +1,7 @@
 """Counting the pieces of a release: one after the other, by processes, or on a Dask cluster.
 
-Counts are whole numbers, so that their sum depends neither on the order of pieces nor on who counted them, and
-a piece that was lost with its process is counted again.
+Counts are whole numbers, so that their sum depends neither on the order of pieces nor on who counted them. A
+piece that was lost with its process is counted again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _by_processes(pieces: Sequence[Piece], grid: Grid, jobs: int) -> Iterator[Fo
             for future in as_completed(places):
                 yield places[future], future.result()[0]
         except BrokenProcessPool as error:
-            raise DataError("a process that counted was ended from outside; fewer --jobs need less") from error
+            raise DataError(
+                "a process that counted was ended from outside; fewer --jobs need less"
+            ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -94,9 +94,7 @@ def column_of(path: Path, kind: str, wanted: str | None) -> str:
         names = _names(path, kind)
     if wanted is None:
         if len(names) != 1:
-            raise DataError(
-                f"{path} has the columns {', '.join(names)}; name one with --set release.column=NAME, or in SPEC"
-            )
+            raise DataError(f"{path} has the columns {', '.join(names)}; name one in SPEC: release.column")
         return names[0]
     if wanted not in names:
         raise DataError(f"{path} has no column {wanted!r}; it has {', '.join(names)}")
@@ -153,7 +151,9 @@ def count_piece(piece: Piece, grid: Grid) -> tuple[NDArray[np.int64], str]:
                 some = values[start : start + BATCH]
                 try:
                     counted = (
-                        count_outputs(some, grid.outputs) if grid.outputs else tally(some, grid.edges, grid.width)
+                        count_outputs(some, grid.outputs)
+                        if grid.outputs
+                        else tally(some, grid.edges, grid.width)
                     )
                 except ValueError as error:
                     raise DataError(f"{piece.label}: {error}") from None
@@ -200,7 +200,8 @@ def _numbers(column: Any, part: Part) -> Floats:
         raise DataError(f"{part.path}: a value of {part.column} is missing")
     types = arrow.types
     if not any(
-        is_kind(column.type) for is_kind in (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
+        is_kind(column.type)
+        for is_kind in (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
     ):
         raise DataError(f"{part.path}: the column {part.column} does not hold numbers")
     return np.asarray(column.cast(arrow.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -238,4 +239,6 @@ class _reading:  # noqa: N801 - a context
             return
         if "conversion error" in str(error):
             raise DataError(f"{self._path}: a value is no number") from error
-        raise DataError(f"{self._path} cannot be read as its name says: it is damaged, or another format") from error
+        raise DataError(
+            f"{self._path} cannot be read as its name says: it is damaged, or another format"
+        ) from error

@@ -1,6 +1,6 @@
 """The SQL query that tallies a release where it lies, and its result as a CSV table of cells.
 
-It compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell above it, and no
+It compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell above it; no
 arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism, have the cell
 -1, so that none is left out in silence.
 """
@@ -94,7 +94,9 @@ def read_counts(path: Path, grid: Grid) -> NDArray[np.int64]:
             rows = csv.reader(text)
             header = [name.strip() for name in next(rows, [])]
             if header != _HEADER:
-                raise DataError(f"{path}: the header must be cell,count, as the query of --sql names its columns")
+                raise DataError(
+                    f"{path}: the header must be cell,count, as the query of --sql names its columns"
+                )
             for row in rows:
                 if not row:
                     continue
@@ -123,5 +125,7 @@ def _row(path: Path, line: int, row: list[str]) -> tuple[int, int]:
         if not 0 <= count < 2**62:
             raise ValueError
     except ValueError:
-        raise DataError(f"{path}: line {line}: must be the number of a cell and a whole count from 0") from None
+        raise DataError(
+            f"{path}: line {line}: must be the number of a cell and a whole count from 0"
+        ) from None
     return cell, count

@@ -119,8 +119,8 @@ def _tallied(summary: Summary, tally: Counts, grid: Floats) -> Shown:
         places, step = law.estimates(np.arange(len(tally.counts), dtype=np.float64)), law.step
         edges, counts = np.append(places, places[-1] + step) - 0.5 * step, tally.counts
         sentence = (
-            "The steps show the released numbers of successes, each turned into an estimate of its record that "
-            "is right on average; these carry the mechanism's noise."
+            "The steps show the released numbers of successes, each turned into an estimate of its record "
+            "that is right on average; these carry the mechanism's noise."
         )
         return Shown(edges, counts / (tally.n * step), "released values, rescaled", sentence)
     inside = np.flatnonzero((tally.edges >= grid[0] - tally.width) & (tally.edges <= grid[-1] + tally.width))

@@ -1,6 +1,7 @@
 """The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
 
-Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what that has: the coordinate `draw`
+Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what
+that has: the coordinate `draw`
 holds the numbers of the saved states that it is of, evenly spaced. Log likelihoods are over records alone.
 """
 

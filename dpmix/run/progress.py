@@ -127,7 +127,7 @@ def show_fit(quiet: bool) -> Iterator[Watch]:
 
 @contextmanager
 def show_work(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Give what is told how much of `total` is done: a bar on a terminal, elsewhere a plain line now and then."""
+    """Give what is told how much of `total` is done: a bar on a terminal, else a plain line now and then."""
     if quiet:
         yield lambda done: None
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.auto_sampler import AUTO, stands_for
 from dpmix.spec.counts import counts_problem
 from dpmix.spec.parametric_models import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
 
@@ -48,6 +49,9 @@ def combination_problem(
     if tallied and (spec.model is None or spec.model.kind != "mixture"):
         kind = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{kind}"
+    if spec.sampler.kind == AUTO:
+        kind = None if spec.model is None else spec.model.kind
+        spec = _with_kind(spec, stands_for(kind, grouped=grouped, tallied=tallied))
     problem = _baseline_problem(mechanism, spec) or _exact_problem(spec.sampler)
     if problem is not None:
         return problem
@@ -78,7 +82,13 @@ def combination_problem(
         problem = counts_problem(mechanism, spec, tallied=tallied)
         if problem is not None:
             return problem
-    return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)
+    problem = _base_problem(mechanism, spec)
+    return problem if problem is not None or tallied else _stated_problem(mechanism, spec)
+
+
+def _with_kind(spec: Any, kind: str) -> Any:
+    """Return a spec as it would be with that sampler."""
+    return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
 
 
 def _exact_problem(sampler: Any) -> Problem | None:

@@ -52,22 +52,13 @@ def counts_problem(
             "sampler.store" if sampler.store else "sampler.subsample",
             "counts knows of no single records, so that there are no allocations; leave it out, or use neal8",
         )
-    if tallied is None:
-        tallied = spec.data is None and not (spec.release is not None and _is_text(spec.release.path))
-    return _width_problem(mechanism, spec, tallied)
+    return None if tallied else _width_problem(mechanism, spec)
 
 
-def _is_text(path: Any) -> bool:
-    """Whether released values are in a file that is none of ours, and so no tally."""
-    return path is not None and not str(path).lower().endswith((".h5", ".hdf5", ".nc"))
-
-
-def _width_problem(mechanism: str | None, spec: Any, tallied: bool) -> tuple[str, str] | None:
+def _width_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
     width = spec.sampler.width
     if mechanism in _OUTPUTS and width != "auto":
         return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
-    if tallied:
-        return None
     if mechanism == "none" and width == "auto":
         return (
             "sampler.width",

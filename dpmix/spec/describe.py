@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.numerics.rounding import stated as exact
+from dpmix.spec.auto_sampler import AUTO, auto_in_words
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.default_priors import (
     BETA,
@@ -72,8 +73,9 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
         sampler = spec.sampler
+        kind = auto_in_words(spec) + ";" if sampler.kind == AUTO else f"{sampler.kind},"
         lines["sampler"] = (
-            f"{sampler.kind}, {_count(sampler.chains, 'chain')} of {_count(sampler.iterations, 'sweep')} "
+            f"{kind} {_count(sampler.chains, 'chain')} of {_count(sampler.iterations, 'sweep')} "
             f"({sampler.burn_in_sweeps} burn-in), {_count(sampler.draws * sampler.chains, 'draw')} kept"
         )
     return lines

@@ -72,7 +72,7 @@ def _model_problem(spec: Any) -> tuple[str, str] | None:
     """Refuse methods for compositions that know no groups."""
     if spec.model is None or spec.model.kind != "dirichlet":
         return None
-    if spec.sampler.kind not in (None, *EXACT):
+    if spec.sampler.kind not in ("auto", *EXACT):
         return (
             "sampler.kind",
             f"{spec.sampler.kind} takes no release of groups whose sizes are private; use {_listed(EXACT)}",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from dpmix.errors import SpecError
+from dpmix.spec.auto_sampler import AUTO
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
@@ -55,9 +56,10 @@ class RunSpec(Section):
         self._settle_domain()
         self._check_categories()
         self._check_missing()
-        if self.sampler.kind is None:
-            kind = None if self.model is None else self.model.kind
+        kind = None if self.model is None else self.model.kind
+        if self.sampler.kind == AUTO and kind is not None and (kind != "mixture" or self.grouped):
             self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+            self.sampler.model_fields_set.discard("kind")  # of an overridden model it is another
         mechanism = None if self.mechanism is None else self.mechanism.kind
         problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Number, Section, refusal
 
 SamplerKind = Literal[
+    "auto",
     "private_neal5",
     "private_slice",
     "blocked_gibbs",
@@ -27,10 +28,11 @@ SamplerKind = Literal[
 class SamplerSpec(Section):
     """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
 
-    kind: SamplerKind | None = Field(
-        None,
-        description="The algorithm; where left out, neal8 for mixtures, data_augmentation for those of "
-        "groups, and a model's own for others.",
+    kind: SamplerKind = Field(
+        "auto",
+        description="The algorithm; auto is counts for mixtures of more than 5000 records released one by one, "
+        "given a tally or with store: [], else neal8; data_augmentation for mixtures of groups, and a model's "
+        "own for others.",
     )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."
@@ -105,14 +107,14 @@ class SamplerSpec(Section):
 
     @property
     def algorithm(self) -> SamplerKind:
-        """The algorithm, which is named in every spec as a whole, if only by its default.
+        """The algorithm.
 
         Raises
         ------
         ValueError
-            Before a spec has settled it.
+            Before a release has settled what auto is.
         """
-        if self.kind is None:
+        if self.kind == "auto":
             raise ValueError("sampler.kind is not settled yet")
         return self.kind
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.release.cells import Counts, tally
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
+from dpmix.release.cells import Counts, tally
 from tests.helpers import samplers
 from tests.oracles import kernels
 from tests.oracles.blocks import Table, all_blocks, tabulate

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.release.cells import Counts
 from dpmix.models.counts_mixture.masses import Cells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
 from dpmix.models.counts_mixture.state import ACCEPTED, PROPOSED, TAIL, make_state, make_work, start, widened
 from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor, truncation_error
+from dpmix.release.cells import Counts
 
 __all__ = ["CountsChain", "CountsMixture", "cells_for"]
 
