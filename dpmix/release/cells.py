@@ -120,7 +120,7 @@ def tally(values: Floats, edges: Floats, width: float) -> Counts:
 
 def output_edges(outputs: int) -> Floats:
     """Return the edges between the outputs 0, 1, .., outputs - 1: .5, 1.5, .."""
-    return np.arange(outputs - 1) + 0.5
+    return np.arange(outputs - 1, dtype=np.float64) + np.float64(0.5)
 
 
 def count_outputs(values: Floats, outputs: int) -> Counts:

@@ -121,7 +121,7 @@ def merged(parts: Sequence[tuple[str, Release]]) -> Release:
         found = difference(first, other)
         if found is not None:
             raise DataError(f"{other_name} differs from {name} in {found}")
-    counts = np.sum([_counts(part).counts for _, part in parts], axis=0, dtype=np.int64)
+    counts = np.asarray(np.sum([_counts(part).counts for _, part in parts], axis=0, dtype=np.int64))
     own = [part for _, part in parts]
     return replace(
         first,

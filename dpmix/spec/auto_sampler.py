@@ -1,4 +1,4 @@
-"""What ``sampler.kind: auto`` takes: the sampler on counts where it applies and wins, else the model's own."""
+"""What ``sampler.kind: auto`` takes: counts where it applies and wins, else the model's own sampler."""
 
 from __future__ import annotations
 

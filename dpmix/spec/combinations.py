@@ -47,8 +47,8 @@ def combination_problem(
         Whether it is a tally; None where that is not known yet.
     """
     if tallied and (spec.model is None or spec.model.kind != "mixture"):
-        kind = "" if spec.model is None else f", not {spec.model.kind}"
-        return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{kind}"
+        other = "" if spec.model is None else f", not {spec.model.kind}"
+        return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
         kind = None if spec.model is None else spec.model.kind
         spec = _with_kind(spec, stands_for(kind, grouped=grouped, tallied=tallied))

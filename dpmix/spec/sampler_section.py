@@ -30,9 +30,9 @@ class SamplerSpec(Section):
 
     kind: SamplerKind = Field(
         "auto",
-        description="The algorithm; auto is counts for mixtures of more than 5000 records released one by one, "
-        "given a tally or with store: [], else neal8; data_augmentation for mixtures of groups, and a model's "
-        "own for others.",
+        description="The algorithm; auto is counts for mixtures of more than 5000 records released one by "
+        "one, given a tally or with store: [], else neal8; data_augmentation for mixtures of groups, and a "
+        "model's own for others.",
     )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."

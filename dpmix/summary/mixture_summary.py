@@ -151,8 +151,8 @@ def _baseline(chains: Chains, grid: Floats) -> Baseline:
         )
     if chains.tally is not None:
         raise DataError(
-            "summary.baseline: deconvolution_kde is made of released values, and these chains are of a tally, "
-            "which holds counts alone; leave it out"
+            "summary.baseline: deconvolution_kde is made of released values, and these chains are of a "
+            "tally, which holds counts alone; leave it out"
         )
     if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
         raise DataError(

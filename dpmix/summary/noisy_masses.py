@@ -38,7 +38,7 @@ class NoisyMasses:
         self._normal = chains.layout.kernel == "normal"
 
     def of(self, measure: Measures) -> Floats:
-        """Return the masses under a measure; what is on none of its atoms is left out, so that they add to 1."""
+        """Return the masses under a measure, which add to 1: what is on none of its atoms is left out."""
         found = np.zeros(len(self._counts.counts))
         for weight, mass in zip(measure.weights, self.of_atoms(measure.atoms), strict=True):
             found += weight * mass

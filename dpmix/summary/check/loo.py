@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from arviz_stats.base import array
+from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.run.chains_reader import Chains, ChainSet

@@ -79,7 +79,7 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
 
 
 def cell_log_likelihoods(chains: Chains, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> Floats:
-    """Return the log likelihood of one released number in each cell of a tally, shape (chains, states, cells)."""
+    """Return log likelihoods of one released number in each cell of a tally, (chains, states, cells)."""
     from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
 
     source, masses = family_of(chains), NoisyMasses(chains)
@@ -93,7 +93,8 @@ def cell_log_likelihoods(chains: Chains, wanted: Sequence[tuple[int, NDArray[np.
             each = measure.weights[:, None] * masses.of_atoms(measure.atoms)
             rows.append(each.sum(axis=0) + max(float(measure.rest[0]), 0.0) * prior)
     with np.errstate(divide="ignore"):
-        return np.log(np.array(rows)).reshape(len(wanted), -1, prior.size)
+        logs: Floats = np.log(np.array(rows))
+    return logs.reshape(len(wanted), -1, prior.size)
 
 
 def check_factorizes(chains: ChainSet) -> None:
