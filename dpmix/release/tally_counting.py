@@ -92,7 +92,7 @@ def _on_cluster(pieces: Sequence[Piece], grid: Grid, address: str) -> Iterator[F
         try:
             for place, piece in enumerate(pieces):
                 places[client.submit(count_piece, piece, grid, pure=False)] = place
-            for future in distributed.as_completed(places):
+            for future in distributed.as_completed(places, loop=client.loop):
                 counts, version = future.result()
                 if version != __version__:
                     raise DataError(
