@@ -112,11 +112,11 @@ def loss_of_generator(generator: Generator, counts: tuple[Floats, Floats]) -> Lo
 
 
 def _additive(first: Floats, second: Floats, scale: Any, noise: str) -> Loss:
-    """Return the loss of independent noise; two-sided geometric noise has that of Laplace noise."""
+    """Return the loss of independent noise; whole numbers have the loss of Laplace and Gaussian noise."""
     moved = np.nonzero(first != second)[0]
     a, b = first[moved], second[moved]
     s = np.broadcast_to(np.asarray(scale, dtype=np.float64), first.shape)[moved]
-    if noise == "gaussian":
+    if noise in ("gaussian", "discrete_gaussian"):
         return lambda y: np.asarray(((y[:, moved] - 0.5 * (a + b)) * ((a - b) / s**2)).sum(axis=1))
     return lambda y: np.asarray(((np.abs(y[:, moved] - b) - np.abs(y[:, moved] - a)) / s).sum(axis=1))
 

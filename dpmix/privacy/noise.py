@@ -10,19 +10,21 @@ everything is checked here first.
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.numerics import discrete_gaussian
 from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
 
-# Two-sided geometric noise on integers, by OpenDP's exact sampler seeded by the operating system.
+# Noise on integers, by OpenDP's exact samplers seeded by the operating system.
 #
 # OpenDP adds in the integers' own type and saturates: 2^31 - 1 in place of anything above it, where Python's
 # int is asked for, which it takes for 32 bits. So 64 bits are asked for, and scale and integers are bounded
@@ -36,22 +38,23 @@ LARGEST_VALUE = 2**52
 
 
 @dataclass(frozen=True)
-class GeometricNoise:
-    """Independent noise with Pr(x) proportional to exp(-|x|/scale) on each of several integers.
+class WholeNoise(abc.ABC):
+    """Independent noise on each of several integers.
 
     Parameters
     ----------
     scale : float
-        Of the noise; its parameter is exp(-1/scale).
-    sensitivity : int
-        How far one record can move the integers, in L1 norm.
+        Of the noise.
+    sensitivity : float
+        How far one record can move the integers, in the norm of the noise.
     size : int
         How many integers there are.
     """
 
     scale: float
-    sensitivity: int
+    sensitivity: float
     size: int
+    name: ClassVar[str]
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -63,15 +66,15 @@ class GeometricNoise:
         """
         if not 1e-12 < self.scale < LARGEST_SCALE:
             raise PrivacyError(
-                f"the scale of geometric noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
+                f"the scale of {self.name} noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
             )
 
     @property
-    def _measurement(self) -> Any:
-        return _geometric_measurement(self.scale, self.size)
+    @abc.abstractmethod
+    def _measurement(self) -> Any: ...
 
     @functools.cached_property
-    def epsilon(self) -> float:
+    def loss(self) -> float:
         """What replacing one record costs, by the privacy map of the object that adds the noise."""
         return float(self._measurement.map(self.sensitivity))
 
@@ -84,16 +87,62 @@ class GeometricNoise:
             When the values are not such, or not counts of at most 2^52 records: before anything is drawn.
         """
         if values.dtype != np.int64 or values.shape != (self.size,):
-            raise PrivacyError("geometric noise is added to whole numbers of the stated shape only")
+            raise PrivacyError(f"{self.name} noise is added to whole numbers of the stated shape only")
         if not ((values >= -LARGEST_VALUE) & (values <= LARGEST_VALUE)).all():
-            raise PrivacyError("geometric noise is added to whole numbers of at most 2^52 only")
+            raise PrivacyError(f"{self.name} noise is added to whole numbers of at most 2^52 only")
         return np.array(self._measurement(values.tolist()), dtype=np.float64)
 
+    @abc.abstractmethod
     def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the values with noise from a seeded generator: simulations only."""
+
+
+@dataclass(frozen=True)
+class GeometricNoise(WholeNoise):
+    """Two-sided geometric noise, Pr(x) proportional to exp(-|x|/scale), of parameter exp(-1/scale).
+
+    The sensitivity is a whole number, in L1 norm, and the loss an epsilon.
+    """
+
+    name = "geometric"
+
+    @property
+    def _measurement(self) -> Any:
+        return _geometric_measurement(self.scale, self.size)
+
+    @property
+    def epsilon(self) -> float:
+        """The loss."""
+        return self.loss
+
+    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with noise from a seeded generator; see `WholeNoise`."""
         success = -math.expm1(-1 / self.scale)
         both = rng.geometric(success, (2, values.size))
         return np.asarray(values + (both[0] - both[1]), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianNoise(WholeNoise):
+    """Discrete Gaussian noise, Pr(x) proportional to exp(-x^2/(2 scale^2)).
+
+    The sensitivity is in L2 norm, and the loss a rho: sensitivity^2 / (2 scale^2).
+    """
+
+    name = "discrete Gaussian"
+
+    @property
+    def _measurement(self) -> Any:
+        return _discrete_gaussian_measurement(self.scale, self.size)
+
+    @property
+    def rho(self) -> float:
+        """The loss."""
+        return self.loss
+
+    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with noise from a seeded generator; see `WholeNoise`."""
+        return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
 
 
 @functools.lru_cache(maxsize=64)
@@ -104,6 +153,15 @@ def _geometric_measurement(scale: float, size: int) -> Any:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
     return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+
+
+@functools.lru_cache(maxsize=64)
+def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
+    import opendp.prelude as dp  # half a second, and only real releases need it
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
+    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
 
 
 Kind = Literal["laplace", "gaussian"]

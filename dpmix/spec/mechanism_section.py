@@ -213,6 +213,12 @@ class SmoothedHistogramMechanism(MechanismSection):
         return self
 
 
+def _delta_beside_epsilon(noise: str, epsilon: float | None, delta: float | None) -> None:
+    if epsilon is not None and delta is None:
+        name = noise.replace("_", " ")
+        raise refusal("delta", f"missing beside epsilon; {name} noise takes (epsilon, delta) or rho")
+
+
 class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
 
@@ -223,7 +229,9 @@ class PerturbedHistogramMechanism(MechanismSection):
     rho: Rho = None
     scale: Scale = None
     bins: Bins = Field(description="Number of equal bins m.")
-    noise: Literal["laplace", "gaussian", "geometric"] = Field("laplace", description="Noise of the counts.")
+    noise: Literal["laplace", "gaussian", "geometric", "discrete_gaussian"] = Field(
+        "laplace", description="Noise of the counts."
+    )
     n: Records | None = Field(
         None, description="Number of confidential records, for a release without its file."
     )
@@ -231,9 +239,8 @@ class PerturbedHistogramMechanism(MechanismSection):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self._one_column()
-        if self.noise == "gaussian":
-            if self.epsilon is not None and self.delta is None:
-                raise refusal("delta", "missing beside epsilon; gaussian noise takes (epsilon, delta) or rho")
+        if self.noise in ("gaussian", "discrete_gaussian"):
+            _delta_beside_epsilon(self.noise, self.epsilon, self.delta)
         elif self.delta is not None:
             raise refusal("delta", f"{self.noise} noise has none; leave it out, or use noise: gaussian")
         return self
@@ -242,18 +249,35 @@ class PerturbedHistogramMechanism(MechanismSection):
 class NoisyCountsMechanism(MechanismSection):
     """Noisy counts of every feature's levels within every class."""
 
-    statements = (("epsilon",), ("scale",))
+    statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
     kind: Literal["noisy_counts"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
     scale: Scale = None
     levels: Annotated[tuple[Annotated[Integer, Field(ge=2, le=10_000)], ...], Listed, Field(min_length=1)] = (
         Field(description="Number of levels of each feature.")
     )
     classes: Annotated[Integer, Field(ge=1, le=10_000)] = Field(description="Number of classes.")
-    noise: Literal["laplace", "geometric"] = Field("laplace", description="Noise of the counts.")
+    noise: Literal["laplace", "geometric", "discrete_gaussian"] = Field(
+        "laplace", description="Noise of the counts."
+    )
     n: Records | None = Field(
         None, description="Number of confidential records, for a release without its file."
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.noise == "discrete_gaussian":
+            _delta_beside_epsilon(self.noise, self.epsilon, self.delta)
+            return self
+        for key in ("delta", "rho"):
+            if getattr(self, key) is not None:
+                more = "has none" if key == "delta" else "takes epsilon or scale"
+                raise refusal(
+                    key, f"{self.noise} noise {more}; leave it out, or use noise: discrete_gaussian"
+                )
+        return self
 
 
 class ClampedMomentsMechanism(MechanismSection):

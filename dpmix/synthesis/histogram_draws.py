@@ -11,7 +11,7 @@ from dpmix.mechanisms.curators.mechanism import NoisyCells
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.noise import GeometricNoise
+from dpmix.privacy.noise import WholeNoise
 from dpmix.release.columns import Cells, Ints
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
@@ -181,7 +181,7 @@ def noisy_shares(noise: PerturbedHistogram, counts: Ints, randomness: Randomness
         Summing to 1.
     """
     source = noise.source
-    if isinstance(source, GeometricNoise):
+    if isinstance(source, WholeNoise):
         noisy = (
             source.add(counts) if randomness.seeded is None else source.simulate(counts, randomness.seeded)
         )

@@ -30,6 +30,7 @@ MECHANISMS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("perturbed_histogram", ONE, {"bins": 5, "noise": noise, "epsilon": 0.5} | more)
         for noise, more in (("laplace", {}), ("geometric", {}), ("gaussian", {"delta": 1e-4}))
     ),
+    ("perturbed_histogram", ONE, {"bins": 5, "noise": "discrete_gaussian", "rho": 0.1}),
     ("noisy_counts", {"columns": ["group", "group2"]}, {"epsilon": 0.5, "levels": [2], "classes": 2}),
     ("clamped_moments", {"columns": ["y", "x"]}, {"epsilon": 2, "bounds": [[0, 1], [0, 1]]}),
     ("log_moments", {"columns": ["a", "b", "c"]}, {"epsilon": 2, "threshold": 0.01}),

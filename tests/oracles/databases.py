@@ -24,9 +24,9 @@ class Classes:
 
 
 def classes(
-    released: Array, levels: Sequence[int], count: int, scale: float, prior: float, n: int
+    released: Array, levels: Sequence[int], count: int, scale: float, prior: float, n: int, power: int = 1
 ) -> Classes:
-    """Enumerate every database of n records, but for their order."""
+    """Enumerate every database of n records, but for their order; the noise has log density -|e/s|^p / p."""
     kinds = np.array(list(itertools.product(range(count), *(range(j) for j in levels))))
     databases = np.array(list(itertools.combinations_with_replacement(range(len(kinds)), n)))
     label = kinds[databases]  # (databases, n, 1 + K)
@@ -39,7 +39,8 @@ def classes(
     for k, width in enumerate(levels):
         cell = label[:, :, 0] * width + label[:, :, k + 1]
         n_cell = (cell[:, :, None] == np.arange(count * width)).sum(axis=1)
-        log_w = log_w - np.abs(released[at : at + count * width] - n_cell).sum(axis=1) / scale
+        gaps = np.abs(released[at : at + count * width] - n_cell) / scale
+        log_w = log_w - (gaps**power / power).sum(axis=1)
         log_w = log_w + gammaln(prior + n_cell).sum(axis=1) - gammaln(width * prior + n_class).sum(axis=1)
         table = n_cell.reshape(-1, count, width)
         means.append((prior + table) / (width * prior + n_class)[:, :, None])

@@ -14,11 +14,11 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
+from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
 
 Floats = NDArray[np.float64]
-Noise = Literal["laplace", "geometric"]
+Noise = Literal["laplace", "geometric", "discrete_gaussian"]
 
 ROUNDED_UP = 1 + 8 * 2.0**-52
 """Covers what a formula in floating point may lose."""
@@ -29,7 +29,7 @@ class NoisyStatistic(Mechanism):
     """Release T + noise, T a vector of which one record moves at most `sensitivity` in L1 norm.
 
     Independent Laplace, or two-sided geometric, noise of scale s on every entry is eps-DP with
-    eps = sensitivity/s.
+    eps = sensitivity/s. (Counts may have discrete Gaussian noise; `dpmix.mechanisms.noisy_counts.curator`.)
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class NoisyStatistic(Mechanism):
         """Return what is public of this kind alone, for JSON."""
 
     @property
-    def source(self) -> AdditiveNoise | GeometricNoise:
+    def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all entries together."""
         if self.noise == "geometric":
             return GeometricNoise(self.s, int(self.sensitivity), self.size)
@@ -96,8 +96,8 @@ class NoisyStatistic(Mechanism):
     def guarantee(self) -> Guarantee:
         """Epsilon by the noise library's own privacy map, and rho."""
         noise = self.source
-        if isinstance(noise, GeometricNoise):
-            return with_groups(Guarantee(noise.epsilon, 0.0, self.rho, "global"), self.groups)
+        if isinstance(noise, WholeNoise):
+            return with_groups(Guarantee(noise.loss, 0.0, self.rho, "global"), self.groups)
         event = noise.event()
         assert isinstance(event, LaplaceEvent)  # its noise is
         return with_groups(Guarantee(event.epsilon, 0.0, self.rho, "global"), self.groups)
@@ -105,7 +105,7 @@ class NoisyStatistic(Mechanism):
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
         noise = self.source
-        grid = 1.0 if isinstance(noise, GeometricNoise) else 2.0**noise.granularity
+        grid = 1.0 if isinstance(noise, WholeNoise) else 2.0**noise.granularity
         return {
             "kind": self.kind,
             "columns": list(self.columns),
@@ -146,7 +146,7 @@ class NoisyStatistic(Mechanism):
         if values.shape != (self.n, width) or not np.isfinite(values).all():
             raise PrivacyError(f"{self.kind} takes finite values of {self.n} records and {width} columns")
         found, clamped = self.statistic(values)
-        wanted = np.int64 if self.noise == "geometric" else np.float64
+        wanted = np.float64 if self.noise == "laplace" else np.int64
         return found.astype(wanted), clamped
 
     def _weighted(self, found: NDArray[Any]) -> NDArray[Any]:

@@ -8,12 +8,21 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["NOISES", "draw_noise", "mean_of_laplace", "noise_name", "noise_sd", "noise_variance"]
+from dpmix.numerics import discrete_gaussian
+
+__all__ = ["NOISES", "WHOLE", "draw_noise", "mean_of_laplace", "noise_name", "noise_sd", "noise_variance"]
 
 Floats = NDArray[np.float64]
 
-NOISES = ("laplace", "gaussian", "geometric")
-_NAMES = {"laplace": "Laplace noise", "gaussian": "Gaussian noise", "geometric": "two-sided geometric noise"}
+NOISES = ("laplace", "gaussian", "geometric", "discrete_gaussian")
+WHOLE = ("geometric", "discrete_gaussian")
+"""Noise that keeps counts whole numbers."""
+_NAMES = {
+    "laplace": "Laplace noise",
+    "gaussian": "Gaussian noise",
+    "geometric": "two-sided geometric noise",
+    "discrete_gaussian": "discrete Gaussian noise",
+}
 
 
 def noise_name(noise: str | None) -> str:
@@ -22,17 +31,17 @@ def noise_name(noise: str | None) -> str:
 
 
 def noise_variance(noise: str, scale: float) -> float:
-    """Return the variance of Laplace, Gaussian or two-sided geometric noise of a scale."""
+    """Return the variance of Laplace, Gaussian, two-sided geometric or discrete Gaussian noise of a scale."""
     if noise == "laplace":
         return 2.0 * scale**2
     if noise == "geometric":  # with q = exp(-1/s): 2 q/(1 - q)^2
         half = 0.5 / scale
         return 0.5 / math.sinh(half) ** 2 if half < 350.0 else 0.0  # beyond it is below 1e-303
-    return scale**2
+    return discrete_gaussian.variance(scale) if noise == "discrete_gaussian" else scale**2
 
 
 def noise_sd(noise: str, scale: float) -> float:
-    """Return the standard deviation of Laplace, Gaussian or two-sided geometric noise of a scale."""
+    """Return the standard deviation of noise of a scale; see `noise_variance`."""
     return math.sqrt(noise_variance(noise, scale))
 
 
@@ -41,7 +50,8 @@ def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], r
 
     Laplace and geometric noise are of a scale, Gaussian noise of a standard deviation.
 
-    Two-sided geometric noise of scale s has Pr(e) proportional to exp(-|e| / s).
+    Two-sided geometric noise of scale s has Pr(e) proportional to exp(-|e| / s), discrete Gaussian noise of
+    scale s, a float, exp(-e^2 / (2 s^2)).
     """
     if kind == "laplace":
         return np.asarray(scale * (rng.standard_exponential(shape) - rng.standard_exponential(shape)))
@@ -50,6 +60,8 @@ def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], r
     if kind == "geometric":
         up, down = (np.floor(scale * rng.standard_exponential(shape)) for _ in range(2))
         return np.asarray(up - down)
+    if kind == "discrete_gaussian":
+        return discrete_gaussian.draw(float(scale), shape, rng)
     raise ValueError(f"no noise is called {kind!r}")
 
 

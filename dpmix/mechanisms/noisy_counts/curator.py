@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,14 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import SpecError
+from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import NoisyCells
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
-from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
-from dpmix.mechanisms.laws.noise_laws import noise_sd
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic
+from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
+from dpmix.mechanisms.laws.noise_laws import noise_name, noise_sd
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
+from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
 from dpmix.spec.mechanism_section import NoisyCountsMechanism
 
 __all__ = ["NoisyCounts", "stated"]
@@ -29,6 +32,8 @@ class NoisyCounts(NoisyStatistic):
     Replacing a record takes 1 from a count of every feature and adds 1 to another: the L1 sensitivity is 2 K
     for K features, and noise of scale 2 K/eps is eps-DP. Each of the 2 K changes costs, exactly,
     rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
+    The L2 sensitivity is sqrt(2 K): discrete Gaussian noise of sigma s is K/s^2-zCDP, and (eps, delta)-DP as
+    `dpmix.privacy.discrete_gaussian` sums up.
 
     Entries stand by feature, then class, then level.
 
@@ -44,12 +49,15 @@ class NoisyCounts(NoisyStatistic):
         Number of classes.
     categories : tuple
         Public categories of each column, features first and the class last; None where levels are numbers.
+    delta : float, optional
+        At which the epsilon of discrete Gaussian noise is stated.
     """
 
     kind: ClassVar[str] = "noisy_counts"
     levels: tuple[int, ...]
     classes: int
     categories: tuple[tuple[str, ...] | None, ...] = ()
+    delta: float | None = None
 
     @classmethod
     def from_spec(
@@ -60,7 +68,7 @@ class NoisyCounts(NoisyStatistic):
         categories: Sequence[tuple[str, ...] | None] = (),
         groups: Groups | None = None,
     ) -> NoisyCounts:
-        """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
+        """Calibrate to what a spec states; the recorded guarantee never exceeds what was asked.
 
         Parameters
         ----------
@@ -84,30 +92,53 @@ class NoisyCounts(NoisyStatistic):
         """
         check_levels(spec, columns, categories)
 
+        names = ("epsilon", "delta", "rho", "scale")
+        requested = {k: float(v) for k in names if (v := getattr(spec, k)) is not None}
+
         def make(scale: float) -> NoisyCounts:
             return cls(
                 columns=tuple(columns),
                 s=scale,
                 calibration="scale" if spec.scale is not None else "exact",
-                requested={k: v for k in ("epsilon", "scale") if (v := getattr(spec, k)) is not None},
+                requested=requested,
                 n=n,
                 noise=spec.noise,
                 levels=spec.levels,
                 classes=spec.classes,
                 categories=tuple(categories),
                 groups=groups,
+                delta=spec.delta,
             )
 
         if spec.scale is not None:
             return make(spec.scale)
-        assert spec.epsilon is not None  # the spec states one of the two
-        made: NoisyCounts = calibrated_scale(make, 2.0 * len(spec.levels), spec.epsilon)
-        return made
+        formula = formula_scale(spec)
+        for attempt in range(60):
+            made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
+            total = made.guarantee
+            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
+                return made
+        raise PrivacyError(f"no {spec.noise} noise meets {requested}")
 
     @property
     def sensitivity(self) -> float:
-        """Two for each feature."""
-        return 2.0 * len(self.levels)
+        """Two for each feature, in L1 norm; of discrete Gaussian noise the root of that, in L2 norm."""
+        return sensitivity_of(self.noise, len(self.levels))
+
+    @property
+    def source(self) -> AdditiveNoise | WholeNoise:
+        """The noise of all counts together."""
+        if self.noise == "discrete_gaussian":
+            return DiscreteGaussianNoise(self.s, self.sensitivity, self.size)
+        return super().source
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """By the noise library's own privacy map; see `NoisyStatistic`."""
+        noise = self.source
+        if isinstance(noise, DiscreteGaussianNoise):
+            return with_groups(of_discrete_gaussian(noise, 2 * len(self.levels), self.delta), self.groups)
+        return super().guarantee
 
     @property
     def rho(self) -> float:
@@ -162,10 +193,12 @@ class NoisyCounts(NoisyStatistic):
 
     def in_words(self, columns: Sequence[str]) -> str:
         """Say which noise goes where."""
-        words = {"laplace": "Laplace noise", "geometric": "two-sided geometric noise"}[self.noise]
+        of = "sigma" if self.noise == "discrete_gaussian" else "scale"
+        words = noise_name(self.noise)
+        words = words[0].upper() + words[1:] if self.noise == "laplace" else words
         by = "" if self.groups is None else f" by {self.groups.name} ({self.groups.count} groups)"
         return (
-            f"{words} of scale {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
+            f"{words} of {of} {self.s:.6g} on {self.size} counts of {len(self.levels)} features in "
             f"{self.classes} classes{by}"
         )
 
@@ -212,6 +245,29 @@ def noise_rho(noise: str, scale: float, features: int, granularity: float = 0.0)
     return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
+def sensitivity_of(noise: str, features: int) -> float:
+    """Return how far a record moves the counts of some features, in the norm of the noise, rounded up."""
+    if noise == "discrete_gaussian":
+        return math.nextafter(math.sqrt(2.0 * features), math.inf)
+    return 2.0 * features
+
+
+def formula_scale(spec: NoisyCountsMechanism) -> float:
+    """Return the scale of a spec's noise, in real numbers.
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    if spec.noise == "discrete_gaussian":
+        return sigma_for(spec, 2 * len(spec.levels))
+    if spec.scale is not None:
+        return spec.scale
+    assert spec.epsilon is not None  # the spec states one of the two
+    return 2.0 * len(spec.levels) / spec.epsilon
+
+
 def make(spec: NoisyCountsMechanism, records: PublicRecords) -> NoisyCounts:
     """Return the mechanism of a spec; see `NoisyCounts.from_spec`."""
     assert records.n is not None  # checked
@@ -221,15 +277,18 @@ def make(spec: NoisyCountsMechanism, records: PublicRecords) -> NoisyCounts:
 def stated(spec: NoisyCountsMechanism, records: PublicRecords) -> Stated:
     """Return what is known of a release made elsewhere, and its guarantee by formula."""
     features, groups = len(spec.levels), records.groups
-    scale = spec.scale if spec.scale is not None else 2 * features / (spec.epsilon or 1.0)
+    scale = formula_scale(spec)
     own: dict[str, Any] = {
         "levels": list(spec.levels),
         "classes": spec.classes,
         "noise": spec.noise,
         "scale": [scale],
-        "sensitivity": [2.0 * features],
+        "sensitivity": [sensitivity_of(spec.noise, features)],
     }
     if groups is not None:
         own["groups"] = groups.describe()
-    guarantee = Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
+    if spec.noise == "discrete_gaussian":
+        guarantee = stated_discrete_gaussian(scale, 2 * features, spec.delta)
+    else:
+        guarantee = Guarantee(2 * features / scale, 0.0, noise_rho(spec.noise, scale, features), "global")
     return own, with_groups(guarantee, groups)

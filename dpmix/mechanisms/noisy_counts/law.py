@@ -22,10 +22,18 @@ class NoisyCountsLaw(Statistic):
         Says("does not state its levels, whole numbers of at least 2"),
     ]
     classes: Annotated[Whole, Field(ge=1), Says("does not state its classes, a whole number of at least 1")]
-    noise: Annotated[Literal["laplace", "geometric"], Says("does not state its noise, laplace or geometric")]
+    noise: Annotated[
+        Literal["laplace", "geometric", "discrete_gaussian"],
+        Says("does not state its noise, laplace, geometric or discrete_gaussian"),
+    ]
     scale: OneScale
     columns: tuple[str, ...] = ()
     categories: dict[str, tuple[str, ...]] | None = None
+
+    @property
+    def power(self) -> int:
+        """The p of noise whose log density is -|x/s|^p / p, up to a constant."""
+        return 2 if self.noise == "discrete_gaussian" else 1
 
     def length(self) -> tuple[int, str]:
         """Return the number of counts: by group, class and level."""

@@ -15,23 +15,26 @@ from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
 from dpmix.privacy.gaussian_delta import gaussian_mu
-from dpmix.privacy.noise import AdditiveNoise, GeometricNoise
+from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
 from dpmix.spec.mechanism_section import PerturbedHistogramMechanism
 
-Noise = Literal["laplace", "gaussian", "geometric"]
+Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
 
-SENSITIVITY = {"laplace": 2.0, "gaussian": math.nextafter(math.sqrt(2.0), 2.0), "geometric": 2.0}
+_L2 = math.nextafter(math.sqrt(2.0), 2.0)
+SENSITIVITY = {"laplace": 2.0, "gaussian": _L2, "geometric": 2.0, "discrete_gaussian": _L2}
 """Replacing a record takes 1 from a count and adds 1 to another: L2 norm sqrt 2, L1 norm 2."""
 
 _WORDS = {
     "laplace": "Laplace noise of scale",
     "gaussian": "Gaussian noise of standard deviation",
     "geometric": "two-sided geometric noise of scale",
+    "discrete_gaussian": "discrete Gaussian noise of sigma",
 }
 _UP = 1 + 8 * 2.0**-52
 
@@ -43,6 +46,8 @@ class PerturbedHistogram(OneColumn):
     Laplace and two-sided geometric noise of scale s (parameter exp(-1/s)) are eps-DP with eps = 2/s; each of
     the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
     Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
+    Discrete Gaussian noise of sigma s is 1/s^2-zCDP, too; its (eps, delta) is the sum over whole numbers
+    (`dpmix.privacy.discrete_gaussian`).
 
     With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
     changes its group takes 1 from a count and adds 1 to another, too.
@@ -98,10 +103,12 @@ class PerturbedHistogram(OneColumn):
         return (self.s,)
 
     @property
-    def source(self) -> AdditiveNoise | GeometricNoise:
+    def source(self) -> AdditiveNoise | WholeNoise:
         """The noise of all counts together."""
         if self.noise == "geometric":
             return GeometricNoise(self.s, int(SENSITIVITY["geometric"]), self.cells)
+        if self.noise == "discrete_gaussian":
+            return DiscreteGaussianNoise(self.s, SENSITIVITY["discrete_gaussian"], self.cells)
         spread = 2.0**53 if self.n is None else float(self.n)
         return AdditiveNoise(self.noise, self.s, SENSITIVITY[self.noise], self.cells, spread)
 
@@ -118,8 +125,10 @@ class PerturbedHistogram(OneColumn):
     @property
     def _guarantee(self) -> Guarantee:
         noise = self.source
-        if isinstance(noise, GeometricNoise):
-            return Guarantee(noise.epsilon, 0.0, noise_rho(self.noise, self.s), "global")
+        if isinstance(noise, DiscreteGaussianNoise):
+            return of_discrete_gaussian(noise, 2, self.delta)
+        if isinstance(noise, WholeNoise):
+            return Guarantee(noise.loss, 0.0, noise_rho(self.noise, self.s), "global")
         event = noise.event()
         if isinstance(event, LaplaceEvent):
             rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
@@ -130,13 +139,13 @@ class PerturbedHistogram(OneColumn):
     def noisy_cells(self) -> NoisyCells | None:
         """The bins and their noise; see `Mechanism`."""
         source = self.source
-        cells = source.size if isinstance(source, GeometricNoise) else source.block
+        cells = source.size if isinstance(source, WholeNoise) else source.block
         return cells, noise_sd(self.noise, self.s)
 
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
         noise = self.source
-        grid = 1.0 if isinstance(noise, GeometricNoise) else 2.0**noise.granularity
+        grid = 1.0 if isinstance(noise, WholeNoise) else 2.0**noise.granularity
         return self._describe(
             bins=self.bins,
             noise=self.noise,
@@ -165,10 +174,7 @@ class PerturbedHistogram(OneColumn):
         """Release the values; see `Mechanism`."""
         counts, clamped = self._counts(values)
         noise = self.source
-        if isinstance(noise, GeometricNoise):
-            noisy = noise.add(counts)
-        else:
-            noisy = noise.add(counts.astype(np.float64))
+        noisy = noise.add(counts) if isinstance(noise, WholeNoise) else noise.add(counts.astype(np.float64))
         if progress is not None:
             progress(len(values))
         return self._release(noisy[:, None], columns, len(values), None), clamped
@@ -179,7 +185,7 @@ class PerturbedHistogram(OneColumn):
         """Release simulated values with seeded noise; see `Mechanism`."""
         counts, clamped = self._counts(values)
         noise = self.source
-        if isinstance(noise, GeometricNoise):
+        if isinstance(noise, WholeNoise):
             noisy = noise.simulate(counts, rng)
         else:
             noisy = noise.simulate(counts.astype(np.float64), rng)
@@ -218,6 +224,8 @@ def formula_scale(spec: PerturbedHistogramMechanism) -> float:
     """
     if spec.scale is not None:
         return spec.scale
+    if spec.noise == "discrete_gaussian":
+        return sigma_for(spec, 2)
     if spec.noise == "gaussian":
         if spec.rho is not None:
             return 1 / math.sqrt(spec.rho)
@@ -247,6 +255,8 @@ def stated(spec: PerturbedHistogramMechanism, records: PublicRecords) -> Stated:
     } | ({} if groups is None else {"groups": groups.describe()})
     if spec.noise == "gaussian":
         guarantee = compose([GaussianEvent(1 / scale**2)], delta=spec.delta, trust="global")
+    elif spec.noise == "discrete_gaussian":
+        guarantee = stated_discrete_gaussian(scale, 2, spec.delta)
     else:
         guarantee = Guarantee(2 / scale, 0.0, noise_rho(spec.noise, scale), "global")
     return own, with_groups(guarantee, groups)

@@ -20,7 +20,7 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_cells,
     of_scale,
 )
-from dpmix.mechanisms.laws.noise_laws import NOISES, draw_noise, noise_name, noise_variance
+from dpmix.mechanisms.laws.noise_laws import NOISES, WHOLE, draw_noise, noise_name, noise_variance
 
 __all__ = ["LAW", "PerturbedHistogramLaw"]
 
@@ -32,7 +32,7 @@ class PerturbedHistogramLaw(HistogramLaw):
     rows_name = "noisy counts"
 
     noise: Annotated[
-        Literal["laplace", "gaussian", "geometric"],
+        Literal["laplace", "gaussian", "geometric", "discrete_gaussian"],
         Says(f"does not state its noise, one of {', '.join(NOISES)}"),
     ]
     scale: OneScale
@@ -50,7 +50,7 @@ class PerturbedHistogramLaw(HistogramLaw):
     @property
     def power(self) -> float:
         """The p of noise whose log density is -|x/s|^p, up to factors."""
-        return 2.0 if self.noise == "gaussian" else 1.0
+        return 2.0 if self.noise in ("gaussian", "discrete_gaussian") else 1.0
 
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no count, or that there are others than the bins."""
@@ -61,9 +61,10 @@ class PerturbedHistogramLaw(HistogramLaw):
         if rows != self.bins * max(1, len(groups)):
             each = f" in each of {len(groups)} groups" if groups else ""
             return f"has {counted(rows, 'noisy count')}, but mechanism.bins is {self.bins}{each}"
-        if self.noise == "geometric":
+        if self.noise in WHOLE:
             column = values[:, 0]
-            return first(column != np.floor(column), "is no whole number, as geometric noise gives", "bin")
+            as_given = f"is no whole number, as {self.noise.replace('_', ' ')} noise gives"
+            return first(column != np.floor(column), as_given, "bin")
         return None
 
     def warning(self, values: Floats, n: int) -> str | None:

@@ -63,7 +63,8 @@ def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
 
 
 LAPLACE, GAUSSIAN, GEOMETRIC = 0, 1, 2
-NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC}
+NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC, "discrete_gaussian": GAUSSIAN}
+"""Kinds of noise by their density: given a release, a discrete Gaussian has that of a Gaussian."""
 
 
 class NoisyCounts(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.naive_bayes.latent_records import ClassCounts, class_totals
+from dpmix.models.naive_bayes.latent_records import ClassCounts, class_totals, cost
 from dpmix.numerics.jit import njit
 
 __all__ = ["Tables", "make_tables", "start_counts", "sweep_class_counts"]
@@ -73,7 +73,7 @@ def _compute_class(model, x):
 def _log_cell(model, tables, c, x):
     """Return the log weight of x records in cell c."""
     value = tables.cell[int(x)] if x < len(tables.cell) else _compute_cell(model, x)
-    return value - abs(model.released[c] - x) * model.rate
+    return value - cost(model, model.released[c] - x)
 
 
 @njit
@@ -193,10 +193,10 @@ def _transfer(model, tables, rng, counts, totals, first, second, most, offer):
             whole = totals[second] + done + width * model.prior
             offer[at + width + _pick(rng, offer, at + width, width, whole, model.prior)] += 1.0
         for j in range(width):
-            gain += model.rate * abs(model.released[here + j] - counts[here + j])
-            gain -= model.rate * abs(model.released[here + j] - offer[at + j])
-            gain += model.rate * abs(model.released[there + j] - counts[there + j])
-            gain -= model.rate * abs(model.released[there + j] - offer[at + width + j])
+            gain += cost(model, model.released[here + j] - counts[here + j])
+            gain -= cost(model, model.released[here + j] - offer[at + j])
+            gain += cost(model, model.released[there + j] - counts[there + j])
+            gain -= cost(model, model.released[there + j] - offer[at + width + j])
         at += 2 * width
     if not (gain >= 0.0 or rng.random() < math.exp(gain)):
         return

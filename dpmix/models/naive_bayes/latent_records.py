@@ -1,9 +1,9 @@
 """Latent records of classes and features given noisy counts of every feature's levels within every class.
 
-The released count of cell c = (feature k, class i, level j) is m_c = n_c + noise with density proportional to
-exp(-|m_c - n_c| / s), for Laplace and for two-sided geometric noise alike. A record is the row of the K cells
-that it is counted in, and its class; the tally holds, for every cell, what one record more and one less would
-change, so that moving a record costs 2 K look-ups.
+The released count of cell c = (feature k, class i, level j) is m_c = n_c + noise e with density proportional
+to exp(-|e| / s), for Laplace and for two-sided geometric noise alike, or to exp(-e^2 / (2 s^2)) for discrete
+Gaussian noise. A record is the row of the K cells that it is counted in, and its class; the tally holds, for
+every cell, what one record more and one less would change, so that moving a record costs 2 K look-ups.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "ClassCounts",
     "Probabilities",
     "class_totals",
+    "cost",
     "draw_probabilities",
     "entry",
     "make_cell_tally",
@@ -44,7 +45,8 @@ class ClassCounts(NamedTuple):
     """Released counts and prior.
 
     released (cells,) m, by feature, then class, then level; levels (K,); start (K + 1,) first cell of each
-    feature; classes I; rate 1 / s; prior: parameter of the symmetric Dirichlet priors.
+    feature; classes I; rate 1 / s; prior: parameter of the symmetric Dirichlet priors; power: 1, or 2 of the
+    discrete Gaussian.
     """
 
     released: Any
@@ -53,6 +55,7 @@ class ClassCounts(NamedTuple):
     classes: int
     rate: float
     prior: float
+    power: int
 
 
 class Probabilities(NamedTuple):
@@ -75,9 +78,14 @@ class CellTally(NamedTuple):
 
 
 def make_class_counts(
-    released: NDArray[np.float64], levels: tuple[int, ...], classes: int, scale: float, prior: float
+    released: NDArray[np.float64],
+    levels: tuple[int, ...],
+    classes: int,
+    scale: float,
+    prior: float,
+    power: int = 1,
 ) -> ClassCounts:
-    """Return released counts (cells,) with their layout; `scale` is that of the noise."""
+    """Return released counts (cells,) with their layout; `scale` and `power` are those of the noise."""
     start = np.concatenate([[0], np.cumsum([classes * count for count in levels])]).astype(np.int64)
     return ClassCounts(
         np.ascontiguousarray(released, dtype=np.float64),
@@ -86,6 +94,7 @@ def make_class_counts(
         classes,
         1.0 / float(scale),
         float(prior),
+        power,
     )
 
 
@@ -244,13 +253,26 @@ def _draw_record(model: ClassCounts, rng, theta, record):
         record[k] = first + entry(alias, classes + first, width, rng.random())
 
 
+@inlined
+def cost(model, off):
+    """Return minus the log density of noise, but for a constant."""
+    return abs(off) * model.rate if model.power == 1 else 0.5 * (off * model.rate) ** 2
+
+
+@inlined
+def step_cost(model, off, step):
+    """Return what noise of `off` costs more than noise of `off + step`, step 1 or -1."""
+    if model.power == 1:
+        return (abs(off) - abs(off + step)) * model.rate
+    return -(off * step + 0.5) * model.rate * model.rate
+
+
 @njit
 def weigh_cell(model, cells, c):
     """Set what one record more and one less in a cell would change."""
     rest = cells[c, RELEASED] - cells[c, COUNT]
-    here = abs(rest)
-    cells[c, MORE] = (here - abs(rest - 1.0)) * model.rate
-    cells[c, LESS] = (here - abs(rest + 1.0)) * model.rate
+    cells[c, MORE] = step_cost(model, rest, -1.0)
+    cells[c, LESS] = step_cost(model, rest, 1.0)
 
 
 @recount.register

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.errors import DataError
+from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.noise_laws import WHOLE
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -128,7 +129,10 @@ def _accept(model, rng, room, records, count, left):
         for k in range(features):
             here, away = offers[k * BLOCK + b], records[b, k]
             more, less = rest[here], rest[away]
-            change = (abs(more - 1.0) - abs(more)) + (abs(less + 1.0) - abs(less))
+            if model.power == 1:
+                change = (abs(more - 1.0) - abs(more)) + (abs(less + 1.0) - abs(less))
+            else:
+                change = (less - more + 1.0) * rate  # times rate below
             further += change if here != away else 0.0
         further = max(further * rate, 0.0)
         if left > further:  # see `dpmix.models.sum_augmentation.sweep_records`
@@ -214,14 +218,20 @@ def build(spec: RunSpec, release: Release) -> NaiveBayes:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
     law, released = expect(release.mechanism, NoisyCountsLaw), release.values[:, 0]
-    if law.noise == "geometric" and (released != np.floor(released)).any():
+    if law.noise in WHOLE and (released != np.floor(released)).any():
         place = int(np.argmax(released != np.floor(released)))
+        noise = law.noise.replace("_", " ")
         raise DataError(
-            f"the released counts are no whole numbers, as geometric noise gives: number {place + 1} is "
+            f"the released counts are no whole numbers, as {noise} noise gives: number {place + 1} is "
             f"{released[place]:g}"
         )
     offers = None
     if spec.sampler.algorithm == "soma":
+        if law.power != 1:
+            raise SpecError(
+                "sampler.kind: soma needs noise that bounds the ratio of two records, and discrete Gaussian "
+                "noise does not; use data_augmentation"
+            )
         bound = 2.0 * len(law.levels) / law.scale[0]
         offers = spec.sampler.offers or default_offers(release.n, bound)
     elif spec.sampler.latent == "metropolis":
@@ -248,11 +258,13 @@ class NaiveBayes(ParametricModel):
         self.levels, self.groups = law.levels, law.group_names
         classes = max(1, len(self.groups)) * law.classes
         self.n, self.offers = release.n, offers
-        self.law = make_class_counts(release.values[:, 0], self.levels, classes, law.scale[0], prior)
+        self.law = make_class_counts(
+            release.values[:, 0], self.levels, classes, law.scale[0], prior, law.power
+        )
         self.tables = make_tables(self.law, release.n) if offers is None else None
         self.parameters, self.coords = _parameters(law)
         self.constants = {"n": release.n, "prior": prior}
-        if offers is not None and release.epsilon is not None and not release.delta:
+        if law.power == 1 and offers is not None and release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:

@@ -112,7 +112,12 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("noisy_counts", "levels", [1], "does not state its levels, whole numbers of at least 2"),
     ("noisy_counts", "levels", [], "does not state its levels, whole numbers of at least 2"),
     ("noisy_counts", "classes", MISSING, "does not state its classes, a whole number of at least 1"),
-    ("noisy_counts", "noise", "gaussian", "does not state its noise, laplace or geometric"),
+    (
+        "noisy_counts",
+        "noise",
+        "gaussian",
+        "does not state its noise, laplace, geometric or discrete_gaussian",
+    ),
     ("noisy_counts", "scale", MISSING, ONE_SCALE),
     ("clamped_moments", "bounds", [[0, 1]], "does not state its bounds, one pair per predictor"),
     ("clamped_moments", "noise", MISSING, "does not state its noise, laplace or geometric"),

@@ -20,11 +20,13 @@ from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.perturbed_histogram.curator import SENSITIVITY, PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
+from dpmix.numerics.discrete_gaussian import log_pmf
+from dpmix.privacy.discrete_gaussian import discrete_gaussian_delta
 from dpmix.privacy.gaussian_delta import gaussian_delta
 from dpmix.spec.mechanism_section import PerturbedHistogramMechanism, SmoothedHistogramMechanism
 
 DOMAIN = ((0.0, 4.0),)
-NOISES = ["laplace", "geometric", "gaussian"]
+NOISES = ["laplace", "geometric", "gaussian", "discrete_gaussian"]
 
 
 def smoothed(n: int | None = None, domain: Any = DOMAIN, **keys: Any) -> SmoothedHistogram:
@@ -192,6 +194,8 @@ def test_perturbed_guarantees_reach_and_never_exceed_the_request(asked: float, b
         ("geometric", {"rho": asked}),
         ("gaussian", {"rho": asked}),
         ("gaussian", {"epsilon": asked, "delta": 1e-5}),
+        ("discrete_gaussian", {"rho": asked}),
+        ("discrete_gaussian", {"epsilon": asked, "delta": 1e-5}),
     ):
         total = perturbed(bins=bins, noise=noise, **keys).guarantee
         for name, value in keys.items():
@@ -204,6 +208,19 @@ def test_gaussian_counts_have_the_l2_sensitivity_of_neighbours() -> None:
     made = perturbed(bins=5, noise="gaussian", epsilon=2.0, delta=1e-4)
     assert gaussian_delta(2.0, math.sqrt(2) / made.s) == pytest.approx(1e-4, rel=1e-7)
     assert made.guarantee.rho == pytest.approx(1 / made.s**2, rel=1e-9)
+
+
+def test_discrete_gaussian_counts_state_the_discrete_sum() -> None:
+    made = perturbed(bins=5, noise="discrete_gaussian", epsilon=2.0, delta=1e-4)
+    assert discrete_gaussian_delta(2.0, made.s, 2) == pytest.approx(1e-4, rel=1e-7)
+    assert made.guarantee.rho == pytest.approx(1 / made.s**2, rel=1e-9)
+    assert not made.guarantee.gaussian
+    spec = PerturbedHistogramMechanism(
+        kind="perturbed_histogram", domain=DOMAIN, bins=5, noise="discrete_gaussian", epsilon=2.0, delta=1e-4
+    )
+    own, total = stated(spec, 1, 9)
+    assert own["scale"] == [pytest.approx(made.s, rel=1e-9)]
+    assert total.epsilon == pytest.approx(2.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -223,6 +240,12 @@ def test_noisy_counts_are_the_counts_with_their_noise(noise: Any) -> None:
         expected = law.pmf(np.arange(-6, 7))
         expected[[0, -1]] = law.cdf(-6), law.sf(5)
         assert stats.chisquare(np.bincount(cells, minlength=13), 4000 * expected).pvalue > 1e-10
+    elif noise == "discrete_gaussian":
+        assert (extra == np.floor(extra)).all()
+        cells = np.clip(extra, -4, 4).astype(int) + 4
+        chances = np.exp(log_pmf(np.arange(-60, 61.0), made.s))
+        expected = np.array([chances[:57].sum(), *chances[57:64], chances[64:].sum()])
+        assert stats.chisquare(np.bincount(cells, minlength=9), 4000 * expected).pvalue > 1e-10
     else:
         law = stats.laplace if noise == "laplace" else stats.norm
         assert stats.kstest(extra, law(0, made.s).cdf).pvalue > 1e-10
@@ -240,6 +263,7 @@ def test_simulated_counts_are_reproducible_and_not_private(noise: Any) -> None:
     np.testing.assert_array_equal(one.values, two.values)
     assert (one.private, one.simulated) == (False, True)
     law = {"laplace": stats.laplace(0, 2), "gaussian": stats.norm(0, 2), "geometric": stats.dlaplace(0.5)}
+    law["discrete_gaussian"] = law["gaussian"]  # to nine digits
     noises = np.delete(one.values[:, 0], 750)
     assert noises.std() == pytest.approx(law[noise].std(), rel=0.1)
 
@@ -289,6 +313,10 @@ def test_what_makes_no_sense_is_refused_by_name() -> None:
         ({"epsilon": 1.0, "noise": "gaussian"}, "missing beside epsilon"),
         ({"epsilon": 1.0, "delta": 0.1}, "laplace noise has none"),
         ({"epsilon": 1.0, "delta": 0.1, "noise": "geometric"}, "geometric noise has none"),
+        (
+            {"epsilon": 1.0, "noise": "discrete_gaussian"},
+            "discrete gaussian noise takes .epsilon, delta. or rho",
+        ),
         ({"epsilon": 1.0, "domain": ((0.0, 1.0), (0.0, 1.0))}, "releases one column"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -20,6 +20,7 @@ from dpmix.mechanisms.clamped_moments.curator import (
 )
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
+from dpmix.privacy.discrete_gaussian import discrete_gaussian_delta
 from dpmix.release.release_file import read_release, write_release
 from dpmix.spec.mechanism_section import ClampedMomentsMechanism, NoisyCountsMechanism
 from dpmix.spec.run_spec import RunSpec
@@ -126,7 +127,34 @@ def test_the_papers_calibration_is_noisier_and_says_so() -> None:
     assert moving(scale=2.0).guarantee.epsilon == pytest.approx(9.375 / 2)
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+def test_discrete_gaussian_counts_cost_what_two_counts_a_feature_do() -> None:
+    """L2 sensitivity sqrt(2 K): neighbours move 2 K counts by one."""
+    rows = [np.array([row], dtype=np.float64) for row in itertools.product(range(2), range(3), range(2))]
+    made = counting("discrete_gaussian", n=1, rho=0.3)
+    gaps = [np.linalg.norm(made.statistic(a)[0] - made.statistic(b)[0]) for a in rows for b in rows]
+    assert max(gaps) <= made.sensitivity <= max(gaps) * (1 + 1e-15)
+    assert 0.3 * (1 - 1e-9) <= made.guarantee.rho <= 0.3
+    assert (made.guarantee.epsilon, made.guarantee.gaussian) == (None, False)
+    asked = counting("discrete_gaussian", n=1, epsilon=1.5, delta=1e-5)
+    assert discrete_gaussian_delta(1.5, asked.s, 4) == pytest.approx(1e-5, rel=1e-7)
+    assert 1.5 * (1 - 1e-9) <= asked.guarantee.epsilon <= 1.5
+    assert asked.guarantee.rho == pytest.approx(2 / asked.s**2)
+    spec = NoisyCountsMechanism(
+        kind="noisy_counts", levels=(2, 3), classes=2, noise="discrete_gaussian", scale=3.0, delta=None
+    )
+    own, total = stated(spec, 3, 9)
+    assert (own["sensitivity"], own["scale"]) == ([pytest.approx(2.0)], [3.0])
+    assert total.rho == pytest.approx(2 / 9)
+    for keys, message in (
+        ({"noise": "discrete_gaussian", "epsilon": 1.0}, "missing beside epsilon"),
+        ({"rho": 1.0}, "laplace noise takes epsilon or scale"),
+        ({"noise": "geometric", "epsilon": 1.0, "delta": 0.1}, "geometric noise has none"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            NoisyCountsMechanism(kind="noisy_counts", levels=(2,), classes=2, **keys)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "geometric", "discrete_gaussian"])
 def test_noise_has_the_stated_scale(noise: str) -> None:
     made = counting(noise, n=4, scale=3.0)
     codes = np.zeros((4, 3))
@@ -135,8 +163,9 @@ def test_noise_has_the_stated_scale(noise: str) -> None:
     seeded = np.array([made.simulate(codes, made.columns, rng)[0].values[:, 0] for _ in range(4000)])
     real = np.array([made.privatize(codes, made.columns)[0].values[:, 0] for _ in range(60)])
     for drawn, tolerance in ((seeded, 0.05), (real, 0.3)):
-        assert np.abs(np.abs(drawn - truth).mean() / 3.0 - 1) < tolerance
-    if noise == "geometric":
+        mean = np.sqrt(2 / np.pi) if noise == "discrete_gaussian" else 1.0  # of |noise| / 3
+        assert np.abs(np.abs(drawn - truth).mean() / (3.0 * mean) - 1) < tolerance
+    if noise != "laplace":
         assert (real == np.floor(real)).all()
 
 

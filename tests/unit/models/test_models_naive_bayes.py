@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmix.errors import DataError
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.naive_bayes import latent_records
 from dpmix.models.naive_bayes.latent_records import COUNT
 from dpmix.models.naive_bayes.model import CountsChain, NaiveBayes, RecordsChain, build
 from dpmix.models.sum_augmentation import recount, sweep_bounded_offers
+from dpmix.numerics.discrete_gaussian import draw as draw_whole
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from tests.helpers.parametric import interpreted, same_in_chunks
@@ -53,6 +56,10 @@ def released(
 TINY = {
     "laplace": (released([2.3, -0.4, 0.2, 1.9, 0.7, 1.6, -0.8, 1.1], [2, 2], 2, 3), 2.0),
     "geometric": (released([3, 0, -1, 2, 1, 1, 0, 4], [2, 2], 2, 3, noise="geometric", scale=0.9), 0.6),
+    "discrete gaussian": (
+        released([4, 0, -1, 2, 1, 2, 0, 4], [2, 2], 2, 3, noise="discrete_gaussian", scale=1.1),
+        0.8,
+    ),
     "uneven": (
         released([1.5, 0.3, 0.9, 2.2, -0.3, 0.1, 0, 1, 2, 0.5, 0.5, -1, 2, 0.1, 0.4], [2, 3], 3, 3),
         1.0,
@@ -62,12 +69,15 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("case", TINY)
+@pytest.mark.parametrize(
+    ("case", "sampler"),
+    [(c, s) for c in TINY for s in SAMPLERS if (c, s) != ("discrete gaussian", "soma")],
+)
 def test_posterior_is_that_of_all_databases(case: str, sampler: str) -> None:
     release, prior = TINY[case]
-    levels, count = release.mechanism["levels"], release.mechanism["classes"]
-    exact = databases.classes(release.values[:, 0], levels, count, release.scales[0], prior, release.n)
+    law = expect(release.mechanism, NoisyCountsLaw)
+    levels, count = law.levels, law.classes
+    exact = databases.classes(release.values[:, 0], levels, count, law.scale[0], prior, release.n, law.power)
     offers = SAMPLERS[sampler] and release.n
     chain = NaiveBayes(release, prior, offers).make_chain(np.random.default_rng([1, len(case)]))
     draws = chain.run(20_000, thin=1 if sampler == "counts" else 3, skip=200)
@@ -123,7 +133,9 @@ def joint_p_values(offers: int | None, noise: str, restarts: int, seed: int) -> 
                 counts = chain.tally.cells[:, COUNT] if _ else counts
             else:
                 counts = chain.state["counts"]
-            if noise == "laplace":
+            if noise == "discrete_gaussian":
+                model.law.released[:] = counts + draw_whole(scale, size, rng)
+            elif noise == "laplace":
                 model.law.released[:] = counts + rng.laplace(0.0, scale, size)
             else:
                 model.law.released[:] = (
@@ -157,8 +169,11 @@ def joint_p_values(offers: int | None, noise: str, restarts: int, seed: int) -> 
     return {name: float(value) for name, value in values.items()}
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    ("sampler", "noise"),
+    [(s, noise) for s in SAMPLERS for noise in ("laplace", "geometric")]
+    + [("counts", "discrete_gaussian"), ("records", "discrete_gaussian")],
+)
 def test_joint_law_is_invariant(sampler: str, noise: str) -> None:
     values = joint_p_values(SAMPLERS[sampler], noise, 1200, 7)
     worst = min(values, key=lambda name: values[name])
@@ -255,6 +270,12 @@ def test_coordinates_are_the_categories() -> None:
     assert model.coords["level_1"].tolist() == ["f", "m"]
     assert model.coords["level_2"].tolist() == [1, 2, 3]
     assert [parameter.name for parameter in model.parameters] == ["p", "p_feature_1", "p_feature_2"]
+
+
+def test_soma_refuses_noise_that_bounds_no_ratio() -> None:
+    spec = load_spec({"model": {"kind": "naive_bayes"}, "sampler": {"kind": "soma"}})
+    with pytest.raises(SpecError, match=r"sampler\.kind: soma needs noise that bounds the ratio"):
+        build(spec, TINY["discrete gaussian"][0])
 
 
 def test_geometric_counts_are_whole_numbers() -> None:

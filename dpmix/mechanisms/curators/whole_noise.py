@@ -1,0 +1,55 @@
+"""Discrete Gaussian noise on counts, as mechanisms state and calibrate it."""
+
+from __future__ import annotations
+
+import math
+
+from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.discrete_gaussian import discrete_gaussian_epsilon, discrete_gaussian_sigma
+from dpmix.privacy.noise import DiscreteGaussianNoise
+from dpmix.spec.mechanism_section import NoisyCountsMechanism, PerturbedHistogramMechanism
+
+__all__ = ["of_discrete_gaussian", "sigma_for", "stated_discrete_gaussian"]
+
+_UP = 1 + 8 * 2.0**-52
+
+
+def of_discrete_gaussian(noise: DiscreteGaussianNoise, moved: int, delta: float | None) -> Guarantee:
+    """Return rho by the noise library's own privacy map, and epsilon at a delta where one is wanted.
+
+    Parameters
+    ----------
+    noise : DiscreteGaussianNoise
+    moved : int
+        How many counts a replaced record moves by one.
+    delta : float or None
+    """
+    return _guarantee(noise.scale, noise.rho, moved, delta)
+
+
+def stated_discrete_gaussian(sigma: float, moved: int, delta: float | None) -> Guarantee:
+    """Return the guarantee of noise drawn elsewhere, by formula."""
+    return _guarantee(sigma, moved / (2 * sigma * sigma) * _UP, moved, delta)
+
+
+def _guarantee(sigma: float, rho: float, moved: int, delta: float | None) -> Guarantee:
+    if delta is None:
+        return Guarantee(None, None, rho, "global")
+    return Guarantee(discrete_gaussian_epsilon(sigma, moved, delta), delta, rho, "global")
+
+
+def sigma_for(spec: PerturbedHistogramMechanism | NoisyCountsMechanism, moved: int) -> float:
+    """Return the sigma that a spec asks for, by its scale, its rho or its (epsilon, delta).
+
+    Raises
+    ------
+    PrivacyError
+        When it cannot be met.
+    """
+    if spec.scale is not None:
+        return spec.scale
+    if spec.rho is not None:
+        return math.sqrt(0.5 * moved / spec.rho)
+    assert spec.epsilon is not None  # the spec states one of the three
+    assert spec.delta is not None
+    return discrete_gaussian_sigma(spec.epsilon, spec.delta, moved)

@@ -1,0 +1,163 @@
+"""What discrete Gaussian noise on counts costs (methods, section 1).
+
+A replaced record moves `moved` counts by one each. With independent discrete Gaussian noise of parameter
+sigma on every count the privacy loss is (2 S + moved) / (2 sigma^2), S the sum of the noise
+of those counts; moves of either sign give the same. It is `moved` / (2 sigma^2)-zCDP, exactly as Gaussian
+noise is (Canonne, Kamath and Steinke 2020), and (eps, delta)-DP with
+
+    delta(eps) = sum_s Pr(S = s) max(0, 1 - exp(eps - (2 s + moved) / (2 sigma^2))),
+
+which is not what Gaussian noise has: it may be larger. A record that moves fewer counts has less of both,
+since leaving counts out is post-processing.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError
+from dpmix.numerics.discrete_gaussian import WIDE, log_pmf
+from dpmix.privacy.conversions import positive, probability, rho_to_epsilon
+
+__all__ = ["discrete_gaussian_delta", "discrete_gaussian_epsilon", "discrete_gaussian_sigma"]
+
+_UP = 1 + 1e-11  # covers what the sums lose in floating point
+_MOST_TERMS = 2_000_000
+_FAR, _BEYOND = 14.0, 1e-42  # standard deviations of S, and more than the chance of more
+
+
+@functools.lru_cache(maxsize=32)
+def _small_sums(sigma: float, moved: int) -> NDArray[np.float64]:
+    """Return the probabilities of S = -m, .., m for a small sigma, in which no terms cancel."""
+    most = math.ceil(40.0 * sigma)
+    one = np.exp(log_pmf(np.arange(-most, most + 1, dtype=np.float64), sigma))
+    total = np.ones(1)
+    for _ in range(moved):
+        total = np.convolve(total, one)
+    return total
+
+
+def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float | None:
+    """Return the smallest delta at which the noise is (epsilon, delta)-DP, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float
+        Not negative.
+    sigma : float
+        Parameter of the noise.
+    moved : int
+        How many counts a replaced record moves by one.
+
+    Returns
+    -------
+    float or None
+        None where the sum would be too long: sigma sqrt(moved) above 7e4.
+
+    Notes
+    -----
+    From sigma = 3 on the probability of S = s is the density of N(0, moved sigma^2), up to a relative
+    2 moved exp(-pi^2 sigma^2) < 1e-36 (Poisson summation over the lattice of noise with a given sum).
+    """
+    positive("sigma", sigma)
+    spread = sigma * math.sqrt(moved)
+    least = epsilon * sigma * sigma - 0.5 * moved  # the loss exceeds epsilon for S above it
+    if sigma < WIDE:
+        sums = _small_sums(sigma, moved)
+        s = np.arange(len(sums), dtype=np.float64) - (len(sums) - 1) // 2
+        above = s > least
+        s, chances = s[above], sums[above]
+    else:
+        first = math.floor(least) + 1.0
+        last = float(math.ceil(_FAR * spread))
+        first = max(first, -last)
+        if last - first > _MOST_TERMS:
+            return None
+        s = np.arange(first, last)
+        chances = np.exp(-0.5 * (s / spread) ** 2) / (math.sqrt(2 * math.pi) * spread)
+    lost = -np.expm1(epsilon - (2 * s + moved) / (2 * sigma * sigma))
+    return min(1.0, float(chances @ np.maximum(lost, 0.0)) * _UP + _BEYOND)
+
+
+def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
+    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's for long sums.
+
+    Parameters
+    ----------
+    sigma : float
+        Parameter of the noise.
+    moved : int
+        How many counts a replaced record moves by one.
+    delta : float
+        Strictly between 0 and 1.
+    """
+    probability("delta", delta)
+    high = rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta)
+    if discrete_gaussian_delta(high, sigma, moved) is None:
+        return high
+    low = 0.0
+    if _holds(0.0, sigma, moved, delta):
+        return 0.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if middle in (low, high) or high - low <= 1e-13 * high:
+            break
+        if _holds(middle, sigma, moved, delta):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
+    """Return a sigma at which the noise is (epsilon, delta)-DP, at the end of the range where that holds.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Strictly between 0 and 1.
+    moved : int
+        How many counts a replaced record moves by one.
+
+    Raises
+    ------
+    PrivacyError
+        When there is none below 1e12.
+    """
+    positive("epsilon", epsilon)
+    probability("delta", delta)
+    high = 1.0
+    while not _meets(epsilon, delta, high, moved):
+        high *= 2
+        if high > 1e12:
+            raise PrivacyError(f"no discrete Gaussian noise meets epsilon = {epsilon:g}, delta = {delta:g}")
+    low = 0.5 * high
+    while _meets(epsilon, delta, low, moved) and low > 1e-3:
+        high, low = low, 0.5 * low
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if middle in (low, high) or high - low <= 1e-12 * high:
+            break
+        if _meets(epsilon, delta, middle, moved):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _meets(epsilon: float, delta: float, sigma: float, moved: int) -> bool:
+    """Whether the epsilon that would be stated of the noise is not above the one asked for."""
+    if discrete_gaussian_delta(epsilon, sigma, moved) is None:
+        return rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta) <= epsilon
+    return _holds(epsilon, sigma, moved, delta)
+
+
+def _holds(epsilon: float, sigma: float, moved: int, delta: float) -> bool:
+    found = discrete_gaussian_delta(epsilon, sigma, moved)
+    return found is not None and found <= delta
