@@ -63,6 +63,7 @@ class _Job:
     spec: RunSpec
     release: Release
     task: Task
+    why: str | None  # auto takes this sampler
 
 
 def fit(
@@ -136,6 +137,8 @@ def fit(
     if resume and final.exists() and not folder.exists():
         spent = check_finished(final, manifest)
         return FitResult(Path(output), job.task.run.chains, job.task.run.draws, spent, written=False)
+    if job.why is not None and not quiet:
+        print(f"dpmix: sampler: {job.spec.sampler.kind}, for {job.why}", file=sys.stderr)
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
@@ -189,10 +192,11 @@ def plan(
     job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
     run = job.task.run
     ids = ", ".join(str(chain) for chain in run.chains)
+    why = "" if job.why is None else f"; auto takes {job.spec.sampler.kind}, for {job.why}"
     kept = f", {job.task.kept}" if job.task.kept else ""
     return (
         f"sample {run.iterations} sweeps of {job.spec.sampler.kind} given {_counted(job.release, job.task)} "
-        f"(chains {ids}), and keep {run.draws} draws of each{kept}"
+        f"(chains {ids}), and keep {run.draws} draws of each{kept}{why}"
     )
 
 
@@ -227,7 +231,7 @@ def _prepare(
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     grouped = bool(source.groups)
-    checked = _with_sampler(checked, source, about, before, quiet)
+    checked, why = _with_sampler(checked, source, about, before)
     assert checked.model is not None  # as before
     check_combination(source.kind, checked, grouped=grouped, tallied=source.tally is not None)
     if checked.model.kind == "mixture" and grouped:
@@ -236,13 +240,15 @@ def _prepare(
         task = mixture_task(checked, source, pick_columns(checked, source, about), ids)
     else:
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
-    return _Job(checked, source, task)
+    return _Job(checked, source, task, why)
 
 
-def _with_sampler(spec: RunSpec, release: Release, about: bool, before: str | None, quiet: bool) -> RunSpec:
-    """Return the spec with the sampler that auto takes for the release, and say which and why."""
+def _with_sampler(
+    spec: RunSpec, release: Release, about: bool, before: str | None
+) -> tuple[RunSpec, str | None]:
+    """Return the spec with the sampler that auto takes for the release, and why; None where it names one."""
     if before is not None and spec.sampler.kind == AUTO:
-        return load_spec(spec, [f"sampler.kind={before}"])
+        return load_spec(spec, [f"sampler.kind={before}"]), "the run was started with it"
     tally = release.tally
     if tally is not None and not release.mechanism.protects and spec.sampler.width == "auto":
         spec = load_spec(spec, [f"sampler.width={tally.width!r}"])  # which does not follow from the mechanism
@@ -254,9 +260,7 @@ def _with_sampler(spec: RunSpec, release: Release, about: bool, before: str | No
         grouped=bool(release.groups),
         tallied=tally is not None,
     )
-    if why is not None and not quiet:
-        print(f"dpmix: sampler: {found.sampler.kind}, for {why}", file=sys.stderr)
-    return found
+    return found, why
 
 
 def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 BATCH = 1 << 20
 """Values in memory at a time."""
 _ROWS = 1 << 24  # of a piece of HDF5 or Parquet
-_BYTES = 1 << 24  # of text parsed at a time
+_BYTES = 1 << 22  # of text parsed at a time
 _SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _EMPTY = ["", "NA", "NaN", "nan", "null"]  # what stands for no value: refused, as in a release read whole
 
@@ -170,7 +170,7 @@ def _batches(piece: Piece) -> Iterator[Floats]:
                 yield table.numbers((slice(start, min(start + BATCH, piece.stop)), part.column))
         return
     if part.format == "parquet":
-        file = _arrow("parquet").ParquetFile(path)
+        file = _arrow("parquet").ParquetFile(path, pre_buffer=False, buffer_size=_BYTES)
         groups = list(range(piece.start, piece.stop))
         for batch in file.iter_batches(BATCH, row_groups=groups, columns=[part.column], use_threads=False):
             yield _numbers(batch.column(0), part)

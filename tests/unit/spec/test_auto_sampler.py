@@ -123,8 +123,9 @@ def test_fit_says_which_and_why_and_the_chains_have_it(
     from dpmix.run.chains_reader import read_chains
 
     assert read_chains([path]).spec["sampler"]["kind"] == "neal8"
-    assert "sweeps of counts" in plan(spec, release(5_001))
-    assert "more than 5,000 records" in capsys.readouterr().err
+    words = plan(spec, release(5_001))
+    assert "sweeps of counts" in words and "auto takes counts, for there are more than 5,000" in words
+    assert not capsys.readouterr().err
     named = spec_of(sampler={"kind": "neal8", "store": []})
     dpmix.fit(named, release(40), tmp_path / "named.h5", force=True)
     assert "sampler:" not in capsys.readouterr().err
