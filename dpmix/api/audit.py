@@ -19,6 +19,8 @@ from dpmix.auditing import (
     subject_of_mechanism,
     try_out,
 )
+from dpmix.auditing.bound import lower_bound
+from dpmix.auditing.programs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
@@ -26,13 +28,14 @@ from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian_delta import gaussian_epsilon
 from dpmix.spec import RunSpec, load_spec
 
-__all__ = ["Audit", "DisprovedError", "audit"]
+__all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
 
 RUNS = 10_000
 CONFIDENCE = 0.999
 _LEAST = 200
 _DELTA = 1e-3  # at which a guarantee of rho alone is audited
 _RECORDS = 20
+_COMMANDS = 1_000
 _MOST = 5_000_000_000
 """Numbers that the releases of one audit go through: a few minutes."""
 
@@ -69,10 +72,10 @@ class Audit:
     stated : int
         Number of records that the guarantee is stated for; `records` may be fewer where it does not matter.
     fault : str
-        A fault planted on purpose, such as "noise of half the scale".
+        A fault planted on purpose, such as "noise of half the scale"; empty for other programs.
     shown : float or None
-        The bound that the same audit gives of it; None where the claim is disproved as it is, or there is no
-        such fault.
+        The bound that the same audit gives of it, or, of another program, of releases that tell the tables
+        apart each time; None where the claim is disproved as it is, or there is no such fault.
     """
 
     kind: str
@@ -147,20 +150,35 @@ class Audit:
         else:
             lines.append("  event        none that told the releases apart")
         told = {None: "could not be tried", True: "THE SAME in both", False: "differs, as it must"}
-        lines.append(f"  after fork   noise {told[self.repeats]}")
+        if self.fault or self.repeats is not None:
+            lines.append(f"  after fork   noise {told[self.repeats]}")
         if self.beyond is not None:
             bounds = "NOT KEPT: values are not clamped" if self.beyond else "kept by what was seen"
             lines.append(f"  bounds       {bounds}")
         if self.shown is not None:
             would = "which would NOT be found" if self.weak else "which would be found"
+            least = f"epsilon at least {figure_below(self.shown, 4)}"
             lines.append(
-                f"  power        {self.fault}, planted: "
-                f"epsilon at least {figure_below(self.shown, 4)}, {would}"
+                f"  power        {self.fault}, planted: {least}, {would}"
+                if self.fault
+                else f"  power        releases that tell the tables apart each time would show {least}"
             )
         verdict = "nothing contradicts the claim" if self.consistent else "THE CLAIM IS DISPROVED"
         if self.consistent and self.weak:
-            verdict += f", but this audit is weak: it would miss {self.fault}"
+            missed = self.fault or "a program that tells the tables apart each time: give more --runs"
+            verdict += f", but this audit is weak: it would miss {missed}"
         return "\n".join([*lines, f"  verdict      {verdict}"])
+
+
+class WeakError(PrivacyError):
+    """An audit could not have shown what it looked for."""
+
+    def __init__(self, found: Audit) -> None:
+        missed = found.fault or "releases that tell the tables apart each time"
+        super().__init__(
+            f"{found.kind}: this audit is weak: {found.runs:,} releases would not show {missed}; "
+            "give more --runs"
+        )
 
 
 class DisprovedError(PrivacyError):
@@ -186,12 +204,15 @@ def audit(
     spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
     overrides: Sequence[str] = (),
     *,
-    runs: int = RUNS,
+    runs: int | None = None,
     confidence: float = CONFIDENCE,
+    program: Program | None = None,
+    tables: Sequence[Any] | None = None,
+    allow_code: bool = False,
     progress: Callable[[int, int], None] | None = None,
     quiet: bool = False,
 ) -> Audit:
-    """Bound from below what the mechanism of a spec, or its synthesis, gives away.
+    """Bound from below what the mechanism of a spec, its synthesis, or another program, gives away.
 
     Neighbouring databases are made of public bounds and categories; no confidential value is read, and of a
     data file at most the number of records. Nothing is released, so that nothing is spent. What gives away
@@ -200,13 +221,20 @@ def audit(
     Parameters
     ----------
     spec : dict, path or RunSpec
-        With a section ``mechanism`` or ``synthesis``; with both, the mechanism is audited.
+        With a section ``mechanism`` or ``synthesis``; with both, the mechanism is audited. With a section
+        ``audit`` its program is, and nothing else.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     runs : int
-        Releases of each of two databases, at least 200.
+        Releases of each of two databases, at least 200; 10,000 where left out, 1,000 of a command.
     confidence : float
         That the bound holds, strictly between 0 and 1.
+    program : callable, optional
+        In place of ``audit.command``: from a table to its release, numbers of any shape.
+    tables : sequence of two, optional
+        In place of ``audit.tables``: neighbouring tables, arrays or data frames, as the program takes them.
+    allow_code : bool
+        Whether ``audit.command`` may run.
     progress : callable, optional
         Called with (releases drawn, releases in all).
     quiet : bool
@@ -221,22 +249,33 @@ def audit(
     PrivacyError
         When the guarantee cannot be met, or there is none.
     """
+    checked = load_spec(spec, overrides)
+    if runs is None:
+        runs = _COMMANDS if checked.audit is not None and program is None else RUNS
     if runs < _LEAST:
         raise UsageError(f"--runs: {runs} are too few; give at least {_LEAST}")
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence: {confidence:g} must lie strictly between 0 and 1")
-    checked = load_spec(spec, overrides)
-    subject = _subject(checked, _check_of(runs))
+    if checked.audit is not None:
+        subject = _other_program(checked, program, tables, allowed=allow_code)
+    elif program is not None or tables is not None:
+        raise SpecError("audit: missing; a program is audited against the epsilon that this section claims")
+    else:
+        subject = _subject(checked, _check_of(runs))
+    command = checked.audit is not None and program is None
     epsilon, delta = _stated(subject.kind, subject.claim)
     shown = None
     with _bar(4 * runs, progress, quiet) as report:
-        repeats = repeats_after_fork(subject)
+        repeats = None if command else repeats_after_fork(subject)
         beyond = None if subject.strays is None else subject.strays()
         trial = try_out(subject, runs, delta, confidence, report)
         if subject.faulty is not None and trial.bound <= epsilon and not repeats and not beyond:
             with suppress(PrivacyError):  # of noise that cannot be made
                 planted = replace(subject.faulty(), loss=subject.loss)
                 shown = try_out(planted, runs, delta, confidence, report).bound
+        elif checked.audit is not None and trial.bound <= epsilon and not repeats:
+            half = runs // 2
+            shown = float(lower_bound(half, half, 0, half, delta, confidence))
     return Audit(
         kind=subject.kind,
         claim=subject.claim,
@@ -256,6 +295,18 @@ def audit(
         fault=subject.fault,
         shown=shown,
     )
+
+
+def _other_program(
+    spec: RunSpec, program: Program | None, tables: Sequence[Any] | None, *, allowed: bool
+) -> Subject:
+    asked = spec.audit
+    if program is None and asked is not None and asked.command is not None and not allowed:
+        raise SpecError(
+            f"audit.command: {asked.command[0]} runs with all your rights; look at it, and give --allow-code "
+            "(in Python allow_code=True) to run it"
+        )
+    return subject_of_program(spec, program, tables)
 
 
 def _check_of(runs: int) -> Callable[[int, int], None]:

@@ -410,11 +410,23 @@ def warmup(
 def audit(
     spec: Spec,
     runs: Annotated[
-        int, typer.Option("--runs", min=200, metavar="N", help="Releases of each of two databases.")
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            "--runs",
+            min=200,
+            metavar="N",
+            help="Releases of each of two databases: 10000, of a command 1000.",
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", help="That the lower bound holds.")
     ] = 0.999,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where the audit is weak, too (exit 4).")
+    ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the command of the spec's section audit.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     set_: Set = None,
     quiet: Quiet = False,
@@ -423,13 +435,15 @@ def audit(
 ) -> None:
     """Curator: bound from below what a mechanism gives away, by many releases of made-up neighbours."""
     checked = checked_spec(spec, set_)
-    from dpmix.api.audit import DisprovedError
+    from dpmix.api.audit import DisprovedError, WeakError
     from dpmix.api.audit import audit as run_audit
 
-    found = run_audit(checked, runs=runs, confidence=confidence, quiet=quiet)
+    found = run_audit(checked, runs=runs, confidence=confidence, allow_code=allow_code, quiet=quiet)
     emit(json.dumps(found.to_json()) if as_json else found.to_text())
     if not found.consistent:
         raise DisprovedError(found)
+    if strict and found.weak:
+        raise WeakError(found)
 
 
 @app.command()

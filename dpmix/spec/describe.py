@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.numerics.rounding import stated as exact
+from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.auto_sampler import AUTO, auto_in_words
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.default_priors import (
@@ -69,6 +70,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = _parametric(spec.model)
         if isinstance(spec.model, LinearRegressionModel):
             lines["model"] += _coefficients(spec.model, spec) + _response(spec.model)
+    if spec.audit is not None:
+        lines["audit"] = _audit(spec.audit)
     if spec.privacy is not None:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
@@ -79,6 +82,13 @@ def describe(spec: RunSpec) -> dict[str, str]:
             f"({sampler.burn_in_sweeps} burn-in), {_count(sampler.draws * sampler.chains, 'draw')} kept"
         )
     return lines
+
+
+def _audit(audit: AuditSpec) -> str:
+    delta = f", delta = {exact(audit.delta)}" if audit.delta else ""
+    program = "a program given in Python" if audit.command is None else " ".join(audit.command)
+    tables = "made of public bounds" if audit.tables is None else " and ".join(map(str, audit.tables))
+    return f"{program}, which claims epsilon = {exact(audit.epsilon)}{delta}; tables {tables}"
 
 
 def _by_groups(spec: RunSpec) -> str:

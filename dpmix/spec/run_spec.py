@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from dpmix.errors import SpecError
+from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.auto_sampler import AUTO
 from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
@@ -45,6 +46,10 @@ class RunSpec(Section):
     synthesis: SynthesisSpec | None = Field(None, description="Release of synthetic records.")
     privacy: PrivacySpec | None = Field(
         None, description="The ledger of the data's releases and their budget: curator's side."
+    )
+
+    audit: AuditSpec | None = Field(
+        None, description="Another program's releases, and what it claims of them: for dpmix audit."
     )
 
     _source_dir: Path = PrivateAttr(default_factory=Path)
