@@ -14,6 +14,7 @@ from dpmix._version import __version__
 if TYPE_CHECKING:
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
+    from dpmix.api.card import card
     from dpmix.api.contrast import contrast
     from dpmix.api.fit import fit
     from dpmix.api.predict import predict
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "audit",
     "calibrate",
+    "card",
     "contrast",
     "fit",
     "predict",

@@ -52,7 +52,7 @@ def find_release(
     """
     section = spec.release
     if release is not None:
-        found = release if isinstance(release, Release) else _read(Path(release))
+        found = release if isinstance(release, Release) else read_any(Path(release))
         _check_synthesis(spec, found)
         check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
@@ -83,7 +83,7 @@ def _is_csv(path: Path) -> bool:
     return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
-def _read(path: Path) -> Release:
+def read_any(path: Path) -> Release:
     """Read a release file, or a CSV file of synthetic records with the account beside it."""
     if not _is_csv(path):
         return read_release(path, tallies=True)
