@@ -289,9 +289,10 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             overload(call, strict=False)(calling)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
-            """Register `impl` for `classes`, by default those its annotations name."""
-            named = classes or tuple(inspect.get_annotations(impl, eval_str=True).values())[:on]
-            impls[named] = njit(impl) if compiled else impl
+            """Register `impl` for `classes`, by default those its annotations name; it may be `inlined`."""
+            plain = impl.__dict__.get("__wrapped__", impl)
+            named = classes or tuple(inspect.get_annotations(plain, eval_str=True).values())[:on]
+            impls[named] = njit(impl) if compiled and plain is impl else impl
             return impl
 
         call.register = register  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from dpmix.kernels import draw_posterior, propose, tally
 from dpmix.mechanisms.channels.every import draw_latent, hides, log_marginal, noise_variance
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.state import BLOCK, OCCUPIED, TILE
+from dpmix.samplers.state import BLOCK, TILE
 from dpmix.samplers.sweeps import group_records, sum_logs
 
 __all__ = ["update_parameters"]
@@ -79,7 +79,7 @@ _sum.register(_sum_threads, Threads, compiled=False)
 
 def _impute(channel, kernel, state, rng, first):
     """Draw the parameters of components first.. given exact draws of their members' latent values."""
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     for j in range(first, k):
         state.stats[:, state.order[j]] = 0.0
     for tile in range(len(state.tiles)):
@@ -173,7 +173,7 @@ def _update(executor, state, x, channel, kernel, rng):
     _group(executor, state, x)
     large = 0
     small = _small(channel, kernel)
-    while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > small:
+    while large < state.now.occupied and state.counts[state.order[large]] > small:
         large += 1
     _impute_small(channel, kernel, state, rng, large)
     _walk_large(executor, channel, kernel, state, x, rng, large)

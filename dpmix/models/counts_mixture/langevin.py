@@ -29,6 +29,7 @@ from dpmix.kernels.kernel_functions import log_prior
 from dpmix.models.counts_mixture.coordinates import place, prior_slopes, walk
 from dpmix.models.counts_mixture.loops import LEAST, dot, log_ratio
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
+from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 
 __all__ = ["langevin"]
@@ -37,35 +38,6 @@ _LONGEST = 4.0  # of the drift in the metric, times the root of the dimension, f
 _FLAT = 0.1  # curvature that stands for the flat prior of log ratios of weights
 _HOPELESS = -100.0  # a log ratio of likelihoods that nothing makes up for
 _PART = 0.5  # e^2 / 2
-
-
-@njit
-def _decompose(a, size):
-    """Replace the lower triangle of `a` by its Cholesky factor; False where there is none."""
-    for j in range(size):
-        pivot = a[j, j]
-        for k in range(j):
-            pivot -= a[j, k] * a[j, k]
-        if not 0.0 < pivot < math.inf:
-            return False
-        root = math.sqrt(pivot)
-        a[j, j] = root
-        for i in range(j + 1, size):
-            rest = a[i, j]
-            for k in range(j):
-                rest -= a[i, k] * a[j, k]
-            a[i, j] = rest / root
-    return True
-
-
-@njit
-def _solve_upper(a, size, x):
-    """Replace x by L'^-1 x, L the lower triangle of `a`."""
-    for i in range(size - 1, -1, -1):
-        rest = x[i]
-        for k in range(i + 1, size):
-            rest -= a[k, i] * x[k]
-        x[i] = rest / a[i, i]
 
 
 @njit
@@ -114,16 +86,11 @@ def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, damping, met
         metric[at, at] += damping * curvature
         drift[at + m] += other
         metric[at + m, at + m] += damping * other_curvature
-    if not _decompose(metric, size):
+    own = metric[:size, :size]
+    if not cholesky(own, own):
         return -math.inf
-    length = 0.0
-    for i in range(size):
-        rest = drift[i]
-        for k in range(i):
-            rest -= metric[i, k] * drift[k]
-        drift[i] = rest / metric[i, i]
-        length += drift[i] * drift[i]
-    _solve_upper(metric, size, drift)
+    length = solve_lower(metric, drift[:size])
+    solve_transposed(metric, drift[:size])
     most = _LONGEST * math.sqrt(size)
     length = math.sqrt(length)
     if length > most:
@@ -195,7 +162,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
         noise[i] = rng.standard_normal()
         ratio += 0.5 * noise[i] * noise[i] - math.log(work.metric[i, i])
         y[i] = noise[i]
-    _solve_upper(work.metric, size, y)
+    solve_transposed(work.metric, y[:size])
     for i in range(size):
         y[i] += x[i] + _PART * drift[i]
     if not _propose(kernel, work, chosen, m, least, y):
