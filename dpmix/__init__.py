@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpmix.api.fit import fit
     from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
+    from dpmix.api.register import register
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
@@ -34,6 +35,7 @@ __all__ = [
     "fit",
     "predict",
     "privatize",
+    "register",
     "summarize",
     "sweep",
     "synthesize",

@@ -27,7 +27,7 @@ from dpmix.run.runner import available_cores, run
 from dpmix.run.stopping import stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
-from dpmix.spec.auto_sampler import AUTO
+from dpmix.spec.kinds import AUTO
 from dpmix.store.atomic import check_output
 
 __all__ = ["FitResult", "fit", "plan"]

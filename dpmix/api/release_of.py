@@ -15,13 +15,13 @@ from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.models.custom.section import CustomModel
 from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
-from dpmix.spec.mechanism_section import LogMomentsMechanism
-from dpmix.spec.model_section import CustomModel
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 

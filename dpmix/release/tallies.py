@@ -44,7 +44,7 @@ def wide_grid(law: Law, width: float | Literal["auto"]) -> tuple[Floats, float]:
         if width != "auto":
             raise SpecError(f"--width {width:g}: is not for {law.kind}, {_OUTPUTS}; leave it out")
         return output_edges(outputs), 0.0
-    if not law.additive:
+    if not (law.additive and law.countable):
         raise SpecError(f"mechanism.kind: a {law.kind} release is not one number a record, and has no tally")
     if not law.domain:
         raise SpecError("mechanism.domain: missing; cells follow from the public bounds, give them in SPEC")
@@ -180,7 +180,7 @@ def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, 
         if width != 0.0 or not np.array_equal(inner, output_edges(law.outputs)):
             return f"edges are not those of the {law.outputs} outputs of {law.kind}"
         return None
-    if not law.additive:
+    if not (law.additive and law.countable):
         return f"mechanism is {law.kind}, which has no tally"
     if not law.domain:
         return "mechanism states no domain, which the cells follow from"

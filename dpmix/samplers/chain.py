@@ -32,6 +32,7 @@ from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.offers import estimates
+from dpmix.samplers.registered import ALGORITHMS
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.state import BLOCK, CROWDED, GROW, State, blank_state, grown, numbers_of, set_numbers
@@ -192,6 +193,9 @@ class Chain:
         elif algorithm.kind == "private_neal5":
             self._algorithm = PrivateNeal5(algorithm.auxiliary)
             self._held = algorithm.auxiliary
+        elif algorithm.kind in ALGORITHMS:
+            own_fields = ALGORITHMS[algorithm.kind]._fields
+            self._algorithm = ALGORITHMS[algorithm.kind](*(getattr(algorithm, f) for f in own_fields))
         else:
             raise ValueError(f"unknown sampler {algorithm.kind!r}")
         if self._held and not hides(channel):

@@ -159,8 +159,14 @@ def _held_rows(kernel, state):
     return state.z, Rows(state.latent)
 
 
-for _classes in draw_record.registered:
-    held_records.register(_held_rows if _classes == (MultivariateNormal,) else _held_numbers, *_classes)
+def complete() -> None:
+    """Register how records are held for the kernels that there are by now."""
+    for classes in draw_record.registered:
+        if classes not in held_records.registered:
+            held_records.register(_held_rows if classes == (MultivariateNormal,) else _held_numbers, *classes)
+
+
+complete()
 
 
 def _allocate_exact(latent, executor, state, slots, channel, kernel, rng):

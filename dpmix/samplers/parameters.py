@@ -161,12 +161,19 @@ def _none_small(channel, kernel):
     return 0
 
 
-for _pair in log_marginal.registered:
-    _drawn, _walks = _pair in draw_latent.registered, _pair[1:] in propose.registered
-    _impute_small.register(_impute if _drawn else _no_imputation, *_pair)
-    _small.register(_none_small if not _drawn else _some_small if _walks else _all_small, *_pair)
-    for _executor in (Serial, Threads):
-        _walk_large.register(_walk if _walks else _no_walk, _executor, *_pair, compiled=_executor is Serial)
+def complete() -> None:
+    """Register how parameters move for the pairs of a channel and a kernel that there are by now."""
+    for pair in log_marginal.registered:
+        if pair in _small.registered:
+            continue
+        drawn, walks = pair in draw_latent.registered, pair[1:] in propose.registered
+        _impute_small.register(_impute if drawn else _no_imputation, *pair)
+        _small.register(_none_small if not drawn else _some_small if walks else _all_small, *pair)
+        for executor in (Serial, Threads):
+            _walk_large.register(_walk if walks else _no_walk, executor, *pair, compiled=executor is Serial)
+
+
+complete()
 
 
 def _update(executor, state, x, channel, kernel, rng):

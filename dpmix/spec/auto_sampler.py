@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpmix.spec.counts import counts_problem
-from dpmix.spec.parametric_models import GROUP_MIXTURE_SAMPLER, MIXTURE_SAMPLER, default_sampler
+from dpmix.spec.kinds import capabilities_of
+from dpmix.spec.model_section import MixtureSection, default_sampler
 
-__all__ = ["AUTO", "FEW_RECORDS", "Choice", "auto_in_words", "choose", "stands_for"]
+__all__ = ["FEW_RECORDS", "Choice", "auto_in_words", "choose", "stands_for"]
 
-AUTO = "auto"
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
-_HISTOGRAMS = ("smoothed_histogram", "perturbed_histogram")
 _COUNTS = "counts"
 
 
@@ -23,9 +22,12 @@ class Choice(NamedTuple):
     why: str
 
 
-def stands_for(model: str | None, *, grouped: bool | None, tallied: bool | None) -> str:
-    """Return a kind that auto may take, whatever the release: what goes with it goes with auto."""
-    if model == "mixture" and tallied:
+def stands_for(model: Any, *, grouped: bool | None, tallied: bool | None) -> str:
+    """Return a kind that auto may take, whatever the release: what goes with it goes with auto.
+
+    `model` is the section of the spec, or None.
+    """
+    if isinstance(model, MixtureSection) and tallied:
         return _COUNTS
     return default_sampler(model, grouped=bool(grouped))
 
@@ -56,27 +58,27 @@ def choose(
     tallied : bool
         Whether it is a tally.
     """
-    kind = spec.model.kind
-    if kind != "mixture":
-        return Choice(default_sampler(kind), f"the one that {kind} has by itself")
+    model = spec.model
+    own = default_sampler(model, grouped=grouped)
+    if not isinstance(model, MixtureSection):
+        return Choice(own, f"the one that {model.kind} has by itself")
     if grouped:
-        return Choice(GROUP_MIXTURE_SAMPLER, "the sizes of the groups are private")
+        return Choice(own, "the sizes of the groups are private")
     if tallied:
         return Choice(_COUNTS, "the release is a tally")
     asks = _asks_for_records(spec)
     if asks is not None:
-        return Choice(MIXTURE_SAMPLER, f"{asks} asks for single records, which counts knows nothing of")
-    problem = counts_problem(mechanism, spec)
+        return Choice(own, f"{asks} asks for single records, which counts knows nothing of")
+    of = None if mechanism is None else capabilities_of(mechanism)
+    problem = counts_problem(mechanism, of, spec)
     if problem is not None:
-        return Choice(MIXTURE_SAMPLER, f"counts does not go with this {problem[0]}")
-    if mechanism in _HISTOGRAMS:
+        return Choice(own, f"counts does not go with this {problem[0]}")
+    if of is not None and of.released == "histogram":
         return Choice(_COUNTS, "a histogram says nothing of single records")
     if n <= FEW_RECORDS and spec.sampler.store is None:
-        return Choice(
-            MIXTURE_SAMPLER, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept"
-        )
+        return Choice(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
     if cells is not None and cells > n:
-        return Choice(MIXTURE_SAMPLER, f"there are more cells ({cells:,}) than records ({n:,})")
+        return Choice(own, f"there are more cells ({cells:,}) than records ({n:,})")
     if n <= FEW_RECORDS:
         return Choice(_COUNTS, "no allocations are kept (sampler.store)")
     return Choice(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.errors import SpecError
-from dpmix.spec.auto_sampler import AUTO, choose
+from dpmix.spec.auto_sampler import choose
 from dpmix.spec.fields import shown
+from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec, check_spec
 from dpmix.spec.standard_input import STREAM

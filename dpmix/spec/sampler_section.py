@@ -4,32 +4,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Number, Section, refusal
+from dpmix.spec.capabilities import SamplerCapabilities
+from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, NameOf, Number, Section, refusal
+from dpmix.spec.kinds import AUTO, SAMPLERS, sampler_of
 
-SamplerKind = Literal[
-    "auto",
-    "private_neal5",
-    "private_slice",
-    "blocked_gibbs",
-    "neal2",
-    "neal3",
-    "neal8",
-    "split_merge",
-    "counts",
-    "data_augmentation",
-    "soma",
-    "bootstrap",
-    "replicated",
-    "abc",
-    "normal_approximation",
-]
+SamplerKind = Annotated[str, NameOf(SAMPLERS)]
+"""The name of a sampler."""
 
 
 class SamplerSpec(Section):
     """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
 
     kind: SamplerKind = Field(
-        "auto",
+        AUTO,
         description="The algorithm; auto is counts for mixtures of more than 5000 records released one by "
         "one, given a tally or with store: [], else neal8; data_augmentation for mixtures of groups, and a "
         "model's own for others.",
@@ -106,7 +93,12 @@ class SamplerSpec(Section):
         return self
 
     @property
-    def algorithm(self) -> SamplerKind:
+    def can(self) -> SamplerCapabilities:
+        """What the algorithm can do; what auto can, where no release has settled it yet."""
+        return sampler_of(self.kind)
+
+    @property
+    def algorithm(self) -> str:
         """The algorithm.
 
         Raises
@@ -114,7 +106,7 @@ class SamplerSpec(Section):
         ValueError
             Before a release has settled what auto is.
         """
-        if self.kind == "auto":
+        if self.kind == AUTO:
             raise ValueError("sampler.kind is not settled yet")
         return self.kind
 

@@ -67,12 +67,12 @@ def test_what_counts_does_not_go_with_is_left_to_others() -> None:
 
 
 def test_histograms_take_counts_where_counts_takes_histograms() -> None:
-    from dpmix.spec.counts import COUNTED
+    from dpmix.spec.kinds import kinds_that
 
     for kind, draws in (("smoothed_histogram", {"draws": 20}), ("perturbed_histogram", {})):
         mechanism = {"kind": kind, "epsilon": 1.0, "bins": 8, "n": 100, "domain": [0, 1]} | draws
         found = choose(load_spec(spec_of(mechanism)), kind, 100)
-        assert found.kind == ("counts" if kind in COUNTED else "neal8")
+        assert found.kind == ("counts" if kind in kinds_that("countable") else "neal8")
 
 
 def test_other_models_have_their_own_at_once() -> None:
