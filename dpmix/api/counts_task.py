@@ -1,4 +1,4 @@
-"""From the spec of a mixture and a release of one number a record to its counts in public cells."""
+"""From the spec of a mixture and a release to its counts: in public cells, or in the bins of a histogram."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 
 from dpmix.api.observation import Observation, pairs_of
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.learned_base import LearnedBase
+from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.models.counts.cell_counts import histogram_likelihood
+from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
@@ -17,11 +22,26 @@ from dpmix.release.sanitized import Release
 from dpmix.release.tallies import wide_grid
 from dpmix.spec import BetaMixture, RunSpec
 
-__all__ = ["check_tally", "count_release", "counts_of"]
+__all__ = ["check_tally", "count_release", "counts_of", "observe_bins"]
+
+
+def observe_bins(release: Release) -> Observation | None:
+    """Return what counts take of a histogram, whatever the number of records; None for other releases."""
+    law = release.mechanism
+    if not isinstance(law, HistogramLaw):
+        return None
+    column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
+    return Observation(np.empty(0), NoNoise(), column, ("released",), law.noise_scale)
 
 
 def counts_of(
-    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor, column: int
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    column: int,
+    learned: LearnedBase | None = None,
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -30,7 +50,13 @@ def counts_of(
     SpecError, DataError
         As `count_release`.
     """
-    return CountsMixture(count_release(spec, release, seen, column), seen.channel, kernel, mixing)
+    counts: Counts | HistogramCounts
+    if isinstance(release.mechanism, HistogramLaw):
+        edges = release.mechanism.edges()
+        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
+    else:
+        counts = count_release(spec, release, seen, column)
+    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
 
 
 def count_release(spec: RunSpec, release: Release, seen: Observation, column: int) -> Counts:

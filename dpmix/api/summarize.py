@@ -20,6 +20,7 @@ from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.h5 import Attribute
+from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.guarantee_words import is_simulated
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.parametric_summary import summarize_parametric
@@ -176,7 +177,9 @@ def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
     name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
     if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
         return None
-    if not chains.kept.size:  # as of many records, whose labels take a while and much room
+    if (
+        not chains.kept.size and not kept_by_counts(chains).size
+    ):  # as of many records, whose labels take a while and much room
         return None
     return true_labels(str(name), int(n), int(seed))
 

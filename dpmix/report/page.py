@@ -7,7 +7,14 @@ from html import escape
 import numpy as np
 
 from dpmix.mechanisms.wavelet.law import WaveletLaw
-from dpmix.report import check_page, composition_page, plots, two_dimensions, uncertainty
+from dpmix.report import (
+    check_page,
+    clusters_by_value_page,
+    composition_page,
+    plots,
+    two_dimensions,
+    uncertainty,
+)
 from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
@@ -31,6 +38,7 @@ def render(summary: Summary) -> str:
         "variance_shares": uncertainty.pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
+        "clusters_by_value": clusters_by_value_page.pictures(summary.clusters_by_value),
         "traces": _traces(summary),
     }
     return to_page(summary.tree, pictures | composition_page.pictures(summary))

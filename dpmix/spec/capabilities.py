@@ -37,7 +37,8 @@ class Capabilities(BaseModel):
     finite_outputs : bool
         Whether there are finitely many values that a release of a record can have.
     countable : bool
-        Whether the sampler on counts takes it: one number a record, in cells or of finitely many outputs.
+        Whether the sampler on counts takes it: one number a record, in cells or of finitely many outputs,
+        or a histogram of all.
     columns_each : bool
         Whether each column is released on its own, so that a fit may take some of them.
     statistic : bool

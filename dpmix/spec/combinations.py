@@ -134,13 +134,21 @@ def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | N
     return None
 
 
+def _of_one(sampler: str) -> str:
+    return (
+        "is for the histogram of one group, and not for groups whose sizes are private"
+        if sampler == "counts"
+        else "moves record by record, and of groups whose sizes are private counts move"
+    )
+
+
 def _group_mixture_problem(spec: Any) -> Problem | None:
     """Refuse what is not for a mixture of groups, whatever the mechanism."""
     if not spec.sampler.can.of_groups:
         return (
             "sampler.kind",
-            f"{spec.sampler.kind} moves record by record, and of groups whose sizes are private counts move; "
-            f"use {default_sampler(spec.model, grouped=True)}, or leave it out",
+            f"{spec.sampler.kind} {_of_one(spec.sampler.kind)}; use "
+            f"{default_sampler(spec.model, grouped=True)}, which moves counts, or leave it out",
         )
     if not spec.model.in_cells:
         return (
@@ -279,7 +287,9 @@ def _stated_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
             f"missing; a {spec.model.kernel} kernel lives on the public bounds, give them here or in "
             "data.domain",
         )
-    if spec.model.base is None and (not of.protects or in_file) and not stated:
+    base = spec.model.base
+    bounded = base is None or getattr(base, "from_bounds", False)
+    if bounded and (not of.protects or in_file) and not stated:
         return (
             "model.base",
             "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "

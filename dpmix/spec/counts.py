@@ -42,8 +42,8 @@ def counts_problem(
     if of is not None and not of.countable:
         return (
             "sampler.kind",
-            f"counts is for one number a record released by {listed(kinds_that('countable'))}, and not for "
-            f"{mechanism}; {_OTHERS}",
+            "counts is for one number a record, or a histogram of all, released by "
+            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {_OTHERS}",
         )
     if getattr(model.base, "kind", None) == "truncated_nig":
         return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {_OTHERS}"
@@ -53,10 +53,11 @@ def counts_problem(
             f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
             "0 it has too many components of too much weight; use 0, or neal8 or private_slice",
         )
-    if sampler.subsample is not None or sampler.store:
+    if sampler.store:
         return (
-            "sampler.store" if sampler.store else "sampler.subsample",
-            "counts knows of no single records, so that there are no allocations; leave it out, or use neal8",
+            "sampler.store",
+            "counts knows of no single records, so that there are no allocations; leave it out, give "
+            "sampler.subsample, whose partition is drawn afterwards, or use neal8",
         )
     return None if tallied else _width_problem(mechanism, of, spec)
 
@@ -65,6 +66,10 @@ def _width_problem(mechanism: str | None, of: type[Capabilities] | None, spec: A
     if of is None:
         return None
     width = spec.sampler.width
+    if of.released == "histogram":
+        if width == "auto":
+            return None
+        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
     if of.finite_outputs and width != "auto":
         return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
     if not of.protects and width == "auto":

@@ -46,7 +46,7 @@ class InformationKept:
     def in_words(self) -> str:
         """Say it in a sentence."""
         if self.width == 0.0:
-            return "the outputs of the mechanism, which lose nothing of the release."
+            return "the outputs or bins of the mechanism, which lose nothing of the release."
         if math.isnan(self.location):
             return f"cells of width {self.width:.4g}."
         return (

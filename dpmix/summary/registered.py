@@ -15,6 +15,7 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
+from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.families.family import Floats
 from dpmix.summary.information import information_kept
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks
@@ -63,6 +64,14 @@ QUANTITIES = (
         "information_kept",
         lambda b: information_kept(b.chains) if isinstance(b.chains, Chains) else None,
         information_remarks,
+    ),
+    Registered(
+        "clusters_by_value",
+        lambda b: (
+            clusters_by_value(b.chains, b.options.level, coclustering=b.options.coclustering)
+            if isinstance(b.chains, Chains)
+            else None
+        ),
     ),
     Registered("variance_shares", lambda b: b.variance_shares()),
 )

@@ -17,6 +17,7 @@ from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
+from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.density import Density
@@ -34,13 +35,17 @@ from dpmix.summary.variance_result import VarianceShares
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 
 # Keys in the order of JSON, text and pages; others stand where "*" is, or last.
-_QUANTITIES = "beyond_bounds check loo information_kept at prior_sensitivity variance_shares"
+_QUANTITIES = (
+    "beyond_bounds check loo information_kept clusters_by_value at prior_sensitivity variance_shares"
+)
 _TEXT = (
     "n_clusters clustering density joint distribution composition beyond_bounds acceptance parameters prior "
 )
-_TEXT += "check variance_shares loo information_kept * at"
+_TEXT += "check variance_shares loo information_kept clusters_by_value * at"
 _PAGE = "density joint distribution beyond_bounds composition at check information_kept variance_shares "
-_PAGE += "prior_sensitivity loo * n_clusters clustering parameters acceptance traces provenance"
+_PAGE += (
+    "prior_sensitivity loo * n_clusters clustering clusters_by_value parameters acceptance traces provenance"
+)
 
 Found = TypeVar("Found")
 
@@ -185,6 +190,11 @@ class Summary(Result):
     def information(self) -> InformationKept | None:
         """What the cells of ``sampler.kind: counts`` keep of the information in the release."""
         return self.quantity(InformationKept)
+
+    @property
+    def clusters_by_value(self) -> ClustersByValue | None:
+        """How probable each cluster is by value, of a fit by ``sampler.kind: counts``."""
+        return self.quantity(ClustersByValue)
 
     @property
     def predictions(self) -> Predictions | None:

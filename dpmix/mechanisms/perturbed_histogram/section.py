@@ -24,6 +24,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
 
     released = "histogram"
+    countable = True
     trust = "global"
     row = "bin"
     rows_name = "noisy counts"

@@ -15,6 +15,7 @@ class SmoothedHistogramMechanism(MechanismSection):
     """Draws from a histogram of the whole sample mixed with the uniform density."""
 
     released = "histogram"
+    countable = True
     trust = "global"
     row = "draw"
     rows_name = "draws"

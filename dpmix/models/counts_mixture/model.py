@@ -12,10 +12,22 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
+from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
+from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.masses import Cells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
-from dpmix.models.counts_mixture.state import ACCEPTED, PROPOSED, TAIL, make_state, make_work, start, widened
+from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, latent_counts
+from dpmix.models.counts_mixture.state import (
+    ACCEPTED,
+    FIXED,
+    PROPOSED,
+    TAIL,
+    make_state,
+    make_work,
+    start,
+    widened,
+)
 from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor, truncation_error
@@ -43,30 +55,40 @@ class CountsMixture:
 
     Parameters
     ----------
-    counts : Counts
-        Of all cells, from values or from a tally.
+    counts : Counts or HistogramCounts
+        Of all cells, from values or from a tally; or of the bins of a histogram, where they are latent.
     channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
+        The channel is from records to cells: that without noise for the bins of a histogram.
     mixing : PitmanYor
         Of discount 0.
+    learned : LearnedBase, optional
+        What is learned of the kernel's base measure; nothing where left out.
     """
 
-    counts: Counts
+    counts: Counts | HistogramCounts
     channel: Any
     kernel: Any
     mixing: PitmanYor
+    learned: LearnedBase | None = None
 
     def __post_init__(self) -> None:
         """Check the process."""
         if self.mixing.discount != 0.0:
             raise ValueError("a discount above 0 leaves too many atoms with too much weight")
 
-    def worked(self) -> tuple[Floats, Floats, Floats]:
-        """Return the counts that chains work on, and their edges or the outputs: empty cells left out."""
+    def worked(self, rng: Generator) -> tuple[NDArray[Any], Floats, Floats, FixedCounts | LatentCounts]:
+        """Return what chains work on: counts, their edges or the outputs, and where the counts come from.
+
+        Empty cells are left out. Latent counts are drawn to start from; they change in place.
+        """
+        if isinstance(self.counts, HistogramCounts):
+            source = latent_counts(self.counts.release, self.counts.n, rng)
+            return source.held.counts, self.counts.inner, np.zeros(0), source
         if self.counts.width == 0.0:
             some = np.flatnonzero(self.counts.counts)
-            return self.counts.counts[some].astype(np.float64), np.zeros(0), some.astype(np.float64)
+            return self.counts.counts[some].astype(np.float64), np.zeros(0), some.astype(np.float64), FIXED
         joined = self.counts.joined()
-        return joined.counts.astype(np.float64), np.ascontiguousarray(joined.edges), np.zeros(0)
+        return joined.counts.astype(np.float64), np.ascontiguousarray(joined.edges), np.zeros(0), FIXED
 
     @property
     def room(self) -> int:
@@ -97,17 +119,21 @@ class CountsChain:
 
     def __init__(self, model: CountsMixture, rng: Generator) -> None:
         self.model, self.rng = model, rng
-        self._counts, edges, outputs = model.worked()
+        self._counts, edges, outputs, self._source = model.worked(rng)
         self._cells = cells_for(model.channel, model.kernel, edges, outputs)
         self._state = make_state(model.kernel, model.room)
-        start(model.kernel, model.mixing, rng, model.counts.n, self._state)
+        self._learned = (model.learned or fixed_base(model.kernel)).own()
+        if self._learned.learns:
+            d = self._learned.values.shape[1]
+            draw_base(model.kernel, rng, self._learned, np.zeros((d + 1, d)), 0)
+        start(with_base(model.kernel, self._learned.values), model.mixing, rng, model.counts.n, self._state)
         self._plan = np.array([0, 1, 0, 0], dtype=np.int64)
         self._make_room()
         self._taken: list[dict[str, NDArray[Any]]] = []
 
     def _make_room(self) -> None:
         room, rows = len(self._state.sizes), theta_rows(self.model.kernel)
-        self._work = make_work(self.model.kernel, room, len(self._counts))
+        self._work = make_work(self.model.kernel, room, len(self._counts), self._source)
         self._output = Output(
             n_clusters=np.zeros(_DRAWS, dtype=np.int32),
             concentration=np.zeros(_DRAWS),
@@ -117,6 +143,7 @@ class CountsChain:
             first=np.zeros(_DRAWS + 1, dtype=np.int64),
             weights=np.zeros(_DRAWS * room),
             theta=np.zeros((rows, _DRAWS * room)),
+            base=np.zeros((_DRAWS, 2, len(self._learned.rate))),
         )
 
     @property
@@ -154,6 +181,7 @@ class CountsChain:
             status = run(
                 model.channel,
                 model.kernel,
+                self._learned,
                 model.mixing,
                 self.rng,
                 self._state,
@@ -179,15 +207,27 @@ class CountsChain:
         used = int(self._output.first[saved])
         fields = self._output._asdict()
         ends = {"first": saved + 1, "weights": used, "theta": used}
-        self._taken.append({name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()})
+        whole = {"base": fields.pop("base")[:saved].copy()}
+        parts = {name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()}
+        self._taken.append(parts | whole)
         self._plan[SAVED] = 0
 
     def take(self) -> Arrays:
         """Return the draws saved since the last call, and forget them."""
         self._set_aside()
         pieces, self._taken = self._taken, []
-        dims = {"first": ("edge",), "weights": ("component",), "theta": ("parameter", "component")}
-        found = {name: np.concatenate([piece[name] for piece in pieces], axis=-1) for name in pieces[0]}
+        dims = {
+            "first": ("edge",),
+            "weights": ("component",),
+            "theta": ("parameter", "component"),
+            "base": ("draw", "hyper", "base_column"),
+        }
+        found = {
+            name: np.concatenate([piece[name] for piece in pieces], axis=0 if name == "base" else -1)
+            for name in pieces[0]
+        }
+        if not found["base"].shape[2]:
+            del found["base"]
         starts = np.cumsum([0, *(piece["first"][-1] for piece in pieces)])
         shifted = [piece["first"][1:] + start for piece, start in zip(pieces, starts[:-1], strict=True)]
         found["first"] = np.concatenate([[0], *shifted]).astype(np.int64)
@@ -210,10 +250,18 @@ class CountsChain:
             "theta": self._state.theta[:, :k].copy(),
             "floats": self._state.floats.copy(),
             "damping": self._state.damping.copy(),
+            "latent": self._latent.copy(),
+            "base": self._learned.values.copy(),
+            "base_steps": self._learned.steps.copy(),
             "room": np.array([len(self._state.sizes)]),
             "plan": self._plan[:SAVED].copy(),
             "generators": [self.rng.bit_generator.state],
         }
+
+    @property
+    def _latent(self) -> NDArray[Any]:
+        """Counts that are latent, changed in place; none where they are known."""
+        return self._counts if isinstance(self._source, LatentCounts) else self._counts[:0]
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go on from a `snapshot`."""
@@ -224,6 +272,9 @@ class CountsChain:
         self._state.theta[:, :k] = snapshot["theta"]
         self._state.floats[:] = snapshot["floats"]
         self._state.damping[:] = snapshot["damping"]
+        self._latent[:] = snapshot["latent"]
+        if self._learned.learns:
+            self._learned.values[:], self._learned.steps[:] = snapshot["base"], snapshot["base_steps"]
         self._make_room()
         self._plan[:SAVED] = snapshot["plan"]
         self._plan[SAVED] = 0
