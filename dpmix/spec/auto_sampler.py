@@ -68,7 +68,7 @@ def choose(
         return Choice(_COUNTS, "the release is a tally")
     asks = _asks_for_records(spec)
     if asks is not None:
-        return Choice(own, f"{asks} asks for single records, which counts knows nothing of")
+        return Choice(own, f"{asks} asks for single records, which counts does not keep")
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = counts_problem(mechanism, of, spec)
     if problem is not None:

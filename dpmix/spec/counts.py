@@ -59,6 +59,8 @@ def counts_problem(
             "counts knows of no single records, so that there are no allocations; leave it out, give "
             "sampler.subsample, whose partition is drawn afterwards, or use neal8",
         )
+    if tallied and sampler.subsample is not None:
+        return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"
     return None if tallied else _width_problem(mechanism, of, spec)
 
 
