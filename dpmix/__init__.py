@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
+    from dpmix.api.tally import tally
     from dpmix.api.warmup import warmup
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "summarize",
     "sweep",
     "synthesize",
+    "tally",
     "warmup",
 ]
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, manifest_of
+from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, kept_kind, manifest_of
 from dpmix.api.group_mixture_task import group_mixture_task
 from dpmix.api.mixture_task import mixture_task
 from dpmix.api.observation import of_wanted, pick_columns, picked
 from dpmix.api.parametric_task import parametric_task
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task
-from dpmix.errors import SpecError, UsageError
+from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import one_column, wide_grid
 from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.predictive_groups import Predictive
 from dpmix.run.progress import Watch, show_fit
@@ -25,6 +27,7 @@ from dpmix.run.runner import available_cores, run
 from dpmix.run.stopping import stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
+from dpmix.spec.kinds import AUTO
 from dpmix.store.atomic import check_output
 
 __all__ = ["FitResult", "fit", "plan"]
@@ -60,6 +63,7 @@ class _Job:
     spec: RunSpec
     release: Release
     task: Task
+    why: str | None  # auto takes this sampler
 
 
 def fit(
@@ -123,7 +127,8 @@ def fit(
     """
     if resume and force:
         raise UsageError("--resume goes on with a run, --force starts it over; give one of them")
-    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code)
+    before = kept_kind(Path(output)) if resume else None
+    job = _prepare(spec, release, overrides, chain_id, chains, jobs, quiet, allow_code, before)
     final = check_output(Path(output), force=force or resume)
     if isinstance(release, (str, os.PathLike)) and final == Path(release).resolve():
         raise UsageError(f"{output} is the release itself; give another name for the chains")
@@ -132,6 +137,8 @@ def fit(
     if resume and final.exists() and not folder.exists():
         spent = check_finished(final, manifest)
         return FitResult(Path(output), job.task.run.chains, job.task.run.draws, spent, written=False)
+    if job.why is not None and not quiet:
+        print(f"dpmix: sampler: {job.spec.sampler.kind}, for {job.why}", file=sys.stderr)
     seed = job.spec.sampler.seed
     with stop_on_signals() as stop, Workspace.open(folder) as workspace:
         entropy, overwrite = begin(workspace, manifest, final, resume=resume, force=force, seed=seed)
@@ -152,6 +159,7 @@ def fit(
                     derive=job.task.derive,
                     prior=job.task.prior(entropy),
                     predict=_predict,
+                    edges=job.task.edges,
                 )
                 write_chains(final, workspace, finished, force=overwrite, check=stop.check)
         workspace.remove()
@@ -184,15 +192,18 @@ def plan(
     job = _prepare(spec, release, overrides, chain_id, chains, None, False, allow_code)
     run = job.task.run
     ids = ", ".join(str(chain) for chain in run.chains)
+    why = "" if job.why is None else f"; auto takes {job.spec.sampler.kind}, for {job.why}"
     kept = f", {job.task.kept}" if job.task.kept else ""
     return (
         f"sample {run.iterations} sweeps of {job.spec.sampler.kind} given {_counted(job.release, job.task)} "
-        f"(chains {ids}), and keep {run.draws} draws of each{kept}"
+        f"(chains {ids}), and keep {run.draws} draws of each{kept}{why}"
     )
 
 
 def _counted(release: Release, task: Task) -> str:
     """Say how much was released, such as "64 draws of 272 records"."""
+    if release.tally is not None:
+        return f"{release.n:,} released values by their counts in {len(release.tally.counts):,} cells"
     rows, width = len(task.observed), task.observed[0].size
     if release.trust == "global":
         return f"{rows} {release.mechanism.rows_name} of {release.n} records"
@@ -208,8 +219,9 @@ def _prepare(
     jobs: int | None,
     quiet: bool,
     allow_code: bool,
+    before: str | None = None,
 ) -> _Job:
-    """Make all checks that need no sampling."""
+    """Make all checks that need no sampling; `before` is the sampler of a run that is gone on with."""
     extra = [] if chains is None else [f"sampler.chains={chains}"]
     checked = load_spec(spec, [*overrides, *extra])
     if checked.model is None:
@@ -219,9 +231,9 @@ def _prepare(
         raise UsageError(f"--jobs {jobs} must be at least 1")
     source, about = find_release(checked, release, quiet)
     grouped = bool(source.groups)
-    checked = with_sampler(checked, grouped=grouped)
+    checked, why = _with_sampler(checked, source, about, before)
     assert checked.model is not None  # as before
-    check_combination(source.kind, checked, grouped=grouped)
+    check_combination(source.kind, checked, grouped=grouped, tallied=source.tally is not None)
     if checked.model.kind == "mixture" and grouped:
         task = group_mixture_task(checked, source, about, ids)
     elif checked.model.kind == "mixture":
@@ -230,7 +242,43 @@ def _prepare(
     else:
         source = of_wanted(checked, source, about)
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
-    return _Job(checked, source, task)
+    return _Job(checked, source, task, why)
+
+
+def _with_sampler(
+    spec: RunSpec, release: Release, about: bool, before: str | None
+) -> tuple[RunSpec, str | None]:
+    """Return the spec with the sampler that auto takes for the release, and why; None where it names one."""
+    if before is not None and spec.sampler.kind == AUTO:
+        return load_spec(spec, [f"sampler.kind={before}"]), "the run was started with it"
+    tally = release.tally
+    if tally is not None and not release.mechanism.protects and spec.sampler.width == "auto":
+        spec = load_spec(spec, [f"sampler.width={tally.width!r}"])  # which does not follow from the mechanism
+    found, why = with_sampler(
+        spec,
+        release.kind,
+        release.n,
+        cells=_cells(spec, release, about),
+        grouped=bool(release.groups),
+        tallied=tally is not None,
+    )
+    return found, why
+
+
+def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:
+    """Return how many cells counts would work on; None where that does not follow."""
+    if release.tally is not None or release.trust != "local":
+        return None
+    names = spec.release.columns if spec.release is not None and about else None
+    domain = None if spec.mechanism is None else spec.mechanism.domain
+    try:
+        own, place = one_column(release, names)
+        law = own.mechanism
+        if not law.domain and domain is not None and place < len(domain):
+            law = law.updated(domain=[list(domain[place])])
+        return len(wide_grid(law, spec.sampler.width)[0]) + 1
+    except (SpecError, DataError):
+        return None
 
 
 def _chain_ids(spec: RunSpec, chain_id: int | None) -> tuple[int, ...]:

@@ -23,13 +23,14 @@ from dpmix._version import __version__
 from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
+from dpmix.run.chains_file import with_edges
 from dpmix.run.chains_reader import read_chains
 from dpmix.run.differences import first_difference
 from dpmix.run.runner import Run
-from dpmix.run.workspace import Workspace
+from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec
 
-__all__ = ["attributes", "begin", "check_finished", "check_room", "manifest_of"]
+__all__ = ["attributes", "begin", "check_finished", "check_room", "kept_kind", "manifest_of"]
 
 
 def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def manifest_of(spec: RunSpec, release: Release, task: Task) -> dict[str, Any]:
         "dpmix_version": __version__,
         "spec": yaml.safe_load(spec.for_analyst().to_yaml()),
         "mechanism": release.mechanism.stated(),
-        "released_values": _digest(task.observed),
+        "released_values": _digest(with_edges(task.observed, task.edges)),
         "chains": list(task.run.chains),
         "model.file": task.attrs.get("code_digest", ""),
         **_prior(task.attrs),
@@ -98,6 +99,20 @@ def begin(
     return entropy, overwrite
 
 
+def kept_kind(output: Path) -> str | None:
+    """Return the sampler of an interrupted or finished run, which goes on with it; None without one.
+
+    What auto takes may change between versions: a run keeps what it was started with.
+    """
+    try:
+        found = Workspace(workspace_of(output)).manifest()
+        spec = read_chains([output]).spec if found is None and output.is_file() else (found or {})["spec"]
+        kind = spec["sampler"]["kind"]
+    except (DataError, KeyError, TypeError):  # which going on with it says
+        return None
+    return kind if isinstance(kind, str) and kind != "auto" else None
+
+
 def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
     """Check that a finished file is what the run would make, and return the seconds of its chains.
 
@@ -112,7 +127,7 @@ def check_finished(final: Path, manifest: dict[str, Any]) -> tuple[float, ...]:
     found = {
         "spec": chains.spec,
         "mechanism": chains.mechanism.stated(),
-        "released_values": _digest(chains.observed),
+        "released_values": _digest(chains.all_released),
         "chains": chains.ids.tolist(),
         "model.file": str(chains.attrs.get("code_digest", "")),
         **_prior(chains.attrs),

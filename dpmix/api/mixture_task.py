@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import counts_of, observe_bins
+from dpmix.api.counts_task import check_tally, counts_of, observe_bins
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
@@ -29,6 +29,7 @@ from dpmix.models.mixture import Mixture
 from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import grid_of
 from dpmix.run.ragged_draws import Components
 from dpmix.run.record_quantities import Derive, Recorded
 from dpmix.run.subsample import subsample_of
@@ -64,6 +65,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     mixing = mixing_of(model)
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
+    check_tally(spec, release)
     kernel, source, learned = kernel_of(spec, release, seen, columns)
     check_pair(spec, release, seen.channel, kernel)
     kept = _kept_records(spec, release, n)
@@ -71,7 +73,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     samples: Samples
     stats: tuple[str, ...] = ()
     if sampler.kind == "counts":
-        samples = counts_of(spec, release, seen, kernel, mixing, learned, columns[0])
+        samples = counts_of(spec, release, seen, kernel, mixing, columns[0], learned)
         stats = ("left_over",)
         constants |= samples.counts.constants()
     else:
@@ -81,6 +83,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     names = tuple(release.columns[column] for column in columns)
+    tally = release.tally
     several = model.several
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
@@ -88,13 +91,14 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         content=Components(
             parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats, base_shapes(kernel, learned)
         ),
-        observed=seen.observed,
-        dims=seen.dims,
+        observed=seen.observed if tally is None else tally.counts.astype(np.float64),
+        dims=seen.dims if tally is None else ("cell",),
         columns=names,
         constants=constants,
         attrs=kernel_attrs(model, source, learned=learned is not None),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
+        edges=None if tally is None else grid_of(tally),
     )
 
 

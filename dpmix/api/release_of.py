@@ -18,16 +18,17 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.custom.section import CustomModel
-from dpmix.release.release_file import read_release
+from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
+from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.curator import Meant
 
-__all__ = ["find_release"]
+__all__ = ["check_mechanism", "find_release"]
 
 _AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
@@ -53,13 +54,17 @@ def find_release(
     if release is not None:
         found = release if isinstance(release, Release) else read_any(Path(release))
         _check_synthesis(spec, found)
-        _check_mechanism(spec, found)
+        check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
         if section is not None and replaced and not quiet:
             words = f"the release given takes the place of the spec's release section ({section.path})"
             print(f"dpmix: note: {words}", file=sys.stderr)
         return found, not replaced
     if section is not None and section.path is not None:
+        if section.path.name.lower().endswith(HDF5) and section.path.is_file() and is_tally(section.path):
+            tally = read_release(section.path, tallies=True)
+            check_mechanism(spec, tally)
+            return tally, True
         synthetic = load_synthetic(section.path) if _is_csv(section.path) else None
         if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
             synthetic = stated_synthetic(spec)
@@ -81,7 +86,7 @@ def _is_csv(path: Path) -> bool:
 def read_any(path: Path) -> Release:
     """Read a release file, or a CSV file of synthetic records with the account beside it."""
     if not _is_csv(path):
-        return read_release(path)
+        return read_release(path, tallies=True)
     found = load_synthetic(path)
     if found is None:
         raise DataError(
@@ -104,7 +109,7 @@ def _check_synthesis(spec: RunSpec, found: Release) -> None:
         )
 
 
-def _check_mechanism(spec: RunSpec, found: Release) -> None:
+def check_mechanism(spec: RunSpec, found: Release) -> None:
     """Refuse a spec whose mechanism contradicts the one that a release was made with."""
     mechanism = spec.mechanism
     if mechanism is None:

@@ -45,6 +45,8 @@ class Task:
         Computes quantities of a record from the finished draws (`dpmix.run.record_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
+    edges : array, optional
+        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     run: Run
@@ -57,6 +59,7 @@ class Task:
     kept: str = ""
     derive: Derive | None = None
     prior: Callable[[int], Mapping[str, NDArray[np.float64]]] = field(default=lambda entropy: {})
+    edges: NDArray[np.float64] | None = None
 
     def seeded(self, entropy: int) -> Run:
         """Return the run with the seed of all chains."""

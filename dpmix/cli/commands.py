@@ -41,6 +41,8 @@ from dpmix.cli.options import (
 )
 from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
+from dpmix.cli.tally_command import EXAMPLES as TALLY_EXAMPLES
+from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.run.exit_codes import run
 
@@ -267,6 +269,7 @@ def summarize(
 
 
 app.command()(predict)
+app.command(epilog=TALLY_EXAMPLES)(tally)
 app.command()(card)
 
 

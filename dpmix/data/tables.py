@@ -469,6 +469,8 @@ def _from_h5(path: Path, columns: Sequence[str] | None, public: bool) -> Table:
     series: dict[str, NDArray[Any]] = {}
     with h5.reading(path) as root:
         inside = "release" in root.names()[1] and "values" in root.group("release")
+        if not inside and "release" in root.names()[1] and "counts" in root.group("release"):
+            raise DataError(f"{path} is a tally, of counts in cells without any record's value")
         group = root.group("release") if inside else root
         known = [str(name) for name in group["column"][()]] if inside else list(root.names()[0])
         chosen = list(known if columns is None else columns)

@@ -50,7 +50,7 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
             "records": release.n,
             "created_at": release.created_at,
             "simulated": release.simulated,
-            "done": release.mechanism.done(release.n),
+            "done": answers["done"],
         },
         "privacy": {
             "unit": answers["unit"],
@@ -138,8 +138,16 @@ def _answers(release: Release) -> dict[str, Any]:
         "timing": timing,
         "randomness": randomness,
         "code": code,
-        "done": law.done(release.n),
+        "done": _done(release),
     }
+
+
+def _done(release: Release) -> str:
+    """Say what was done to the records, and to their released values after that."""
+    done, tally = release.mechanism.done(release.n), release.tally
+    if tally is None:
+        return done
+    return f"{done} Published are the counts of the released values in {len(tally.counts):,} public cells."
 
 
 def _powers(grid: Any) -> str:
@@ -204,7 +212,7 @@ def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
                 "data_product_type": "Synthetic data"
                 if synthetic
                 else "Dataset"
-                if local
+                if local and release.tally is None
                 else "Summary statistics",
                 "data_product_region": _blank("the region that the data describe"),
                 "description": f"{answers['done']} Columns: {', '.join(release.columns)}.",
@@ -331,7 +339,7 @@ def croissant_of(release: Release, name: str, sha256: str, size: int) -> dict[st
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": _blank("the name of the data set"),
-        "description": f"{release.mechanism.done(release.n)} Guarantee: {guarantee}.",
+        "description": f"{_done(release)} Guarantee: {guarantee}.",
         "url": _blank("where it is published"),
         "license": _blank("its licence"),
         "creator": {"@type": "sc:Organization", "name": _blank("who publishes it")},

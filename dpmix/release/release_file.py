@@ -16,7 +16,9 @@ from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.privacy.accounting import Adjacency
+from dpmix.release.cells import Counts
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import counts_problem, grid_of
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, write_tree
@@ -65,29 +67,66 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
             attrs[name] = value
     if release.groups:
         attrs["groups"] = json.dumps({name: list(names) for name, names in release.groups.items()})
-    variables = {
-        "column": Variable(("column",), np.array(release.columns)),
-        "values": Variable((release.mechanism.row, "column"), release.values),
-    }
+    variables = {"column": Variable(("column",), np.array(release.columns))}
+    if release.tally is None:
+        variables["values"] = Variable((release.mechanism.row, "column"), release.values)
+    else:
+        variables["counts"] = Variable(("cell",), release.tally.counts)
+        variables["edges"] = Variable(("edge",), grid_of(release.tally))
+        attrs["coarsened"] = release.tally.width
     for i, names in enumerate(release.labels):
         if names is not None:
             variables[f"labels_{i}"] = Variable((f"code_{i}",), np.array(names))
     write_tree(path, Node(attrs, {}, {"release": Node(attrs, variables)}), force=force)
 
 
-def read_release(path: str | Path) -> Release:
+def read_release(path: str | Path, *, tallies: bool = False) -> Release:
     """Read and check a release file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    tallies : bool
+        Whether a tally will do, which has counts in place of values.
 
     Raises
     ------
     DataError
-        When the file is missing, damaged, or not a release that this version understands.
+        When the file is missing, damaged, or not a release that this version understands; for a tally where
+        none will do.
     """
-    node = _node(path)
+    node = _node(path, tallies=tallies)
     attrs = node.attrs
-    values, columns = _values(path, node)
     mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
+    columns = _columns(path, node)
+    tally = None if "values" in node.variables else _tally(path, node, mechanism)
+    values = np.zeros((0, 1)) if tally is not None else _values(path, node)
     labels = _labels(path, node, mechanism, columns)
+    n = _records(path, attrs, mechanism, len(values)) if tally is None else tally.n
+    release = _made(path, attrs, mechanism, values, n, columns, labels, tally)
+    if tally is not None:
+        return release
+    problem = mechanism.problem(values, labels)
+    if problem is not None:
+        raise _bad(path, "values", problem)
+    warning = mechanism.warning(values, release.n)
+    if warning is not None:
+        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
+    return release
+
+
+def _made(
+    path: str | Path,
+    attrs: Mapping[str, h5.Attribute],
+    mechanism: Law,
+    values: np.ndarray[Any, np.dtype[np.float64]],
+    n: int,
+    columns: tuple[str, ...],
+    labels: tuple[tuple[str, ...] | None, ...] = (),
+    tally: Counts | None = None,
+) -> Release:
+    """Return the release with the account that the attributes give of it, checked."""
     if mechanism.groups and attrs.get("adjacency") == Adjacency.REPLACEMENT:
         raise _bad(path, "adjacency", f"is {Adjacency.REPLACEMENT} alone, but the mechanism has groups")
     release = Release(
@@ -98,7 +137,7 @@ def read_release(path: str | Path) -> Release:
         epsilon=_number(path, attrs, "epsilon"),
         delta=_number(path, attrs, "delta"),
         rho=_number(path, attrs, "rho"),
-        n=_records(path, attrs, mechanism, len(values)),
+        n=n,
         adjacency=_adjacency(path, attrs),
         trust=_trust(path, attrs, mechanism),
         private=_flag(path, attrs, "private"),
@@ -108,18 +147,13 @@ def read_release(path: str | Path) -> Release:
         order=_word(path, attrs, "order"),
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
+        tally=tally,
     )
     if not mechanism.protects and release.private:
         raise _bad(path, "private", "is true although the mechanism adds no noise")
     found = mechanism.disagreement(release.n, len(columns))
     if found is not None:
         raise _bad(path, "mechanism", found)
-    problem = mechanism.problem(values, labels)
-    if problem is not None:
-        raise _bad(path, "values", problem)
-    warning = mechanism.warning(values, release.n)
-    if warning is not None:
-        print(f"dpmix: warning: {path}: {warning}", file=sys.stderr)
     return release
 
 
@@ -136,13 +170,36 @@ def is_release(path: str | Path) -> bool:
     return "release" in groups and "posterior" not in groups
 
 
-def _node(path: str | Path) -> Node:
+def is_tally(path: str | Path) -> bool:
+    """Whether a file is a tally, going by what its release holds.
+
+    Raises
+    ------
+    DataError
+        When it is no HDF5 file that can be read.
+    """
+    with h5.reading(path) as root:
+        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+    return "counts" in names and "values" not in names
+
+
+def _node(path: str | Path, *, tallies: bool) -> Node:
     """Read what makes up the release, and nothing else of the file: no coordinates."""
     with h5.reading(path) as root:
         names = root.group("release").names()[0] if "release" in root.names()[1] else ()
-        if "values" not in names:
+        if "values" not in names and "counts" not in names:
             raise DataError(f"{path} is not a release file: it has no /release/values")
         group = root.group("release")
+        if "values" not in names:
+            if not tallies:
+                raise DataError(
+                    f"{path} is a tally, of counts in cells without any record's value; `dpmix fit` takes it "
+                    "with sampler.kind: counts, and `dpmix tally` adds it to others"
+                )
+            if "edges" not in names:
+                raise _bad(path, "edges", "are missing beside the counts")
+            wanted = [name for name in names if name in ("counts", "edges", "column")]
+            return Node(group.attrs, {name: Variable((), group[name][()]) for name in wanted})
         values = group["values"]
         if len(values.shape) != 2 or values.kind != "f" or 0 in values.shape:
             raise _bad(path, "values", "is not a table of numbers with records and columns")
@@ -151,6 +208,37 @@ def _node(path: str | Path) -> Node:
         wanted = [name for name in names if name in ("values", "column") or name.startswith("labels_")]
         variables = {name: Variable((), group[name][()]) for name in wanted}
         return Node(group.attrs, variables)
+
+
+def read_account(path: str | Path) -> tuple[Release, int]:
+    """Read what a file says of a local release, without its values, of which there may be any number.
+
+    Returns
+    -------
+    Release, int
+        One record of zeros with the account of them all; and how many there are.
+
+    Raises
+    ------
+    DataError
+        As `read_release`; for a release of the whole sample.
+    """
+    with h5.reading(path) as root:
+        names = root.group("release").names()[0] if "release" in root.names()[1] else ()
+        if "values" not in names:
+            raise DataError(f"{path} is not a release file: it has no /release/values")
+        group = root.group("release")
+        attrs, shape, kind = group.attrs, group["values"].shape, group["values"].kind
+        column = group["column"][()] if "column" in names else np.zeros(0)
+    if len(shape) != 2 or kind != "f" or 0 in shape:
+        raise _bad(path, "values", "is not a table of numbers with records and columns")
+    mechanism = _mechanism(path, _text(path, attrs, "mechanism"))
+    if mechanism.trust != "local":
+        raise DataError(f"{path} is a {mechanism.kind} release of the whole sample, which has no tally")
+    _records(path, attrs, mechanism, shape[0])
+    values = np.zeros((1, shape[1]))
+    node = Node(attrs, {"values": Variable((), values), "column": Variable((), column)})
+    return _made(path, attrs, mechanism, values, 1, _columns(path, node)), shape[0]
 
 
 def _labels(
@@ -256,11 +344,28 @@ def _mechanism(path: str | Path, text: str) -> Law:
         raise _bad(path, "mechanism", str(error)) from None
 
 
-def _values(path: str | Path, node: Node) -> tuple[np.ndarray[Any, np.dtype[np.float64]], tuple[str, ...]]:
+def _values(path: str | Path, node: Node) -> np.ndarray[Any, np.dtype[np.float64]]:
     values = node["values"]
     if not np.isfinite(values).all():
         raise _bad(path, "values", "holds numbers that are not finite")
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _columns(path: str | Path, node: Node) -> tuple[str, ...]:
     names = node.variables.get("column")
-    if names is None or names.data.dtype.kind != "U" or names.data.shape != (values.shape[1],):
+    width = node["values"].shape[1] if "values" in node.variables else 1
+    if names is None or names.data.dtype.kind != "U" or names.data.shape != (width,):
         raise _bad(path, "column", "does not name every column")
-    return np.ascontiguousarray(values, dtype=np.float64), tuple(str(name) for name in names.data)
+    return tuple(str(name) for name in names.data)
+
+
+def _tally(path: str | Path, node: Node, law: Law) -> Counts:
+    counts, edges, width = node["counts"], node["edges"], _number(path, node.attrs, "coarsened")
+    if edges.dtype.kind != "f" or edges.ndim != 1:
+        raise _bad(path, "edges", "are no numbers")
+    stated = node.attrs.get("n")
+    n = int(stated) if isinstance(stated, int | np.integer) else 0
+    problem = counts_problem(counts, edges, -1.0 if width is None else width, law, n)
+    if problem is not None:
+        raise DataError(f"{path} is not a valid tally: {problem}")
+    return Counts(counts.astype(np.int64), np.ascontiguousarray(edges[1:-1], dtype=np.float64), width or 0.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.numerics.rounding import figure
+from dpmix.release.cells import Counts
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
@@ -68,6 +69,8 @@ class Release:
         Whether the guarantee is proved; None where that is not known, as of releases of earlier versions.
     ledger : str or None
         ``"entered"`` or ``"bypassed"``; None where none was configured.
+    tally : Counts or None
+        Of a release that is known by its counts in public cells alone; `values` are then (0, 1).
     """
 
     values: NDArray[np.float64]
@@ -87,6 +90,7 @@ class Release:
     order: str | None = None
     proved: bool | None = None
     ledger: str | None = None
+    tally: Counts | None = None
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
@@ -94,7 +98,11 @@ class Release:
         object.__setattr__(self, "mechanism", law_of(stated))
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
-        rows = self.n if self.trust == "local" else len(self.values)
+        if self.tally is not None and (self.trust != "local" or len(self.columns) != 1):
+            raise ValueError("a tally is of one number a record")
+        rows = self.n if self.trust == "local" and self.tally is None else len(self.values)
+        if self.tally is not None and rows:
+            raise ValueError("a tally has no values")
         if self.values.shape != (rows, len(self.columns)) or self.n < 1:
             raise ValueError(f"values of shape {self.values.shape}, n = {self.n}, columns {self.columns}")
         if self.labels and len(self.labels) != len(self.columns):
@@ -103,7 +111,8 @@ class Release:
     def __repr__(self) -> str:
         """Show everything but the values."""
         words = self.guarantee_in_words() if self.private else "not private"
-        return f"Release(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
+        name = "Release" if self.tally is None else "Tally"
+        return f"{name}(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
 
     @property
     def kind(self) -> str:

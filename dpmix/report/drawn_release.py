@@ -10,6 +10,7 @@ from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
+from dpmix.release.cells import Counts
 from dpmix.summary.families.family import Floats
 from dpmix.summary.result import Summary
 
@@ -83,6 +84,8 @@ def shown(summary: Summary, column: str) -> Shown | None:
     law, grid = summary.provenance.mechanism, summary.densities[column].grid
     if isinstance(law, PerturbedHistogramLaw):
         return _counts(summary, column, law)
+    if summary.tally is not None:
+        return _tallied(summary, summary.tally, grid)
     values = values_of(summary, column)
     if values is None or values.size == 0:
         return None
@@ -119,6 +122,31 @@ def shown(summary: Summary, column: str) -> Shown | None:
         )
         return Shown(edges, heights, "released values, rescaled", sentence, "rescaled values", outside)
     return Shown(edges, heights, "released values, noise included", _NOISY, "released values", outside)
+
+
+def _tallied(summary: Summary, tally: Counts, grid: Floats) -> Shown:
+    """Return the counts of a tally: neighbouring cells together, or the outputs turned into estimates."""
+    law = summary.provenance.mechanism
+    if isinstance(law, BinomialLaw):
+        places, step = law.estimates(np.arange(len(tally.counts), dtype=np.float64)), law.step
+        edges, counts = np.append(places, places[-1] + step) - 0.5 * step, tally.counts
+        sentence = (
+            "The steps show the released numbers of successes, each turned into an estimate of its record "
+            "that is right on average; these carry the mechanism's noise."
+        )
+        return Shown(edges, counts / (tally.n * step), "released values, rescaled", sentence)
+    inside = np.flatnonzero((tally.edges >= grid[0] - tally.width) & (tally.edges <= grid[-1] + tally.width))
+    kept = inside[:: max(1, len(inside) // _BINS)]
+    if len(kept) < 2:
+        kept = np.array([0, len(tally.edges) - 1])
+    edges = tally.edges[kept]
+    below = np.cumsum(tally.counts)
+    counts = np.diff(below[kept])
+    outside = 1.0 - float(counts.sum()) / tally.n
+    heights = counts / (tally.n * np.diff(edges))
+    if not law.protects:
+        return Shown(edges, heights, "data", "The histogram shows the data.", "", outside)
+    return Shown(edges, heights, "released values, noise included", _NOISY, "", outside)
 
 
 def _counts(summary: Summary, column: str, law: PerturbedHistogramLaw) -> Shown | None:

@@ -15,12 +15,14 @@ import yaml
 
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.release.cells import Counts
 from dpmix.release.sanitized import neighbours_in_words
+from dpmix.release.tallies import counts_problem, grid_of
 from dpmix.run.component_layouts import Floats, Ints, Layout, layout_of
 from dpmix.run.stored_parameters import Stored, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 
-__all__ = ["check_attributes"]
+__all__ = ["all_released", "check_attributes", "with_edges"]
 
 
 # What the root attributes of a chains file must say, whoever changed them since.
@@ -117,6 +119,8 @@ class Head:
         Scalars and arrays of `constant_data`.
     columns : tuple of str
         Names of the released columns.
+    tally : Counts or None
+        Of a fit to a tally; `observed` is then empty.
     """
 
     path: Path
@@ -131,6 +135,12 @@ class Head:
     constants: dict[str, float]
     arrays: dict[str, Floats]
     columns: tuple[str, ...]
+    tally: Counts | None
+
+    @property
+    def all_released(self) -> Floats:
+        """Everything that was released, which fits of one release share: values, or counts and edges."""
+        return all_released(self.observed, self.tally)
 
     @property
     def model(self) -> str:
@@ -201,7 +211,8 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
     empty = np.full(shape, np.nan)
     constant_data, data = root.group("constant_data"), root.group("observed_data")
     values = {name: constant_data[name] for name in constant_data.names()[0]}
-    observed = data["z"].numbers()
+    tally = _tally(path, root, data) if "counts" in data and "z" not in data else None
+    observed = data["z"].numbers() if tally is None else np.zeros(0)
     return {
         "path": path,
         "attrs": attrs,
@@ -221,7 +232,32 @@ def _head(path: Path, root: Group, spec: dict[str, Any], shape: tuple[int, ...])
             if value.shape != () and name.startswith(("base_", "noise_", "domain_"))
         },
         "columns": _columns(attrs, data, spec, observed),
+        "tally": tally,
     }
+
+
+def _tally(path: Path, root: Group, data: Group) -> Counts:
+    """Read the tally that was fitted."""
+    counts, edges = data["counts"][()], data["edges"].numbers() if "edges" in data else np.zeros(0)
+    constants = root.group("constant_data")
+    width = constants["cells_width"].numbers() if "cells_width" in constants else np.full(1, np.nan)
+    stated = root.attrs.get("n")
+    law = law_of(_json(path, root.attrs, "mechanism"))
+    n = int(stated) if isinstance(stated, int | np.integer) else 0
+    problem = counts_problem(counts, edges, float(width) if width.ndim == 0 else math.nan, law, n)
+    if problem is not None:
+        raise DataError(f"{path} holds no tally as `dpmix fit` wrote it: {problem}")
+    return Counts(counts.astype(np.int64), np.ascontiguousarray(edges[1:-1]), float(width))
+
+
+def all_released(observed: Floats, tally: Counts | None) -> Floats:
+    """Return released values, or the counts and the edges of a tally."""
+    return observed if tally is None else with_edges(tally.counts, grid_of(tally))
+
+
+def with_edges(observed: Any, edges: Floats | None) -> Floats:
+    """Return counts followed by their edges; without edges what there is."""
+    return observed if edges is None else np.concatenate([np.asarray(observed, dtype=np.float64), edges])
 
 
 def _mapping(path: Path, text: str) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.run.chains_file import Head, MixtureFile, NamedFile, read_file
+from dpmix.release.cells import Counts
+from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
 from dpmix.run.component_layouts import Floats, Ints, Layout, check_components
 from dpmix.run.differences import Fit, check_same
 from dpmix.run.predictive_groups import read_log_likelihood, read_totals
@@ -76,6 +77,8 @@ class ChainSet:
         Root attributes of the first file.
     versions : tuple of str
         dpmix versions that wrote the files.
+    tally : Counts or None
+        Of fits to a tally; `observed` is then empty.
     """
 
     spec: Mapping[str, Any]
@@ -89,7 +92,13 @@ class ChainSet:
     columns: tuple[str, ...]
     attrs: Mapping[str, Attribute]
     versions: tuple[str, ...]
+    tally: Counts | None
     _rows: tuple[tuple[Path, int], ...]
+
+    @property
+    def all_released(self) -> Floats:
+        """Everything that was released, which fits of one release share: values, or counts and edges."""
+        return all_released(self.observed, self.tally)
 
     @property
     def draws(self) -> int:
@@ -137,6 +146,8 @@ class ChainSet:
     @property
     def n(self) -> int:
         """Number of confidential records: of a global release what it states, else the released records."""
+        if self.tally is not None:
+            return self.tally.n
         stated = getattr(self.mechanism, "n", self.attrs.get("n", self.constants.get("n")))
         is_global = self.attrs.get("trust") == "global" and stated is not None
         return int(float(str(stated))) if is_global else int(self.observed.shape[0])
@@ -387,10 +398,11 @@ def _common(files: Sequence[File], rows: Sequence[tuple[File, int]]) -> dict[str
         "columns": files[0].columns,
         "attrs": files[0].attrs,
         "versions": tuple(sorted({str(file.attrs["dpmix_version"]) for file in files})),
+        "tally": files[0].tally,
         "_rows": tuple((file.path, row) for file, row in rows),
     }
 
 
 def _fit(file: Head) -> Fit:
     constants = {**file.constants, **file.arrays}
-    return Fit(str(file.path), file.spec, file.attrs, constants, file.shape[1], file.observed)
+    return Fit(str(file.path), file.spec, file.attrs, constants, file.shape[1], file.all_released)

@@ -70,6 +70,8 @@ class Finished:
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     predict : callable, optional
         Computes replicates of the release and log likelihoods of its records (`dpmix.run.predictive_groups`).
+    edges : array, optional
+        Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
 
     chains: Sequence[int]
@@ -83,6 +85,7 @@ class Finished:
     derive: Derive | None = None
     prior: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     predict: Predict | None = None
+    edges: NDArray[np.float64] | None = None
 
 
 def write_chains(
@@ -136,7 +139,12 @@ def write_chains(
         observed = root.group("observed_data")
         for dim, size in zip(finished.dims, finished.observed.shape, strict=True):
             observed.coordinate(dim, size)
-        observed.dataset("z", finished.observed, finished.dims)
+        if finished.edges is None:
+            observed.dataset("z", finished.observed, finished.dims)
+        else:
+            observed.coordinate("edge", len(finished.edges))
+            observed.dataset("counts", finished.observed.astype(np.int64), finished.dims)
+            observed.dataset("edges", finished.edges, ("edge",))
         constants = root.group("constant_data")
         constants.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
         constants.dataset("seconds", np.asarray(finished.seconds, dtype=np.float64), ("chain",))

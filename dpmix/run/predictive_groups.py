@@ -1,6 +1,7 @@
 """The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
 
-Each has the variable `z`, as `observed_data` has, over chain, draw and what that has: the coordinate `draw`
+Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what
+that has: the coordinate `draw`
 holds the numbers of the saved states that it is of, evenly spaced. Log likelihoods are over records alone.
 """
 
@@ -32,12 +33,13 @@ class Predictive:
     chains, states : int64 arrays
         Chain ids, and numbers of the saved states.
     values : float32 array (chains, states, ..)
+        Or int64, of counts.
     """
 
     group: str
     chains: NDArray[np.int64]
     states: NDArray[np.int64]
-    values: NDArray[np.float32]
+    values: NDArray[np.float32] | NDArray[np.int64]
 
 
 Predict = Callable[[Path, Callable[[], None]], Sequence[Predictive]]
@@ -47,7 +49,8 @@ Predict = Callable[[Path, Callable[[], None]], Sequence[Predictive]]
 def write_predictive(root: h5.Group, groups: Sequence[Predictive]) -> None:
     """Add groups to an unfinished chains file."""
     data = root.group("observed_data")
-    dims = data[NAME].dims
+    name = NAME if NAME in data else "counts"
+    dims = data[name].dims
     for found in groups:
         group = root.group(found.group)
         group.coordinate("chain", found.chains)
@@ -55,7 +58,7 @@ def write_predictive(root: h5.Group, groups: Sequence[Predictive]) -> None:
         own = dims[: found.values.ndim - 2]
         for dim in own:
             group.coordinate(dim, data[dim][()])
-        group.dataset(NAME, found.values, ("chain", "draw", *own), compression=1)
+        group.dataset(name, found.values, ("chain", "draw", *own), compression=1)
 
 
 def read_log_likelihood(rows: Sequence[tuple[Path, int]]) -> NDArray[np.float64] | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ChainProgress", "Watch", "show_fit"]
+__all__ = ["ChainProgress", "Watch", "show_fit", "show_work"]
+
+_FIRST, _NEXT = 10.0, 60.0  # seconds after which work off a terminal says how far it is, and between lines
 
 
 @dataclass
@@ -121,3 +123,28 @@ def show_fit(quiet: bool) -> Iterator[Watch]:
         yield watch
     finally:
         watch.close()
+
+
+@contextmanager
+def show_work(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Give what is told how much of `total` is done: a bar on a terminal, else a plain line now and then."""
+    if quiet:
+        yield lambda done: None
+        return
+    if not sys.stderr.isatty():
+        due = time.monotonic() + _FIRST
+
+        def tell(done: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due and done < total:
+                due = time.monotonic() + _NEXT
+                print(f"dpmix: {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)

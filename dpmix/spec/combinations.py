@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.auto_sampler import stands_for
 from dpmix.spec.capabilities import Capabilities, listed
 from dpmix.spec.counts import counts_problem
 from dpmix.spec.kinds import (
+    AUTO,
     MODELS,
     capabilities_of,
     kinds_that,
@@ -35,7 +37,9 @@ def models_that(capability: str) -> tuple[str, ...]:
     return tuple(sorted(kind for kind in MODELS.names if getattr(MODELS.section(kind), capability)))
 
 
-def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | None = None) -> Problem | None:
+def combination_problem(
+    mechanism: str | None, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+) -> Problem | None:
     """Return key and sentence of the first thing in a spec that does not go with another, None if all do.
 
     Parameters
@@ -45,7 +49,14 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
     spec : RunSpec
     grouped : bool or None
         Whether the release is of groups; None where that is not known yet.
+    tallied : bool or None
+        Whether it is a tally; None where that is not known yet.
     """
+    if tallied and not isinstance(spec.model, MixtureSection):
+        other = "" if spec.model is None else f", not {spec.model.kind}"
+        return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
+    if spec.sampler.kind == AUTO:
+        spec = _with_kind(spec, stands_for(spec.model, grouped=grouped, tallied=tallied))
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = _baseline_problem(mechanism, of, spec) or _exact_problem(spec.sampler)
     if problem is not None:
@@ -74,10 +85,16 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
         if problem is not None:
             return problem
     if can.on_counts:
-        problem = counts_problem(mechanism, of, spec)
+        problem = counts_problem(mechanism, of, spec, tallied=tallied)
         if problem is not None:
             return problem
-    return _base_problem(mechanism, of, spec) or _stated_problem(mechanism, of, spec)
+    problem = _base_problem(mechanism, of, spec)
+    return problem if problem is not None or tallied else _stated_problem(mechanism, of, spec)
+
+
+def _with_kind(spec: Any, kind: str) -> Any:
+    """Return a spec as it would be with that sampler."""
+    return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"kind": kind})})
 
 
 def _exact_problem(sampler: Any) -> Problem | None:
@@ -307,7 +324,9 @@ def _columns_problem(spec: Any) -> Problem | None:
     return None
 
 
-def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None) -> None:
+def check_combination(
+    mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+) -> None:
     """Refuse a spec that does not go with the mechanism of a release.
 
     Parameters
@@ -318,12 +337,14 @@ def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None)
         The spec that is to be fitted to it.
     grouped : bool or None
         Whether the release is of groups; None where that is not said.
+    tallied : bool or None
+        Whether it is a tally; None where that is not said.
 
     Raises
     ------
     SpecError
         Naming the key at fault and what to use instead.
     """
-    problem = combination_problem(mechanism, spec, grouped=grouped)
+    problem = combination_problem(mechanism, spec, grouped=grouped, tallied=tallied)
     if problem is not None:
         raise SpecError(": ".join(problem))

@@ -12,7 +12,9 @@ __all__ = ["counts_problem"]
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
 
 
-def counts_problem(mechanism: str | None, of: type[Capabilities] | None, spec: Any) -> tuple[str, str] | None:
+def counts_problem(
+    mechanism: str | None, of: type[Capabilities] | None, spec: Any, *, tallied: bool | None = None
+) -> tuple[str, str] | None:
     """Return key and sentence of the first thing that does not go with the sampler, None if all do.
 
     Parameters
@@ -23,6 +25,8 @@ def counts_problem(mechanism: str | None, of: type[Capabilities] | None, spec: A
         What that mechanism can do.
     spec : RunSpec
         Of a mixture.
+    tallied : bool or None
+        Whether the release is a tally, whose cells are known; None where that is not known yet.
     """
     model, sampler = spec.model, spec.sampler
     if model.several:
@@ -55,7 +59,9 @@ def counts_problem(mechanism: str | None, of: type[Capabilities] | None, spec: A
             "counts knows of no single records, so that there are no allocations; leave it out, give "
             "sampler.subsample, whose partition is drawn afterwards, or use neal8",
         )
-    return _width_problem(mechanism, of, spec)
+    if tallied and sampler.subsample is not None:
+        return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"
+    return None if tallied else _width_problem(mechanism, of, spec)
 
 
 def _width_problem(mechanism: str | None, of: type[Capabilities] | None, spec: Any) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmix.numerics.rounding import stated as exact
 from dpmix.spec.audit_section import AuditSpec
+from dpmix.spec.auto_sampler import auto_in_words
 from dpmix.spec.capabilities import counted
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.default_priors import (
@@ -19,6 +20,7 @@ from dpmix.spec.default_priors import (
     niw_from_bounds,
     prior_in_words,
 )
+from dpmix.spec.kinds import AUTO
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import (
     BetaMixture,
@@ -61,8 +63,9 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
         sampler = spec.sampler
+        kind = auto_in_words(spec) + ";" if sampler.kind == AUTO else f"{sampler.kind},"
         lines["sampler"] = (
-            f"{sampler.kind}, {counted(sampler.chains, 'chain')} of {counted(sampler.iterations, 'sweep')} "
+            f"{kind} {counted(sampler.chains, 'chain')} of {counted(sampler.iterations, 'sweep')} "
             f"({sampler.burn_in_sweeps} burn-in), {counted(sampler.draws * sampler.chains, 'draw')} kept"
         )
     return lines

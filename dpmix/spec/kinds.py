@@ -11,6 +11,7 @@ from typing import Any, Final
 from dpmix.spec.capabilities import Capabilities, Elsewhere, SamplerCapabilities, Synthetic, Unknown
 
 __all__ = [
+    "AUTO",
     "KERNELS",
     "MECHANISMS",
     "MODELS",
@@ -108,9 +109,13 @@ MODELS: Final = Kinds(
 KERNELS: Final = Kinds()
 """Kernels of mixtures, by the spec's `model.kernel`; `dpmix.spec.model_section` has those that ship."""
 
+AUTO: Final = "auto"
+"""The sampler that a release settles: `dpmix.spec.auto_sampler`."""
+
 SAMPLERS: Final = Kinds()
 """Samplers, by the spec's `sampler.kind`."""
 for _sampler in (
+    SamplerCapabilities(AUTO, in_blocks=True),
     SamplerCapabilities("private_neal5", holds_records=True),
     SamplerCapabilities("private_slice", in_blocks=True),
     SamplerCapabilities("blocked_gibbs", in_blocks=True),

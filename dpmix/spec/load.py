@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.auto_sampler import choose
 from dpmix.spec.fields import shown
+from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
-from dpmix.spec.model_section import default_sampler
 from dpmix.spec.run_spec import RunSpec, check_spec
 from dpmix.spec.standard_input import STREAM
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
@@ -68,12 +69,29 @@ def load_spec(
     return check_spec(contents, folder)
 
 
-def with_sampler(spec: RunSpec, *, grouped: bool) -> RunSpec:
-    """Return a spec with the sampler that its model has for a release of groups, where it names none."""
-    kind = default_sampler(spec.model, grouped=grouped)
-    if not grouped or spec.sampler.kind == kind or "kind" in spec.sampler.model_fields_set:
-        return spec
-    return load_spec(spec, [f"sampler.kind={kind}"])
+def with_sampler(
+    spec: RunSpec,
+    mechanism: str,
+    n: int,
+    *,
+    cells: int | None = None,
+    grouped: bool = False,
+    tallied: bool = False,
+) -> tuple[RunSpec, str | None]:
+    """Return a spec with the sampler that auto takes for a release, and why; as it is where it names one.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a model.
+    mechanism, n, cells, grouped, tallied
+        As `dpmix.spec.auto_sampler.choose`.
+    """
+    given = "kind" in spec.sampler.model_fields_set and spec.sampler.kind != AUTO
+    if given or (spec.sampler.kind != AUTO and not grouped):
+        return spec, None
+    found = choose(spec, mechanism, n, cells=cells, grouped=grouped, tallied=tallied)
+    return load_spec(spec, [f"sampler.kind={found.kind}"]), found.why
 
 
 def naming_ledger(

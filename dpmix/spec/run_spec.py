@@ -12,9 +12,10 @@ from dpmix.spec.combinations import combination_problem, models_that
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.grouping import group_problem, groups_in
+from dpmix.spec.kinds import AUTO
 from dpmix.spec.mechanism_section import MechanismSpec
 from dpmix.spec.messages import spec_error
-from dpmix.spec.model_section import ModelSpec, default_sampler
+from dpmix.spec.model_section import MixtureSection, ModelSpec, default_sampler
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.summary_section import SummarySpec
@@ -57,8 +58,10 @@ class RunSpec(Section):
         self._settle_domain()
         self._check_categories()
         self._check_missing()
-        if self.sampler.kind is None:
+        mixture = isinstance(self.model, MixtureSection)
+        if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
             self.sampler.settle(kind=default_sampler(self.model, grouped=bool(self.grouped)))
+            self.sampler.model_fields_set.discard("kind")  # of an overridden model it is another
         mechanism = None if self.mechanism is None else self.mechanism.kind
         problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, NameOf, Number, Section, refusal
-from dpmix.spec.kinds import SAMPLERS, sampler_of
+from dpmix.spec.kinds import AUTO, SAMPLERS, sampler_of
 
 SamplerKind = Annotated[str, NameOf(SAMPLERS)]
 """The name of a sampler."""
@@ -15,10 +15,11 @@ SamplerKind = Annotated[str, NameOf(SAMPLERS)]
 class SamplerSpec(Section):
     """The Markov chains; settings of all algorithms stand side by side, so that kinds can be switched."""
 
-    kind: SamplerKind | None = Field(
-        None,
-        description="The algorithm; where left out, neal8 for mixtures, data_augmentation for those of "
-        "groups, and a model's own for others.",
+    kind: SamplerKind = Field(
+        AUTO,
+        description="The algorithm; auto is counts for mixtures of more than 5000 records released one by "
+        "one, given a tally or with store: [], else neal8; data_augmentation for mixtures of groups, and a "
+        "model's own for others.",
     )
     auxiliary: Annotated[Integer, Field(ge=1, le=1000)] = Field(
         1, description="Auxiliary draws per record (private_neal5) or auxiliary clusters (neal8)."
@@ -93,19 +94,19 @@ class SamplerSpec(Section):
 
     @property
     def can(self) -> SamplerCapabilities:
-        """What the algorithm can do."""
-        return sampler_of(self.algorithm)
+        """What the algorithm can do; what auto can, where no release has settled it yet."""
+        return sampler_of(self.kind)
 
     @property
     def algorithm(self) -> str:
-        """The algorithm, which is named in every spec as a whole, if only by its default.
+        """The algorithm.
 
         Raises
         ------
         ValueError
-            Before a spec has settled it.
+            Before a release has settled what auto is.
         """
-        if self.kind is None:
+        if self.kind == AUTO:
             raise ValueError("sampler.kind is not settled yet")
         return self.kind
 

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.laws.histogram import HistogramLaw
-from dpmix.models.counts_mixture.grid import Counts, tally
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
+from dpmix.release.cells import Counts, tally
 from dpmix.run.chains_reader import Chains
 from dpmix.run.subsample import subsample_of
 from dpmix.summary.check.state_densities import states_at

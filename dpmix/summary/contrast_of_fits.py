@@ -336,4 +336,4 @@ def same_release(first: ChainSet, second: ChainSet) -> bool:
         for chains in (first, second)
     ]
     alike = first.mechanism == second.mechanism and first.n == second.n and facts[0] == facts[1]
-    return alike and np.array_equal(first.observed, second.observed)
+    return alike and np.array_equal(first.all_released, second.all_released)

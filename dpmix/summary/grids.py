@@ -87,7 +87,7 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
 
 def on_the_scale_of_data(chains: Chains) -> Floats | None:
     """Return the released values where each is about one of the data's, else None."""
-    return chains.observed if chains.mechanism.on_data_scale else None
+    return chains.observed if chains.mechanism.on_data_scale and chains.tally is None else None
 
 
 def density_points(grid: Floats) -> Floats:

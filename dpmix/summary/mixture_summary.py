@@ -109,6 +109,7 @@ def summarize_chains(
         series=series,
         chain_ids=chains.ids,
         released=chains.observed,
+        tally=chains.tally,
         n=chains.n,
         joint=posterior.joint,
         band_draws=posterior.band_draws,
@@ -134,6 +135,11 @@ def _baseline(chains: Chains, grid: Floats) -> Baseline:
         raise DataError(
             "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
             f"not for {law.kind}"
+        )
+    if chains.tally is not None:
+        raise DataError(
+            "summary.baseline: deconvolution_kde is made of released values, and these chains are of a "
+            "tally, which holds counts alone; leave it out"
         )
     if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
         raise DataError(

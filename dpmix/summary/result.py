@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.release.cells import Counts
 from dpmix.results.nodes import Quantity, Remark, Section, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
@@ -106,6 +107,8 @@ class Summary(Result):
     quantities : mapping of str to Quantity
         What else is reported, by key: see `dpmix.summary.registered`; `at` are the predictions of the records
         of `summary.at`.
+    tally : Counts or None
+        Of a fit to a tally; `released` is then empty.
     """
 
     parameters: Mapping[str, Scalar]
@@ -130,6 +133,7 @@ class Summary(Result):
     compositions: Mapping[str, Composition] = field(default_factory=dict)
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    tally: Counts | None = field(default=None, repr=False)
 
     @property
     def composition(self) -> Composition | None:

@@ -80,6 +80,8 @@ def _of_likelihood(chains: ChainSet, wanted: Mapping[str, Floats]) -> Scaled:
     """Return sensitivities to the likelihood, allocations integrated out, at the states where it is kept."""
     check_factorizes(chains)
     kept = chains.kept_log_likelihoods
+    if kept is None and chains.tally is not None and np.isfinite(chains.log_likelihood).all():
+        return power_scaling(chains.log_likelihood, wanted)  # of counts, allocations integrated out
     if kept is None:
         if chains.n > MOST_RECORDS:
             raise Unavailable(f"log likelihoods are kept of at most {MOST_RECORDS:,} records")

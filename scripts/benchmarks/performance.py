@@ -10,11 +10,11 @@ import time
 from textwrap import fill
 from typing import Any
 
-from benchmarks import growth, releases, samplers, tasks
+from benchmarks import growth, large, releases, samplers, tasks
 
 __all__ = ["PARTS", "page", "run", "select"]
 
-PARTS = ("idle", "samplers", "mechanisms", "synthesizers", "growth", "threads", "tasks")
+PARTS = ("idle", "samplers", "mechanisms", "synthesizers", "growth", "threads", "tasks", "large")
 
 _HEAD = """\
 # Performance
@@ -36,6 +36,15 @@ end; `summarize` writes a report as well.
 _IDLE = """\
 A second fit of a kind starts sampling {wall:.2f} s after its command does, by the clock on the wall, and
 after {cpu:.2f} s of processor time: modules are imported, and compiled code is loaded.
+"""
+_LARGE = """\
+## A billion records
+
+Three normals with Laplace noise at eps = 5, in parts of 10 million that are made, tallied and dropped:
+nothing larger than a part is ever on the disk. Then all tallies are added up, and two chains of 12,000
+sweeps (4,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
+with a report. Seconds of processor time, one process at a time (`dpmix tally --jobs N` counts N parts at
+once; making the parts is not counted), and megabytes at the peak.
 """
 _SAMPLERS = """\
 ## Samplers
@@ -112,6 +121,7 @@ def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),
         "threads": lambda: growth.threads(seconds),
+        "large": lambda: large.large(large.FEW if few else large.SIZES, few),
         "tasks": lambda: tasks.tasks(tasks.TASKS[:1] if few else tasks.TASKS, few),
     }
     found: dict[str, Any] = {}
@@ -131,6 +141,8 @@ def page(report: dict[str, Any]) -> str:
     lines = [title, "", "\n\n".join(fill(text, 108) for text in paragraphs), ""]
     if "tasks" in found:
         lines += [_TASKS, *tasks.tasks_table(found["tasks"]), ""]
+    if "large" in found:
+        lines += [_LARGE, *large.large_table(found["large"]), ""]
     if "idle" in found:
         lines += [_IDLE.format(**found["idle"])]
     if "samplers" in found:

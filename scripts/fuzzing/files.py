@@ -160,6 +160,9 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
         _fit(folder, name, name)
     if fits:
         _fit(folder, "compositions", "others")
+        dpmix.tally([folder / "mixture_release.h5"], output=folder / "tally.h5", quiet=True)
+    (folder / "result.csv").write_text("cell,count\n0,3\n40,7\n41,2\n")
+    (folder / "released_x.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows))
     dpmix.synthesize(folder / "synthesis.yaml", folder / "synthetic.csv", quiet=True)
     ledgered = SPECS["mixture"] | {"privacy": {"ledger": "ledger.json", "dataset": "fuzz"}}
     (folder / "ledgered.yaml").write_text(yaml.safe_dump(ledgered, sort_keys=False))

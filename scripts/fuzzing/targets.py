@@ -116,6 +116,23 @@ def release(folder: Path, rng: random.Random) -> Sequence[str]:
     return ["fit", spec, "--release", str(path), "-o", str(folder / "out.h5"), "--quiet"]
 
 
+def tally(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage a tally, what is to be tallied, or the result of the query."""
+    spec, output = str(folder / "mixture.yaml"), str(folder / "out.h5")
+    name = rng.choice(("tally.h5", "mixture_release.h5", "result.csv", "released_x.csv"))
+    path = folder / name
+    if path.suffix == ".csv":
+        path.write_bytes(mutate_csv(path.read_text(), rng).encode("utf-8", "surrogatepass"))
+        given = ["--counts", str(path)] if name == "result.csv" else [str(path)]
+        return ["tally", spec, *given, "-o", output, "--quiet"]
+    mutate_hdf5(path, rng)
+    if name == "tally.h5" and rng.random() < 0.5:
+        kind = ["--set", "sampler.kind=counts", "--dry-run"]
+        return ["fit", spec, "--release", str(path), "-o", output, *kind]
+    width = rng.choice(([], ["--width", rng.choice(("0.5", "-1", "nan", "1e-300", "auto", "x"))]))
+    return ["tally", str(path), "-o", output, "--quiet", *width]
+
+
 def synthetic(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage synthetic records, or the account beside them."""
     path, account = folder / "synthetic.csv", folder / "synthetic.csv.json"
@@ -318,6 +335,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "stream": stream,
     "audit": audit,
     "release": release,
+    "tally": tally,
     "synthetic": synthetic,
     "stated": stated,
     "chains": chains,

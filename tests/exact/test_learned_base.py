@@ -12,9 +12,9 @@ from scipy import integrate, special, stats
 from dpmix.kernels import MultivariateNormal, NormalNIG
 from dpmix.kernels import learned_base as learning
 from dpmix.kernels.learned_base import LearnedBase, draw_base, gather, learned_base
-from dpmix.models.counts_mixture.grid import tally
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
+from dpmix.release.cells import tally
 from dpmix.samplers import base_moves
 from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 from dpmix.summary.families.multivariate_family import NormalInverseWishart

@@ -15,10 +15,10 @@ from scipy import special
 
 from dpmix.mechanisms.channels.every import NoNoise
 from dpmix.models.counts.cell_counts import NOISES, NoisyCounts, SmoothedDraws
-from dpmix.models.counts_mixture.grid import Counts, tally
 from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
+from dpmix.release.cells import Counts, tally
 from tests.helpers import samplers
 from tests.oracles import histograms, kernels
 from tests.oracles.blocks import Table, all_blocks, tabulate

@@ -40,8 +40,8 @@ class BinomialLaw(Law):
 
     @property
     def outputs(self) -> int:
-        """Number of outputs."""
-        return int(self.trials + 1)
+        """The numbers of successes: 0 .. trials."""
+        return self.trials + 1
 
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no number of successes."""

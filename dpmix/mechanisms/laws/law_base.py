@@ -255,6 +255,11 @@ class Law(Capabilities):
         return self.domain or None
 
     @property
+    def outputs(self) -> int | None:
+        """How many outputs a released number can be, 0, 1, ..; None where they are not finitely many."""
+        return None
+
+    @property
     def made_by(self) -> str:
         """What a release is called by: the kind of the mechanism, or a generator."""
         return self.kind
@@ -263,17 +268,6 @@ class Law(Capabilities):
     def unproved(self) -> str | None:
         """Why what it claims is not proved, in words; None where it is."""
         return None
-
-    @property
-    def outputs(self) -> int:
-        """Number of values 0, 1, .. that a release of a number can have.
-
-        Raises
-        ------
-        TypeError
-            Where there are not finitely many.
-        """
-        raise TypeError(f"a {self.kind} release has infinitely many values")
 
     def width(self, columns: int) -> int:
         """Return the number of columns that a release of `columns` confidential columns has."""

@@ -14,7 +14,6 @@ from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.models.counts_mixture.grid import Counts
 from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.masses import Cells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
@@ -32,6 +31,7 @@ from dpmix.models.counts_mixture.state import (
 from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor, truncation_error
+from dpmix.release.cells import Counts
 
 __all__ = ["CountsChain", "CountsMixture", "cells_for"]
 

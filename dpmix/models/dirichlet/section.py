@@ -65,7 +65,7 @@ class DirichletModel(ModelSection):
 
     def group_problem(self, spec: Any) -> Problem | None:
         """Refuse methods that know no groups."""
-        if spec.sampler.kind not in (None, *OF_GROUPS):
+        if spec.sampler.kind not in OF_GROUPS:
             return (
                 "sampler.kind",
                 f"{spec.sampler.kind} takes no release of groups whose sizes are private; use "

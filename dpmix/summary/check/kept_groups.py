@@ -43,15 +43,16 @@ def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]
     wanted = places(chains, REPLICATES)
     try:
         many = chains.n > MOST_RECORDS and chains.attrs.get("trust") != "global"
-        if many or chains.observed.size > _NUMBERS:
+        released = chains.observed if chains.tally is None else chains.tally.counts
+        if (many and chains.tally is None) or released.size > _NUMBERS:
             raise Unavailable(f"a release of more than {MOST_RECORDS:,} records")
         replicator = replicator_of(chains)
         replicator.prepare(wanted)
-        shape = (len(wanted), wanted[0][1].size, *chains.observed.shape)
-        out = np.empty(shape, dtype=np.float32)
+        shape = (len(wanted), wanted[0][1].size, *released.shape)
+        out = np.empty(shape, dtype=np.float32 if chains.tally is None else np.int64)
         for at, (chain, _, values) in enumerate(replicator.draws(wanted, whole=True)):
             check()
-            out[chain, at % shape[1]] = values.reshape(chains.observed.shape)
+            out[chain, at % shape[1]] = values.reshape(released.shape)
     except Unavailable:
         return []
     return [Predictive("posterior_predictive", chains.ids, wanted[0][1], out)]

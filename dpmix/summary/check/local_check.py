@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.check.check_result import Check, Curve, Entry
-from dpmix.summary.check.mixture_replicates import MixtureReplicator, WaveletReplicator
+from dpmix.summary.check.mixture_replicates import MixtureReplicator, TallyReplicator, WaveletReplicator
 from dpmix.summary.check.rank_p_values import Comparison, compare
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.density import generator
@@ -74,13 +74,29 @@ class _Edges:
         return released if released.ndim == 1 else self._reduce(released)
 
 
+class _OfCells:
+    """The distribution function of released numbers at some edges of a tally's cells."""
+
+    def __init__(self, pilots: Floats, edges: Floats, records: int) -> None:
+        below = np.cumsum(pilots.sum(axis=0))[:-1] / pilots.sum()
+        least = min(_FEW / records, 0.25)
+        levels = _LEVELS[np.minimum(_LEVELS, 1.0 - _LEVELS) >= least]
+        self._chosen = np.unique(np.minimum(np.searchsorted(below, levels), len(edges) - 1))
+        self.grids = [edges[self._chosen]]
+        self.pairs = np.triu_indices(1, 1)
+
+    def __call__(self, counts: Floats) -> Floats:
+        """Return the shares below the edges."""
+        return np.asarray((np.cumsum(counts)[:-1] / counts.sum())[self._chosen])
+
+
 def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> Check:
     """Set the released records beside those of `most` replicates."""
     wanted = places(chains, most)
     replicator.prepare(wanted)
     statistic = _statistic(chains, replicator, wanted)
     table = np.stack([statistic(values) for _, _, values in replicator.draws(wanted)])
-    observed = statistic(chains.observed)
+    observed = statistic(chains.observed if chains.tally is None else chains.tally.counts.astype(np.float64))
     if observed.shape != table.shape[1:]:
         raise Unavailable("the released values are not what the mechanism releases")
     found = compare(observed, table)
@@ -106,10 +122,13 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
 
 def _statistic(
     chains: Chains, replicator: MixtureReplicator, wanted: Sequence[tuple[int, NDArray[np.int64]]]
-) -> _Cdfs | _Edges:
+) -> _Cdfs | _Edges | _OfCells:
     if isinstance(replicator, WaveletReplicator):
         return _Edges(replicator)
     some = [(chain, states[:: max(1, len(wanted) * states.size // _PILOTS)]) for chain, states in wanted]
+    if isinstance(replicator, TallyReplicator):
+        drawn = np.stack([values for _, _, values in replicator.draws(some)])
+        return _OfCells(drawn, replicator.edges, chains.n)
     rng = generator(chains, 0, -8)
     pilots = []
     for _, _, values in replicator.draws(some):
@@ -174,7 +193,7 @@ def _percent(share: float) -> str:
 def _piles(
     chains: Chains,
     replicator: MixtureReplicator,
-    statistic: _Cdfs | _Edges,
+    statistic: _Cdfs | _Edges | _OfCells,
     found: Comparison,
     wanted: Sequence[tuple[int, NDArray[np.int64]]],
 ) -> dict[float, float]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from arviz_stats.base import array
+from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.results.nodes import Section
-from dpmix.run.chains_reader import ChainSet
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
-from dpmix.summary.check.record_likelihoods import check_factorizes, log_likelihoods
+from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, check_factorizes, log_likelihoods
 from dpmix.summary.check.replicators import Unavailable, places
 
 __all__ = ["Loo", "loo_of"]
@@ -64,16 +65,14 @@ def loo_of(chains: ChainSet) -> Loo:
     """
     try:
         check_factorizes(chains)
-        logs = chains.log_likelihoods
-        if logs is None:
-            logs = log_likelihoods(chains, places(chains, LIKELIHOODS))
+        logs, times = _logs(chains)
         if logs.shape[0] * logs.shape[1] < 100:
             raise Unavailable("there are fewer than 100 saved draws")
         if not np.isfinite(logs).all():
             raise Unavailable("a released record has no likelihood under some draw")
     except Unavailable as why:
         raise SpecError(f"summary.loo: {why}; leave it out") from why
-    total = logs.sum(axis=2)
+    total = logs @ times
     effective = float(_ARVIZ.ess(total, chain_axis=0, draw_axis=1)) / total.size
     share = effective if 0.0 < effective < 1.0 else 1.0
     parts = [
@@ -81,5 +80,22 @@ def loo_of(chains: ChainSet) -> Loo:
         for start in range(0, logs.shape[2], _AT_ONCE)
     ]
     elpd, k, effect = (np.concatenate([np.atleast_1d(part[i]) for part in parts]) for i in range(3))
-    se = math.sqrt(elpd.size * float(elpd.var()))
-    return Loo(float(elpd.sum()), se, float(effect.sum()), float(k.max()))
+    n = float(times.sum())
+    mean = float(elpd @ times) / n
+    se = math.sqrt(float(((elpd - mean) ** 2) @ times))
+    return Loo(mean * n, se, float(effect @ times), float(k.max()))
+
+
+def _logs(chains: ChainSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log likelihoods (chains, states, m) of single records, and how many have each of them (m,).
+
+    All records of a tally's cell have the same, and leaving out any of them is the same.
+    """
+    if chains.tally is not None:
+        assert isinstance(chains, Chains)  # a tally is fitted by a mixture
+        some = chains.tally.counts > 0
+        logs = cell_log_likelihoods(chains, places(chains, LIKELIHOODS))[:, :, some]
+        return logs, chains.tally.counts[some].astype(np.float64)
+    kept = chains.log_likelihoods
+    logs = log_likelihoods(chains, places(chains, LIKELIHOODS)) if kept is None else kept
+    return logs, np.ones(logs.shape[2])

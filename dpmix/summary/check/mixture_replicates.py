@@ -30,7 +30,7 @@ from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["MixtureReplicator", "mixture_replicator"]
+__all__ = ["MixtureReplicator", "TallyReplicator", "mixture_replicator"]
 
 
 class MixtureReplicator(Replicator):
@@ -154,6 +154,38 @@ class HistogramReplicator(_Counted):
         return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
 
 
+class TallyReplicator(_Counted):
+    """Counts of released numbers in the cells of a tally, at any number of records."""
+
+    def __init__(self, chains: Chains) -> None:
+        super().__init__(chains)
+        assert chains.tally is not None  # what it is for
+        from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
+
+        self.cells = len(chains.tally.counts)
+        self._edges, self._masses = chains.tally.edges, NoisyMasses(chains)
+
+    @property
+    def edges(self) -> Floats:
+        """Finite edges of the cells of released numbers, shape (cells - 1,)."""
+        return self._edges
+
+    def counts(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the numbers of released numbers in the cells."""
+        masses = self._masses.of(self._states[chain, state])
+        return rng.multinomial(self.chains.n, masses).astype(np.float64)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw a tally."""
+        return self.counts(chain, state, rng)
+
+    def released(self, latent: Floats, rng: Generator) -> Floats:
+        """Return the tally of what the mechanism releases of latent records."""
+        values = super().released(latent, rng)
+        places = np.searchsorted(self._edges, values, side="right")
+        return np.bincount(places, minlength=self.cells).astype(np.float64)
+
+
 def haar_rows(levels: int) -> Floats:
     """Return the Haar coefficients of each dyadic cell, shape (2^(J+1), 2^(J+1) - 1), in (j, k) order."""
     cells = np.arange(2 ** (levels + 1))
@@ -175,6 +207,8 @@ def mixture_replicator(chains: Chains) -> MixtureReplicator:
     law = chains.mechanism
     if law.groups:
         raise Unavailable("releases of several groups are not replicated")
+    if chains.tally is not None:
+        return TallyReplicator(chains)
     if isinstance(law, WaveletLaw):
         return WaveletReplicator(chains)
     if isinstance(law, HistogramLaw):

@@ -41,7 +41,7 @@ from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.families.normal_family import NormalKernel
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["MOST_RECORDS", "log_likelihoods"]
+__all__ = ["MOST_RECORDS", "cell_log_likelihoods", "log_likelihoods"]
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +63,8 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
     """
     check_factorizes(chains)
     assert isinstance(chains, Chains)  # checked
+    if chains.tally is not None:
+        raise Unavailable("a tally holds no single records")
     if chains.n > MOST_RECORDS:
         raise Unavailable(f"there are more than {MOST_RECORDS:,} records")
     source, law = family_of(chains), chains.mechanism
@@ -81,6 +83,25 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
     else:
         found = _of_cells(chains, source, [states[place] for place in order])
     return found.reshape(len(wanted), -1, len(chains.observed))
+
+
+def cell_log_likelihoods(chains: Chains, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> Floats:
+    """Return log likelihoods of one released number in each cell of a tally, (chains, states, cells)."""
+    from dpmix.summary.noisy_masses import NoisyMasses  # late: numba takes its time
+
+    source, masses = family_of(chains), NoisyMasses(chains)
+    assert not isinstance(source, NormalInverseWishart)  # a tally is of one column
+    states = states_at(chains, source, wanted, spread_rest=False)
+    prior = masses.of_atoms(source.draw(generator(chains, 0, _STREAM), _PRIOR)).mean(axis=0)
+    rows = []
+    for chain, numbers in wanted:
+        for state in numbers.tolist():
+            measure = states[chain, state]
+            each = measure.weights[:, None] * masses.of_atoms(measure.atoms)
+            rows.append(each.sum(axis=0) + max(float(measure.rest[0]), 0.0) * prior)
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(np.array(rows))
+    return logs.reshape(len(wanted), -1, prior.size)
 
 
 def check_factorizes(chains: ChainSet) -> None:

@@ -13,6 +13,7 @@ import yaml
 import dpmix
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.release.card import BLANK, blanks_of
+from dpmix.release.release_file import read_release
 from tests.unit.cli.test_cli import outcome
 
 POLICY = {  # what no file knows, of the registry's record
@@ -106,6 +107,17 @@ def test_synthetic_records_have_fields(tmp_path: Path) -> None:
         dpmix.card(tmp_path / "s.csv")["registry"]["deployment"]["basic"]["data_product_type"]
         == "Synthetic data"
     )
+
+
+def test_a_tally_is_described_as_counts(tmp_path: Path) -> None:
+    dpmix.tally([released(tmp_path, "laplace")], output=tmp_path / "t.h5", quiet=True)
+    tally = read_release(tmp_path / "t.h5", tallies=True).tally
+    assert tally is not None
+    said = f"counts of the released values in {len(tally.counts):,} public cells"
+    card = dpmix.card(tmp_path / "t.h5", tmp_path / "card.yaml")
+    assert (card["release"]["records"], said in card["release"]["done"]) == (50, True)
+    assert card["registry"]["deployment"]["basic"]["data_product_type"] == "Summary statistics"
+    assert said in dpmix.card(tmp_path / "t.h5", tmp_path / "card.json")["description"]
 
 
 def test_what_guarantees_nothing_has_no_card(tmp_path: Path) -> None:

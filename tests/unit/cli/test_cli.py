@@ -186,7 +186,7 @@ def test_fit_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> None:
     )
     assert outcome(capsys, "fit", spec, *arguments) == (0, "", "")
     [(name, (checked,), options)] = calls.made
-    assert (name, checked.sampler.kind) == ("fit", "neal8")
+    assert (name, checked.sampler.kind) == ("fit", "auto")
     assert options == {
         "release": release,
         "output": output,

@@ -61,8 +61,8 @@ def write(tmp_path: Path) -> Any:
             BETA,
             "neal8 given 3 released values (chains 0), and keep 3 draws of each, with",
         ),
-        ("draws", DRAWS, NORMAL, "neal8 given 5 draws of 20 records (chains 0), and keep 3 draws of each, w"),
-        ("counts", COUNTS, BETA, "neal8 given 4 noisy counts of 50 records (chains 0), and keep 3 draws of"),
+        ("draws", DRAWS, NORMAL, "counts given 5 draws of 20 records (chains 0), and keep 3 draws of each"),
+        ("counts", COUNTS, BETA, "counts given 4 noisy counts of 50 records (chains 0), and keep 3 draws of"),
         ("pairs", LAPLACE_2, PAIRS, "neal8 given 3 records of 2 released numbers each (chains 0), and keep"),
     ],
 )

@@ -20,10 +20,10 @@ from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.channels.every import BinomialNoise, GaussianNoise, LaplaceNoise, NoNoise
 from dpmix.models.counts_mixture import loops, pairs
 from dpmix.models.counts_mixture.coordinates import place, walk
-from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes, make_cells
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture, cells_for
 from dpmix.numerics.mixing import PitmanYor
+from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
 from dpmix.summary.fisher import share_kept
 from tests.helpers import counts, counts_moves, samplers

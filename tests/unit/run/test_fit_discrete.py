@@ -363,10 +363,10 @@ def test_samplers_and_settings_of_mixtures_are_refused() -> None:
     local = {"model": mixture, "mechanism": {"kind": "laplace", "epsilon": 1}}
     with pytest.raises(SpecError, match="^sampler.kind: data_augmentation is not for mixtures but those of"):
         load_spec({**local, "sampler": {"kind": "data_augmentation"}})
-    assert load_spec({"model": mixture}).sampler.kind == "neal8"
+    assert load_spec({"model": mixture}).sampler.kind == "auto"
     discrete = load_spec({"model": {"kind": "discrete"}})
     assert discrete.sampler.kind == "data_augmentation"
-    assert load_spec(discrete, ["model=" + json.dumps(mixture)]).sampler.kind == "neal8"
+    assert load_spec(discrete, ["model=" + json.dumps(mixture)]).sampler.kind == "auto"
 
 
 def test_a_fit_takes_all_columns_of_a_release(tmp_path: Path) -> None:

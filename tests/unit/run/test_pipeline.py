@@ -32,7 +32,9 @@ FIRST = ("faithful_laplace", "three_gaussians")
 SPECS = [
     pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)
     for path in SHIPPED
-    if load_spec(path).mechanism is not None and getattr(load_spec(path).model, "kind", "") == "mixture"
+    if load_spec(path).mechanism is not None
+    and load_spec(path).data is not None
+    and getattr(load_spec(path).model, "kind", "") == "mixture"
 ]
 SYNTHESIS = [
     pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.matrix)

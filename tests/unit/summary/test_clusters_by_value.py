@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import dpmix
-from dpmix.models.counts_mixture.grid import edges_of
+from dpmix.release.cells import edges_of
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.run.subsample import subsample_of

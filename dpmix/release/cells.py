@@ -1,4 +1,4 @@
-"""Public cells, and the counts of a release in them.
+"""Public cells, and the counts of a release in them (methods, section 12).
 
 Cells follow from public quantities alone: bounds, noise and width, never from the values. Half-open inner
 cells [e_i, e_(i+1)) of one width h, one cell on each side to infinity; where outputs are finite the cells are
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counts", "default_width", "edges_of", "tally"]
+__all__ = ["Counts", "count_outputs", "default_width", "edges_of", "output_edges", "tally"]
 
 
 _PIECE = 1 << 20
@@ -116,3 +116,21 @@ def tally(values: Floats, edges: Floats, width: float) -> Counts:
             raise ValueError("a value is not finite")
         counts += np.bincount(np.searchsorted(edges, piece, side="right"), minlength=len(counts))
     return Counts(counts, edges, width)
+
+
+def output_edges(outputs: int) -> Floats:
+    """Return the edges between the outputs 0, 1, .., outputs - 1: .5, 1.5, .."""
+    return np.arange(outputs - 1, dtype=np.float64) + np.float64(0.5)
+
+
+def count_outputs(values: Floats, outputs: int) -> Counts:
+    """Count values (n,) that are outputs 0 .. outputs - 1.
+
+    Raises
+    ------
+    ValueError
+        For no values, and for such that are no output.
+    """
+    if not ((values >= 0) & (values < outputs) & (values == np.floor(values))).all():
+        raise ValueError(f"a value is no output 0 .. {outputs - 1}")
+    return tally(values, output_edges(outputs), 0.0)

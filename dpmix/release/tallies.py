@@ -1,0 +1,219 @@
+"""Tallies: releases of one number a record as their counts in public cells.
+
+Where records are exchangeable the release is its counts (methods, section 12), and counts of parts add: a
+release too large for one machine is tallied where it lies. A tally is a release without values; grid,
+mechanism and number of records go with its counts, and nothing else about them can be added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import Law
+from dpmix.release.cells import Counts, default_width, edges_of, output_edges
+from dpmix.release.sanitized import Release
+
+__all__ = ["counts_problem", "difference", "grid_of", "merged", "one_column", "tallied", "wide_grid"]
+
+Floats = NDArray[np.float64]
+
+_NO_VALUES = np.zeros((0, 1))
+_SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns")
+_OUTPUTS = "whose outputs are the cells"
+
+
+def wide_grid(law: Law, width: float | Literal["auto"]) -> tuple[Floats, float]:
+    """Return the finite edges of a tally's cells, and their width: 0 where outputs are finite.
+
+    It is the wide grid, which serves every kernel, with the public bounds among its edges.
+
+    Raises
+    ------
+    SpecError
+        For a mechanism whose releases are not counted, without public bounds, or without a width where none
+        follows; for a width that makes no cells, or too many, or of outputs.
+    """
+    outputs = law.outputs
+    if outputs is not None:
+        if width != "auto":
+            raise SpecError(f"--width {width:g}: is not for {law.kind}, {_OUTPUTS}; leave it out")
+        return output_edges(outputs), 0.0
+    if not (law.additive and law.countable):
+        raise SpecError(f"mechanism.kind: a {law.kind} release is not one number a record, and has no tally")
+    if not law.domain:
+        raise SpecError("mechanism.domain: missing; cells follow from the public bounds, give them in SPEC")
+    (lo, hi), scale = law.domain[0], law.scale[0] if law.scale else 0.0
+    if width == "auto" and not law.protects:
+        raise SpecError("--width: missing; no width follows from mechanism none, give a number")
+    try:
+        wanted = default_width(law.kind, scale, lo, hi) if width == "auto" else float(width)
+        edges = edges_of(law.kind, scale, lo, hi, wanted, bounded=False)
+    except ValueError as error:
+        raise SpecError(f"--width: {error}; give a larger one, or leave it out") from None
+    return edges, float(edges[1] - edges[0])
+
+
+def grid_of(tally: Counts) -> Floats:
+    """Return all edges of a tally, the infinite ones at the ends included, as its file has them."""
+    return np.concatenate([[-np.inf], tally.edges, [np.inf]])
+
+
+def tallied(about: Release, counts: Counts) -> Release:
+    """Return a tally of a release, with the account of how that was made."""
+    return replace(about, values=_NO_VALUES, n=counts.n, tally=counts)
+
+
+def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release, int]:
+    """Return one column of a release with the account of it, and which it is.
+
+    The guarantee stays that of the whole record.
+
+    Raises
+    ------
+    SpecError
+        When several columns are wanted, or none is named of several.
+    DataError
+        When there is no such column.
+    """
+    names = release.columns if columns is None else tuple(columns)
+    if len(names) != 1:
+        raise SpecError(
+            f"release.column: a tally is of one column, and there are {', '.join(names)}; name one in SPEC"
+        )
+    if names[0] not in release.columns:
+        raise DataError(
+            f"release.column: the release has no column {names[0]!r}; it has {', '.join(release.columns)}"
+        )
+    place, law = release.columns.index(names[0]), release.mechanism
+    if len(release.columns) > 1:
+        if not law.columns_each:
+            raise DataError(f"a {law.kind} release is not one number a record, and has no tally")
+        changed: dict[str, Any] = {}
+        if law.scale:
+            changed["scale"] = [law.scale[place]]
+        if law.domain:
+            changed["domain"] = [list(law.domain[place])]
+        law = law.updated(**changed)
+    own = np.ascontiguousarray(release.values[:, [place]])
+    return replace(release, columns=names, mechanism=law, values=own, labels=()), place
+
+
+def merged(parts: Sequence[tuple[str, Release]]) -> Release:
+    """Add tallies up; the result does not depend on their order.
+
+    Parameters
+    ----------
+    parts : sequence of (name, tally)
+
+    Raises
+    ------
+    DataError
+        When two differ in mechanism, guarantee or grid, naming the first difference.
+    """
+    name, first = parts[0]
+    for other_name, other in parts[1:]:
+        found = difference(first, other)
+        if found is not None:
+            raise DataError(f"{other_name} differs from {name} in {found}")
+    counts = np.asarray(np.sum([_counts(part).counts for _, part in parts], axis=0, dtype=np.int64))
+    own = [part for _, part in parts]
+    return replace(
+        first,
+        n=max(int(counts.sum()), 1),  # of parts that are still to be counted there are none
+        tally=replace(_counts(first), counts=counts),
+        order=_agreed([part.order for part in own]),
+        proved=False if any(part.proved is False for part in own) else _agreed([p.proved for p in own]),
+        ledger="bypassed" if any(p.ledger == "bypassed" for p in own) else _agreed([p.ledger for p in own]),
+        created_at=max(part.created_at for part in own),
+        dpmix_version=max(part.dpmix_version for part in own),
+    )
+
+
+def difference(first: Release, other: Release) -> str | None:
+    """Say in what two tallies differ that cannot be added up, with both values; None where in nothing."""
+    for key, mine, theirs in _leaves(first.mechanism.stated(), other.mechanism.stated(), "mechanism"):
+        return f"{key} ({_shown(theirs)} against {_shown(mine)})"
+    for key in _SHARED:
+        mine, theirs = getattr(first, key), getattr(other, key)
+        if mine != theirs:
+            return f"{key} ({_shown(theirs)} against {_shown(mine)})"
+    own, others = _counts(first), _counts(other)
+    if len(own.counts) != len(others.counts) or not np.array_equal(own.edges, others.edges):
+        one, two = (
+            f"{len(c.counts):,} cells of width {c.width:.6g} between {c.edges[0]:.6g} and {c.edges[-1]:.6g}"
+            for c in (others, own)
+        )
+        return f"the grid ({one} against {two})"
+    return None
+
+
+def counts_problem(counts: NDArray[Any], edges: Floats, width: float, law: Law, n: int) -> str | None:
+    """Say why arrays of a file are no tally: which of them, and what is wrong; None where they are.
+
+    Parameters
+    ----------
+    counts : array (cells,)
+    edges : float64 array (cells + 1,)
+        With the infinite ones.
+    width : float
+        The attribute ``coarsened``.
+    law : Law
+    n : int
+        The number of records that is stated.
+    """
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or counts.size < 2 or (counts < 0).any():
+        return "counts are no numbers of records in two cells or more"
+    if counts.astype(np.float64).sum() >= 2.0**62 or int(counts.sum()) != n or n < 1:
+        return f"counts do not add up to n, {n:,}"
+    if edges.shape != (counts.size + 1,) or edges[0] != -np.inf or edges[-1] != np.inf:
+        return "edges do not run from -inf to inf around the counts"
+    inner = edges[1:-1]
+    if not np.isfinite(inner).all() or not (np.diff(inner) > 0).all():
+        return "edges do not increase"
+    if law.outputs is not None:
+        if width != 0.0 or not np.array_equal(inner, output_edges(law.outputs)):
+            return f"edges are not those of the {law.outputs} outputs of {law.kind}"
+        return None
+    if not (law.additive and law.countable):
+        return f"mechanism is {law.kind}, which has no tally"
+    if not law.domain:
+        return "mechanism states no domain, which the cells follow from"
+    if not (0.0 < width < np.inf) or inner.size < 2:
+        return "coarsened is no width of a cell"
+    reach = float(np.abs(inner[[0, -1]]).max())
+    if np.abs(np.diff(inner) - width).max() > 1e-9 * width + 8.0 * np.spacing(reach):
+        return f"edges are not a width of {width:g} apart"
+    if not np.isin(law.domain[0], inner).all():
+        return "edges do not have the public bounds among them"
+    return None
+
+
+def _counts(release: Release) -> Counts:
+    assert release.tally is not None  # the caller has tallies
+    return release.tally
+
+
+def _agreed(values: Sequence[Any]) -> Any:
+    return values[0] if all(value == values[0] for value in values) else None
+
+
+def _leaves(mine: Any, theirs: Any, key: str) -> list[tuple[str, Any, Any]]:
+    """Return the leaves in which two descriptions differ; the order of keys does not matter."""
+    if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+        names = sorted({*mine, *theirs})
+        return [leaf for name in names for leaf in _leaves(mine.get(name), theirs.get(name), f"{key}.{name}")]
+    return [] if mine == theirs else [(key, mine, theirs)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,244 @@
+"""Parts of a release, counted in pieces: HDF5, CSV and Parquet files of any size.
+
+A piece is what one process counts at a time: rows of an HDF5 dataset, row groups of a Parquet file, or a CSV
+file as a whole. It is read in batches, so that memory does not grow with it. pyarrow reads CSV and Parquet.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix._version import __version__
+from dpmix.errors import DataError, UsageError
+from dpmix.release.cells import count_outputs, tally
+from dpmix.store import h5
+from dpmix.store.atomic import HDF5
+
+__all__ = ["BATCH", "Grid", "Part", "Piece", "column_of", "count_piece", "format_of", "pieces_of"]
+
+Floats = NDArray[np.float64]
+
+BATCH = 1 << 20
+"""Values in memory at a time."""
+_ROWS = 1 << 24  # of a piece of HDF5 or Parquet
+_BYTES = 1 << 22  # of text parsed at a time
+_SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_EMPTY = ["", "NA", "NaN", "nan", "null"]  # what stands for no value: refused, as in a release read whole
+
+
+class Grid(NamedTuple):
+    """Where values are counted.
+
+    edges (cells - 1,): finite ones; outputs: of a mechanism with finitely many, else 0.
+    """
+
+    edges: Floats
+    outputs: int
+    width: float
+
+
+class Part(NamedTuple):
+    """A file of released values: its path, its format, and which column (place in HDF5, name elsewhere)."""
+
+    path: str
+    format: str
+    column: int | str
+
+
+class Piece(NamedTuple):
+    """Rows, or row groups, [start, stop) of a part; of a CSV file all. `label` is what messages call it."""
+
+    part: Part
+    start: int
+    stop: int
+    label: str
+
+
+def format_of(path: Path) -> str:
+    """Return hdf5, csv or parquet, by the name of a file.
+
+    Raises
+    ------
+    UsageError
+        For another name.
+    """
+    name = path.name.lower()
+    if name.endswith(HDF5):
+        return "hdf5"
+    for suffix, kind in _SUFFIXES.items():
+        if name.endswith(suffix):
+            return kind
+    raise UsageError(
+        f"{path}: parts of a release are HDF5 ({', '.join(HDF5)}), CSV (.csv, .csv.gz) or Parquet files "
+        "(.parquet, .pq)"
+    )
+
+
+def column_of(path: Path, kind: str, wanted: str | None) -> str:
+    """Return the column of a CSV or Parquet file that is counted.
+
+    Raises
+    ------
+    UsageError
+        When pyarrow is not there.
+    DataError
+        When there is no such column, or none is named of several.
+    """
+    with _reading(path):
+        names = _names(path, kind)
+    if wanted is None:
+        if len(names) != 1:
+            raise DataError(f"{path} has the columns {', '.join(names)}; name one in SPEC: release.column")
+        return names[0]
+    if wanted not in names:
+        raise DataError(f"{path} has no column {wanted!r}; it has {', '.join(names)}")
+    if names.count(wanted) > 1:
+        raise DataError(f"{path} has several columns {wanted!r}")
+    return wanted
+
+
+def pieces_of(part: Part) -> list[Piece]:
+    """Return the pieces of a part, in order.
+
+    Raises
+    ------
+    UsageError, DataError
+        When the file cannot be read.
+    """
+    path = Path(part.path)
+    if part.format == "csv":
+        return [Piece(part, 0, 1, part.path)]
+    if part.format == "hdf5":
+        with h5.reading(path) as root:
+            rows = root.group("release")["values"].shape[0]
+        starts = range(0, rows, _ROWS)
+        return [Piece(part, a, min(a + _ROWS, rows), part.path) for a in starts]
+    with _reading(path):
+        about = _arrow("parquet").ParquetFile(path).metadata
+        sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    found, start, held = [], 0, 0
+    for i, size in enumerate(sizes):
+        if held and held + size > _ROWS:
+            found.append(Piece(part, start, i, part.path))
+            start, held = i, 0
+        held += size
+    return [*found, Piece(part, start, len(sizes), part.path)]
+
+
+def count_piece(piece: Piece, grid: Grid) -> tuple[NDArray[np.int64], str]:
+    """Count one piece, wherever this process runs.
+
+    Returns
+    -------
+    int64 array (cells,), str
+        Counts, all zero where there are no rows; and the version of dpmix that counted.
+
+    Raises
+    ------
+    DataError
+        For a file that cannot be read, and values that are missing, not finite, or no output.
+    """
+    counts = np.zeros(len(grid.edges) + 1, dtype=np.int64)
+    with _reading(Path(piece.part.path)):
+        for values in _batches(piece):
+            for start in range(0, len(values), BATCH):
+                some = values[start : start + BATCH]
+                try:
+                    counted = (
+                        count_outputs(some, grid.outputs)
+                        if grid.outputs
+                        else tally(some, grid.edges, grid.width)
+                    )
+                except ValueError as error:
+                    raise DataError(f"{piece.label}: {error}") from None
+                counts += counted.counts
+    return counts, __version__
+
+
+def _batches(piece: Piece) -> Iterator[Floats]:
+    part, path = piece.part, Path(piece.part.path)
+    if part.format == "hdf5":
+        with h5.reading(path) as root:
+            table = root.group("release")["values"]
+            for start in range(piece.start, piece.stop, BATCH):
+                yield table.numbers((slice(start, min(start + BATCH, piece.stop)), part.column))
+        return
+    if part.format == "parquet":
+        file = _arrow("parquet").ParquetFile(path, pre_buffer=False, buffer_size=_BYTES)
+        groups = list(range(piece.start, piece.stop))
+        for batch in file.iter_batches(BATCH, row_groups=groups, columns=[part.column], use_threads=False):
+            yield _numbers(batch.column(0), part)
+        return
+    arrow, csv = importlib.import_module("pyarrow"), _arrow("csv")
+    convert = csv.ConvertOptions(
+        include_columns=[part.column],
+        column_types={part.column: arrow.float64()},
+        null_values=_EMPTY,
+        strings_can_be_null=True,
+    )
+    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=_BYTES), convert_options=convert) as text:
+        for batch in text:
+            yield _numbers(batch.column(0), part)
+
+
+def _numbers(column: Any, part: Part) -> Floats:
+    """Return a column of a batch as numbers.
+
+    Raises
+    ------
+    DataError
+        Where a value is missing, or none is a number.
+    """
+    arrow = importlib.import_module("pyarrow")
+    if column.null_count:
+        raise DataError(f"{part.path}: a value of {part.column} is missing")
+    types = arrow.types
+    if not any(
+        is_kind(column.type)
+        for is_kind in (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
+    ):
+        raise DataError(f"{part.path}: the column {part.column} does not hold numbers")
+    return np.asarray(column.cast(arrow.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _names(path: Path, kind: str) -> list[str]:
+    if kind == "parquet":
+        return list(_arrow("parquet").ParquetFile(path).schema_arrow.names)
+    with _arrow("csv").open_csv(path) as text:
+        return list(text.schema.names)
+
+
+def _arrow(module: str) -> Any:
+    try:
+        return importlib.import_module(f"pyarrow.{module}")
+    except ImportError:
+        raise UsageError("CSV and Parquet parts are read by pyarrow, which is not installed") from None
+
+
+class _reading:  # noqa: N801 - a context
+    """Turn the errors of pyarrow and of the file system into a sentence that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, DataError | UsageError) or not isinstance(error, Exception):
+            return
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"cannot read {self._path}: {error.strerror}") from error
+        if isinstance(error, MemoryError):
+            return
+        if "conversion error" in str(error):
+            raise DataError(f"{self._path}: a value is no number") from error
+        raise DataError(
+            f"{self._path} cannot be read as its name says: it is damaged, or another format"
+        ) from error

@@ -1,0 +1,111 @@
+"""What ``sampler.kind: auto`` takes: counts where it applies and wins, else the model's own sampler."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dpmix.spec.counts import counts_problem
+from dpmix.spec.kinds import capabilities_of
+from dpmix.spec.model_section import MixtureSection, default_sampler
+
+__all__ = ["FEW_RECORDS", "Choice", "auto_in_words", "choose", "stands_for"]
+
+FEW_RECORDS = 5_000
+"""Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
+_COUNTS = "counts"
+
+
+class Choice(NamedTuple):
+    """A sampler, and why: one clause."""
+
+    kind: str
+    why: str
+
+
+def stands_for(model: Any, *, grouped: bool | None, tallied: bool | None) -> str:
+    """Return a kind that auto may take, whatever the release: what goes with it goes with auto.
+
+    `model` is the section of the spec, or None.
+    """
+    if isinstance(model, MixtureSection) and tallied:
+        return _COUNTS
+    return default_sampler(model, grouped=bool(grouped))
+
+
+def choose(
+    spec: Any,
+    mechanism: str | None,
+    n: int,
+    *,
+    cells: int | None = None,
+    grouped: bool = False,
+    tallied: bool = False,
+) -> Choice:
+    """Return what auto takes for a release.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a model.
+    mechanism : str or None
+        Kind of the mechanism of the release; None where only the spec is known, which says none.
+    n : int
+        Number of records.
+    cells : int, optional
+        Cells that counts would work on; None where that is not known.
+    grouped : bool
+        Whether the release is of groups whose sizes are private.
+    tallied : bool
+        Whether it is a tally.
+    """
+    model = spec.model
+    own = default_sampler(model, grouped=grouped)
+    if not isinstance(model, MixtureSection):
+        return Choice(own, f"the one that {model.kind} has by itself")
+    if grouped:
+        return Choice(own, "the sizes of the groups are private")
+    if tallied:
+        return Choice(_COUNTS, "the release is a tally")
+    asks = _asks_for_records(spec)
+    if asks is not None:
+        return Choice(own, f"{asks} asks for single records, which counts does not keep")
+    of = None if mechanism is None else capabilities_of(mechanism)
+    problem = counts_problem(mechanism, of, spec)
+    if problem is not None:
+        return Choice(own, f"counts does not go with this {problem[0]}")
+    if of is not None and of.released == "histogram":
+        return Choice(_COUNTS, "a histogram says nothing of single records")
+    if n <= FEW_RECORDS and spec.sampler.store is None:
+        return Choice(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
+    if cells is not None and cells > n:
+        return Choice(own, f"there are more cells ({cells:,}) than records ({n:,})")
+    if n <= FEW_RECORDS:
+        return Choice(_COUNTS, "no allocations are kept (sampler.store)")
+    return Choice(
+        _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
+    )
+
+
+def _asks_for_records(spec: Any) -> str | None:
+    if spec.sampler.store:
+        return "sampler.store"
+    if spec.sampler.subsample is not None:
+        return "sampler.subsample"
+    return "summary.coclustering" if spec.summary.coclustering else None
+
+
+def auto_in_words(spec: Any) -> str:
+    """Say what auto will take, as far as a spec tells."""
+    mechanism = None if spec.mechanism is None else spec.mechanism.kind
+    n = None if spec.data is None else spec.data.n
+    n = getattr(spec.mechanism, "n", None) or n
+    if n is not None:
+        found = choose(spec, mechanism, n, grouped=bool(spec.grouped))
+        return f"auto: {found.kind}, for {found.why}"
+    few, many = (
+        choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)
+    )
+    if few.kind == many.kind:
+        tally = "" if few.kind == _COUNTS or spec.grouped else " (counts given a tally)"
+        return f"auto: {few.kind}{tally}, for {few.why}"
+    return f"auto: {many.kind} above {FEW_RECORDS:,} records and given a tally, else {few.kind}"

@@ -1,0 +1,118 @@
+"""A release of up to a billion records, from parts that are made, tallied and dropped, to a summary.
+
+Each part is a release file of simulated records with Laplace noise, which is there only while ``dpmix tally``
+counts it. What follows is what a user has to do: add the tallies up, fit, summarize.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import yaml
+
+from benchmarks.table import figure, table
+from benchmarks.tasks import measure
+from dpmix.data.simulations import three_gaussians
+from dpmix.release.release_file import write_release
+from dpmix.release.sanitized import Release
+
+__all__ = ["FEW", "SIZES", "large", "large_table", "write_part"]
+
+Result = dict[str, Any]
+
+SIZES = (100_000_000, 1_000_000_000)
+FEW = (300_000,)
+_PART = 10_000_000  # records at most
+_SCALE = 4.0
+_SPEC: dict[str, Any] = {
+    "mechanism": {"kind": "laplace", "epsilon": 5.0, "domain": [-10.0, 10.0]},
+    "model": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0},
+    "sampler": {"iterations": 12_000, "burn_in": 4_000, "chains": 2, "seed": 1},
+    "summary": {"grid": [-10.0, 10.0, 200]},
+}
+_SHORT = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20")
+
+
+def write_part(path: Path, n: int, number: int) -> None:
+    """Write a part of a release: three normals of P1 section 4.1, at epsilon = 5."""
+    rng = np.random.default_rng([1, number])
+    values = three_gaussians(n, rng)
+    values += rng.laplace(0.0, _SCALE, values.shape)
+    law: Any = {"kind": "laplace", "scale": [_SCALE], "domain": [[-10.0, 10.0]]}
+    release = Release(values, ("z",), law, 5.0, 0.0, None, n, private=False, simulated=True)
+    write_release(path, release, force=True)
+
+
+def _make(path: Path, n: int, number: int) -> None:
+    """Write a part in a process of its own, whose memory would else count as that of those started later."""
+    code = "import sys; from pathlib import Path; from benchmarks.large import write_part as w;"
+    code += "w(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))"
+    command = [sys.executable, "-c", code, str(path), str(n), str(number)]
+    subprocess.run(command, cwd=Path(__file__).resolve().parents[1], check=True)
+
+
+def large(sizes: tuple[int, ...] = SIZES, few: bool = False) -> list[Result]:
+    """Measure each size, step by step."""
+    results: list[Result] = []
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        spec, part, sums = folder / "s.yaml", folder / "part.h5", []
+        spec.write_text(yaml.safe_dump(_SPEC), "utf-8")
+        done, tallies = 0, Result(what="", wall=0.0, cpu=0.0, mb=0.0)
+        making = 0.0
+        for n in sorted(sizes):
+            while done < n:
+                size = min(_PART, n - done)
+                begin = time.perf_counter()
+                _make(part, size, len(sums))
+                making += time.perf_counter() - begin
+                sums.append(folder / f"t{len(sums)}.h5")
+                _add(tallies, measure(["tally", str(part), "-o", str(sums[-1])], folder))
+                part.unlink()
+                done += size
+                print(f"large: {done:,} records tallied", file=sys.stderr, flush=True)
+            whole, chains = folder / f"{n}.h5", folder / f"{n}_chains.h5"
+            short = _SHORT if few else ()
+            fit = ["fit", str(spec), "-o", str(chains), "--release"]
+            measure([*fit, str(sums[0]), *_SHORT], folder)  # compiles what is not compiled yet
+            steps = {
+                "merge": ["tally", *map(str, sums), "-o", str(whole)],
+                "fit": [*fit, str(whole), "-f", "-j", "1", *short],
+                "summarize": ["summarize", str(chains), "--json", "--report", f"{chains}.html"],
+            }
+            row: Result = {"n": n, "making": making, "tally": dict(tallies)}
+            for step, command in steps.items():
+                wall, cpu, peak = measure(command, folder)
+                row[step] = {"wall": wall, "cpu": cpu, "mb": peak}
+            found = json.loads((folder / "out").read_text("utf-8"))
+            known = [p for p in found["parameters"].values() if p.get("rhat") is not None]
+            row |= {"seconds": found["seconds"]}
+            row["rhat"] = max(p["rhat"] for p in known)
+            row["ess"] = min(p["ess_bulk"] for p in known)
+            results.append(row)
+            print(f"large: {n:,} records, {json.dumps(row)}", file=sys.stderr, flush=True)
+    return results
+
+
+def _add(total: Result, one: tuple[float, float, float]) -> None:
+    wall, cpu, peak = one
+    total |= {"wall": total["wall"] + wall, "cpu": total["cpu"] + cpu, "mb": max(total["mb"], peak)}
+
+
+def large_table(results: list[Result]) -> list[str]:
+    """Return the lines of the table."""
+    rows = []
+    for r in results:
+        steps = [r[step] for step in ("tally", "merge", "fit", "summarize")]
+        cells = [f"{figure(step['cpu'], 3)} s, {step['mb']:.0f} MB" for step in steps]
+        mixing = [figure(r["seconds"], 3), f"{r['rhat']:.3f}", figure(r["ess"], 3)]
+        rows.append([f"{r['n']:,}", *cells, *mixing])
+    head = ["records", "tally the parts", "add them up", "fit", "summarize", "s of sampling"]
+    return table([*head, "largest R-hat", "least bulk ESS"], rows)
