@@ -60,10 +60,10 @@ def from_npy(path: Path, columns: Sequence[str] | None, dates: Collection[str] =
     names = tuple(columns) if columns else tuple(f"column_{i + 1}" for i in range(width))
     if len(names) != width:
         raise DataError(f"{path} has {width} columns, but {len(names)} are named: npy columns go by order")
-    if dates and moments != (set(names) <= set(dates)):
-        raise DataError(f"{path} holds {array.dtype} values; dates and numbers do not go together in npy")
-    if dates and not moments:
-        raise DataError(f"{path} holds numbers, and the public bounds of {names[0]} are dates")
+    for name in names:
+        if moments != (name in dates):
+            own, bounds = ("dates", "numbers") if moments else ("numbers", "dates")
+            raise DataError(f"{path} holds {own}, and the public bounds of {name} are {bounds}")
     return values, names
 
 

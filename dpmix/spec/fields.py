@@ -169,12 +169,12 @@ def _domain(value: object) -> object:
 
 def _bounds(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     for lo, hi in pairs:
+        if isinstance(lo, Day) != isinstance(hi, Day):
+            raise wrong("{got} has a date and a number; give two of a kind", [plain(lo), plain(hi)])
         if not lo < hi:
             raise wrong("{got} must have its lower bound below its upper one", [plain(lo), plain(hi)])
         if not math.isfinite(hi - lo):
             raise wrong("{got} is too wide", [lo, hi])
-        if isinstance(lo, Day) != isinstance(hi, Day):
-            raise wrong("{got} has a date and a number; give two of a kind", [plain(lo), plain(hi)])
     return pairs
 
 

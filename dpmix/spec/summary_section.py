@@ -113,7 +113,8 @@ class SummarySpec(Section):
     at: Annotated[FilePath, AfterValidator(_csv)] | None = Field(
         None,
         description="Table (csv, tsv, also .gz; parquet, feather or arrow) of records whose class "
-        "(naive_bayes) or response (linear_regression) is predicted from their other columns; relative to the folder of the spec.",
+        "(naive_bayes) or response (linear_regression) is predicted from their other columns; relative to "
+        "the folder of the spec.",
     )
     interval: Literal["mean", "record"] | None = Field(
         None,

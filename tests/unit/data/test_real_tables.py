@@ -254,7 +254,7 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
     assert own.rows == marks.rows and own.file is None and marks.file is not None
     with pytest.raises(UsageError, match="confidential file itself"):
         dpmix.synthesize(spec_of([str(part) for part in parts]), parts[0], force=True)
-    with pytest.raises(SpecError, match=r"data\.path: .* names a file twice"):
+    with pytest.raises(SpecError, match=r"data\.path: names a file twice"):
         load_spec(spec_of(["a.csv", "./a.csv"]))
     with pytest.raises(SpecError, match=r"data\.path\[1\]: .*known type"):
         load_spec(spec_of(["a.csv", "b.xlsx"]))
@@ -274,15 +274,16 @@ def test_the_ledger_knows_a_table_again_in_every_form(tmp_path: Path) -> None:
     frame = pandas.DataFrame(columns())
     dpmix.synthesize(spec_of(path), ledger=ledger, dataset="d", new_ledger=True, yes=True, quiet=True)
     again: dict[str, Any] = {"ledger": ledger, "dataset": "d", "quiet": True}
+    few = {"overrides": ["synthesis={kind: dirichlet_multinomial, epsilon: 8, records: 3, bins: 2}"], **again}
     write(tmp_path / "a.csv", slice(0, 3))
     write(tmp_path / "b.csv", slice(3, None))
     several = spec_of([str(tmp_path / "b.csv"), str(tmp_path / "a.csv")])
-    dpmix.synthesize(spec_of(), data=frame.iloc[::-1], **again)
-    dpmix.synthesize(several, **again)
+    dpmix.synthesize(spec_of(), data=frame.iloc[::-1], **few)
+    dpmix.synthesize(several, **few)
     before = ledger.read_bytes()
     changed = frame.assign(age=[*AGES[:-1], 52])
     with pytest.raises(PrivacyError, match="another table|other table|not the table|--yes"):
-        dpmix.synthesize(spec_of(), data=changed, **again)
+        dpmix.synthesize(spec_of(), data=changed, **few)
     assert ledger.read_bytes() == before
 
 
@@ -444,9 +445,7 @@ def test_objects_that_are_no_tables() -> None:
     ]
     for table, why in cases:
         with pytest.raises(DataError, match=why) as caught:
-            load_table(
-                Source.of(InMemory(table)), ["a", "b"] if "b" in str(why) and "different" in why else ["a"]
-            )
+            load_table(Source.of(InMemory(table)), ["a", "b"] if "different" in why else ["a"])
         assert SECRET not in str(caught.value)
 
 
@@ -485,7 +484,7 @@ SPECS = [
 @pytest.mark.parametrize(("keys", "why"), SPECS)
 def test_specs_that_are_refused(keys: dict[str, Any], why: str) -> None:
     with pytest.raises(SpecError, match=why):
-        load_spec(spec_of("t.csv", **keys))
+        load_spec(spec_of(**{"path": "t.csv", **keys}))
 
 
 def test_text_is_for_real_data_and_for_releases(tmp_path: Path) -> None:
