@@ -14,10 +14,12 @@ from dpmix._version import __version__
 if TYPE_CHECKING:
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
+    from dpmix.api.card import card
     from dpmix.api.contrast import contrast
     from dpmix.api.fit import fit
     from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
+    from dpmix.api.register import register
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
@@ -27,10 +29,12 @@ __all__ = [
     "__version__",
     "audit",
     "calibrate",
+    "card",
     "contrast",
     "fit",
     "predict",
     "privatize",
+    "register",
     "summarize",
     "sweep",
     "synthesize",

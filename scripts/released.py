@@ -17,7 +17,7 @@ from scipy import stats
 
 from dpmix.mechanisms.posterior.curator import from_spec
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
-from dpmix.spec.mechanism_section import PosteriorMechanism
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.store.html import _STYLE, BLUE, GREEN, ORANGE, picture
 
 MECHANISMS: dict[str, dict[str, Any]] = {

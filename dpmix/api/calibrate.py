@@ -11,15 +11,13 @@ from dpmix.api.cautions import of_mechanism
 from dpmix.api.confidential import check_countable
 from dpmix.data.loading import load_data
 from dpmix.errors import SpecError
+from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.mechanism_section import (
-    ClampedMomentsMechanism,
-    LogMomentsMechanism,
-    MechanismSection,
-    NoisyCountsMechanism,
-)
+from dpmix.spec.mechanism_section import MechanismSection
 
 
 def calibrate(

@@ -13,7 +13,6 @@ from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
-from dpmix.summary.contrast_file import write_contrast
 from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
 from dpmix.summary.contrast_result import Contrast, Joint
 from dpmix.summary.guarantee_words import adjacency_of, is_private, is_simulated, level_in_words
@@ -132,7 +131,7 @@ def contrast(
             warnings=warnings,
         )
     if output is not None:
-        write_contrast(Path(output), found.to_json(), force=force)
+        found.write(Path(output), force=force)
     if report is not None:
         from dpmix.report.contrast_page import render  # late: matplotlib takes its time
 

@@ -1,4 +1,4 @@
-"""From the spec of a mixture and a release of one number a record to its counts in public cells."""
+"""From the spec of a mixture and a release to its counts: in public cells, or in the bins of a histogram."""
 
 from __future__ import annotations
 
@@ -10,13 +10,26 @@ import numpy as np
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.models.counts.cell_counts import histogram_likelihood
 from dpmix.models.counts_mixture.grid import Counts, default_width, edges_of, tally
+from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, RunSpec
 
-__all__ = ["count_release", "counts_of"]
+__all__ = ["count_release", "counts_of", "observe_bins"]
+
+
+def observe_bins(release: Release) -> Observation | None:
+    """Return what counts take of a histogram, whatever the number of records; None for other releases."""
+    law = release.mechanism
+    if not isinstance(law, HistogramLaw):
+        return None
+    column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
+    return Observation(np.empty(0), NoNoise(), column, ("released",), law.noise_scale)
 
 
 def counts_of(
@@ -29,7 +42,13 @@ def counts_of(
     SpecError, DataError
         As `count_release`.
     """
-    return CountsMixture(count_release(spec, release, seen), seen.channel, kernel, mixing)
+    counts: Counts | HistogramCounts
+    if isinstance(release.mechanism, HistogramLaw):
+        edges = release.mechanism.edges()
+        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
+    else:
+        counts = count_release(spec, release, seen)
+    return CountsMixture(counts, seen.channel, kernel, mixing)
 
 
 def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:

@@ -17,11 +17,12 @@ from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.default_priors import BETA, NIG, nig_from_bounds, niw_from_bounds
+from dpmix.spec.kinds import KERNELS
+from dpmix.spec.model_section import MixtureSection
 
 __all__ = ["Kernel", "SourcedKernel", "base_constants", "kernel_of"]
 
 Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
-Model = NormalMixture | BetaMixture | MultivariateNormalMixture
 Pairs = Sequence[tuple[float, float] | None]
 
 _LAMBDA = 0.25  # of an empirical base: the prior sd of a cluster's mean is then the sd of the values
@@ -50,13 +51,17 @@ def kernel_of(spec: RunSpec, release: Release, seen: Observation, columns: Seque
         When the release does not have the moments that an empirical base is computed from.
     """
     model = spec.model
-    assert isinstance(model, Model)  # the caller looks
+    assert isinstance(model, MixtureSection)  # the caller looks
     stated = pairs_of(spec, release)
     pairs: Pairs = [stated[column] if column < len(stated) else None for column in columns]
+    if KERNELS.has(model.name, "kernel"):
+        made = KERNELS.part(model.name, "kernel").of_spec(model, pairs[0])
+        return SourcedKernel(made, "spec" if getattr(model, "base", None) is not None else "bounds")
     if isinstance(model, BetaMixture):
         return _beta(model, pairs)
     if isinstance(model, MultivariateNormalMixture):
         return _multivariate(model, release, columns, pairs)
+    assert isinstance(model, NormalMixture)  # there is no other
     return _normal(model, release, seen, columns[0], pairs[0])
 
 
@@ -188,6 +193,9 @@ def _as_published(release: Release, z: NDArray[np.float64]) -> NIG:
 
 def base_constants(kernel: Kernel) -> Constants:
     """Return what summaries need to know of the base measure, by name."""
+    own: Constants | None = getattr(kernel, "constants", None)  # of kernels that are registered
+    if own is not None:
+        return own
     if isinstance(kernel, Beta):
         names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
         found: Constants = dict(zip(names, kernel, strict=False))

@@ -5,24 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import counts_of
+from dpmix.api.counts_task import counts_of, observe_bins
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
-from dpmix.kernels import parameter_shapes
+from dpmix.kernels import parameter_shapes, propose
+from dpmix.mechanisms.channels.every import (
+    draw_latent,
+    draw_start,
+    fill_marginal,
+    log_marginal,
+    noise_density,
+)
+from dpmix.mechanisms.channels.histograms import log_count
 from dpmix.models.mixture import Mixture
 from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.run.ragged_draws import Components
 from dpmix.run.record_quantities import Derive, Recorded
+from dpmix.run.subsample import subsample_of
 from dpmix.samplers import Algorithm
-from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
+from dpmix.spec import GammaPrior, RunSpec
+from dpmix.spec.capabilities import listed
+from dpmix.spec.kinds import KERNELS
+from dpmix.spec.model_section import MixtureSection
 
 __all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
 
@@ -30,8 +43,6 @@ TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
 _BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
-
-AnyMixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -45,14 +56,15 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         When the release does not allow the model.
     """
     model = spec.model
-    assert isinstance(model, (NormalMixture, BetaMixture, MultivariateNormalMixture))  # the caller looks
-    seen = observe(spec, release, columns)
-    n = len(seen.z)
+    assert isinstance(model, MixtureSection)  # the caller looks
+    sampler, n = spec.sampler, release.n
+    bins = observe_bins(release) if sampler.kind == "counts" else None
+    seen = observe(spec, release, columns) if bins is None else bins
     mixing = mixing_of(model)
-    sampler = spec.sampler
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
     kernel, source = kernel_of(spec, release, seen, columns)
+    check_pair(spec, release, seen.channel, kernel)
     kept = _kept_records(spec, release, n)
     constants = base_constants(kernel)
     samples: Samples
@@ -67,7 +79,7 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
     names = tuple(release.columns[column] for column in columns)
-    several = model.kernel == "multivariate_normal"
+    several = model.several
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
         run=make_run(spec, samples, chains),
@@ -82,6 +94,33 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     )
 
 
+def check_pair(spec: RunSpec, release: Release, channel: Any, kernel: Any) -> None:
+    """Refuse a kernel and a release that have no density together, which may be where either is registered.
+
+    Raises
+    ------
+    SpecError
+    """
+    pair = (type(channel), type(kernel))
+    names = f"{pair[0].__name__} and {pair[1].__name__}"
+    lacking = [f.__name__ for f in (log_marginal, fill_marginal, draw_start) if pair not in f.registered]
+    if not lacking and pair not in draw_latent.registered and pair[1:] not in propose.registered:
+        lacking = ["draw_latent"]
+    if lacking:
+        with_it = [own[1].__name__ for own in log_marginal.registered if own[0] is pair[0]]
+        advice = f"; of kernels it goes with {listed(tuple(with_it))}" if with_it else ""
+        raise SpecError(
+            f"model.kernel: {getattr(spec.model, 'kernel', '')} does not go with a {release.kind} release: "
+            f"{lacking[0]} is not registered for {names}{advice}"
+        )
+    proposing = spec.sampler.can.proposes(spec.sampler.latent)
+    if proposing and pair[:1] not in (*noise_density.registered, *log_count.registered):
+        raise SpecError(
+            f"sampler.kind: {spec.sampler.kind} proposes records, and noise_density is not registered for "
+            f"{pair[0].__name__}; register it, or use neal8"
+        )
+
+
 def _derive(levels: tuple[float, ...]) -> Derive:
     """Return what computes the mean, the sd and quantiles of a record from the draws."""
 
@@ -93,7 +132,7 @@ def _derive(levels: tuple[float, ...]) -> Derive:
     return derive
 
 
-def mixing_of(model: AnyMixture) -> PitmanYor:
+def mixing_of(model: MixtureSection) -> PitmanYor:
     """Return the prior of the mixing measure."""
     prior, discount = model.concentration, float(model.discount)
     if isinstance(prior, GammaPrior):
@@ -101,10 +140,12 @@ def mixing_of(model: AnyMixture) -> PitmanYor:
     return PitmanYor(float(prior), discount)
 
 
-def kernel_attrs(model: AnyMixture, source: str) -> dict[str, str]:
+def kernel_attrs(model: MixtureSection, source: str) -> dict[str, str]:
     """Return what chains files say of kernel and base measure, and of where the base is from."""
-    name = str(model.kernel)
-    base = _BASES.get(name) or str(getattr(model.base, "kind", "nig"))
+    name = model.name
+    if KERNELS.has(name, "layout"):
+        return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
+    base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
     return {"kernel": name, "base": base, "base_from": source}
 
 
@@ -115,11 +156,11 @@ def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
     chains and processes: it is drawn once and for all, whatever the seed and the values.
     """
     store, subsample = spec.sampler.store, spec.sampler.subsample
-    nobody = release.trust == "global" or spec.sampler.kind == "counts"
+    nobody = release.trust == "global" or spec.sampler.can.on_counts
     if nobody or (store is not None and "allocations" not in store):
         return np.empty(0, dtype=np.int64)
     if subsample is not None and subsample < n:
-        return np.sort(np.random.default_rng(n).choice(n, subsample, replace=False)).astype(np.int64)
+        return subsample_of(n, subsample)
     if subsample is None and store is None and n > ALLOCATIONS_LIMIT:
         return np.empty(0, dtype=np.int64)
     return np.arange(n, dtype=np.int64)
@@ -137,10 +178,8 @@ def _acceptance_bound(spec: RunSpec, release: Release) -> float:
     It holds where a record is proposed from the kernel and the release is eps-DP over the kernel's support
     (methods, section 4).
     """
-    proposes = spec.sampler.kind == "private_neal5" or (
-        spec.sampler.kind in ("private_slice", "blocked_gibbs") and spec.sampler.latent == "metropolis"
-    )
-    on_domain = getattr(spec.model, "kernel", "normal") == "beta"
+    proposes = spec.sampler.can.proposes(spec.sampler.latent)
+    on_domain = bool(getattr(spec.model, "bounded", False))
     pure = release.epsilon is not None and not release.delta
     if proposes and pure and release.mechanism.bounds_acceptance(on_domain):
         return math.exp(-float(release.epsilon or 0.0))

@@ -15,13 +15,13 @@ from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.models.custom.section import CustomModel
 from dpmix.release.release_file import read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
-from dpmix.spec.mechanism_section import LogMomentsMechanism
-from dpmix.spec.model_section import CustomModel
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def find_release(
     """
     section = spec.release
     if release is not None:
-        found = release if isinstance(release, Release) else _read(Path(release))
+        found = release if isinstance(release, Release) else read_any(Path(release))
         _check_synthesis(spec, found)
         _check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
@@ -78,7 +78,7 @@ def _is_csv(path: Path) -> bool:
     return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
-def _read(path: Path) -> Release:
+def read_any(path: Path) -> Release:
     """Read a release file, or a CSV file of synthetic records with the account beside it."""
     if not _is_csv(path):
         return read_release(path)

@@ -20,14 +20,13 @@ from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.h5 import Attribute
+from dpmix.summary.clusters_by_value import kept_by_counts
 from dpmix.summary.guarantee_words import is_simulated
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.posterior_result import PosteriorSummary
-from dpmix.summary.posterior_summary_file import write_posterior_summary
 from dpmix.summary.provenance import spec_of
 from dpmix.summary.result import Summary
-from dpmix.summary.summary_file import write_summary
 
 PathLike = str | os.PathLike[str]
 
@@ -108,7 +107,7 @@ def summarize(
         else summarize_chains(chains, options, truth=_true_labels(chains))
     )
     if predictions is not None:
-        summary = replace(summary, predictions=predictions)
+        summary = replace(summary, quantities={**summary.quantities, "at": predictions})
     if output is not None:
         attrs = {
             "level": summary.level,
@@ -125,7 +124,7 @@ def summarize(
                 if name in chains.attrs
             },
         }
-        write_summary(Path(output), summary.contents(), attrs, force=force)
+        summary.write(Path(output), attrs, force=force)
     if report is not None:
         from dpmix.report.page import render  # late: matplotlib takes its time
 
@@ -161,7 +160,7 @@ def _summarize_release(
         numbers = {name: getattr(release, name) for name in ("epsilon", "delta", "rho")}
         attrs |= {name: math.nan if value is None else float(value) for name, value in numbers.items()}
         attrs |= {name: getattr(release, name) for name in ("adjacency", "private", "simulated")}
-        write_posterior_summary(Path(output), summary.to_json(), attrs, force=force)
+        summary.write(Path(output), attrs, force=force)
     if report is not None:
         from dpmix.report.posterior_page import render_posterior  # late: matplotlib takes its time
 
@@ -178,7 +177,9 @@ def _true_labels(chains: Chains) -> NDArray[np.int64] | None:
     name, n, seed = (data.get(key) for key in ("simulate", "n", "seed"))
     if name is None or seed is None or not is_simulated(chains.attrs) or n != chains.n:
         return None
-    if not chains.kept.size:  # as of many records, whose labels take a while and much room
+    if (
+        not chains.kept.size and not kept_by_counts(chains).size
+    ):  # as of many records, whose labels take a while and much room
         return None
     return true_labels(str(name), int(n), int(seed))
 

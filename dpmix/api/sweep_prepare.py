@@ -19,9 +19,9 @@ from dpmix.api.spending import Entering, Spending, spending_of
 from dpmix.data.loading import load_data
 from dpmix.errors import DataError, DpmixError, PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism
+from dpmix.models.custom.section import CustomModel
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.model_section import CustomModel
 from dpmix.spec.standard_input import is_stream
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import reason

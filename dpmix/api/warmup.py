@@ -44,7 +44,6 @@ _SHORT = (
 )
 
 _ONCE = ("sampler.iterations=1", "sampler.burn_in=0")
-_IN_BLOCKS = ("neal8", "private_slice", "blocked_gibbs")  # samplers that work many records in blocks
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ def _may_be_large(spec: RunSpec) -> bool:
     assert spec.model is not None and spec.mechanism is not None
     stated = getattr(spec.mechanism, "n", None) or (None if spec.data is None else spec.data.n)
     local = law_type(spec.mechanism.kind).trust == "local"
-    return stated is None and local and spec.model.kind == "mixture" and spec.sampler.kind in _IN_BLOCKS
+    return stated is None and local and spec.model.kind == "mixture" and spec.sampler.can.in_blocks
 
 
 def kept_code() -> set[Path]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmix.cli.card_command import card
 from dpmix.cli.ledger_commands import app as ledger_app
 from dpmix.cli.options import (
     Dataset,
@@ -267,6 +268,7 @@ def summarize(
 
 
 app.command()(predict)
+app.command()(card)
 
 
 @app.command()

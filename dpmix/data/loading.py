@@ -16,13 +16,12 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.data_section import DataSpec
-from dpmix.spec.mechanism_section import NoisyCountsMechanism
-from dpmix.spec.parametric_models import ELSEWHERE
 from dpmix.spec.standard_input import is_stream
 from dpmix.spec.table_source import Source
 
@@ -77,7 +76,7 @@ def load_data(spec: RunSpec) -> Data:
     section = spec.data
     if section is None:
         raise SpecError("data: missing; name the confidential file, its columns and their public domain")
-    if spec.mechanism is not None and spec.mechanism.kind == "noisy_counts":
+    if isinstance(spec.mechanism, NoisyCountsMechanism):
         return _load_codes(spec, spec.mechanism)
     if spec.mechanism is not None and spec.mechanism.kind == "posterior":
         return _load_categories(spec)
@@ -277,7 +276,7 @@ def load_values(spec: RunSpec) -> Release:
     return Release(
         values=values,
         columns=names,
-        mechanism=law_of({"kind": ELSEWHERE, "scale": []}),
+        mechanism=law_of({"kind": "elsewhere", "scale": []}),
         epsilon=None,
         delta=None,
         rho=None,

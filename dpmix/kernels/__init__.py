@@ -7,6 +7,7 @@ running sums ``stats[:, h]`` of its members' latent values; both arrays are (row
 import dpmix.kernels.intervals  # noqa: F401 - registers masses and draws of intervals
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.kernel_functions import (
+    TUNING,
     draw_posterior,
     draw_prior,
     draw_record,
@@ -16,6 +17,7 @@ from dpmix.kernels.kernel_functions import (
     log_factor,
     log_integral,
     log_prior,
+    make_tuning,
     parameter_shapes,
     propose,
     tally,
@@ -27,6 +29,7 @@ from dpmix.kernels.normal import NormalNIG
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 
 __all__ = [
+    "TUNING",
     "Beta",
     "MultivariateNormal",
     "NormalNIG",
@@ -40,6 +43,7 @@ __all__ = [
     "log_prior",
     "log_factor",
     "log_integral",
+    "make_tuning",
     "parameter_shapes",
     "propose",
     "tally",

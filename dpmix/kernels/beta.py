@@ -31,7 +31,6 @@ A, B = 0, 1
 STEPS = 5  # Langevin steps a call
 TARGET = 0.574  # acceptance rate that the step adapts to (Roberts and Rosenthal 1998)
 LONGEST = 3.0  # drift at most so long in the metric, for starts far out (Roberts and Tweedie 1996)
-_STEP, _ADAPTING, _ADAPTATIONS = 0, 1, 2  # state.tuning
 _SMALLEST, _LARGEST = 1e-100, 1e100  # the base measure is cut here, far from where anything can be computed
 
 
@@ -164,17 +163,17 @@ def _log_gaussian(x, y, aa, ab, bb):
 @njit
 def _adapt(tuning, acceptance):
     """Robbins-Monro on the log of the step."""
-    tuning[_ADAPTATIONS] += 1.0
-    gain = (tuning[_ADAPTATIONS] + 5.0) ** -0.6
-    step = tuning[_STEP] * math.exp(gain * (acceptance - TARGET))
-    tuning[_STEP] = min(max(step, 1e-6), 2.0)
+    tuning.adaptations += 1.0
+    gain = (tuning.adaptations + 5.0) ** -0.6
+    step = tuning.step * math.exp(gain * (acceptance - TARGET))
+    tuning.step = min(max(step, 1e-6), 2.0)
 
 
 @draw_posterior.register
 def _draw_posterior(kernel: Beta, rng, count, stats, h, theta, tuning):
     a, b = theta[A, h], theta[B, h]
     for _ in range(STEPS):
-        step = tuning[_STEP]
+        step = tuning.step
         spread = math.sqrt(2.0 * step)
         here, drift_a, drift_b, aa, ab, bb = _langevin(kernel, count, stats, h, a, b, step)
         e, f = _gaussian_step(rng, aa, ab, bb)
@@ -193,7 +192,7 @@ def _draw_posterior(kernel: Beta, rng, count, stats, h, theta, tuning):
                 acceptance = math.exp(min(ratio, 0.0))
             if rng.random() < acceptance:
                 a, b = new_a, new_b
-        if tuning[_ADAPTING] == 1.0:
+        if tuning.adapting == 1.0:
             _adapt(tuning, acceptance)
     theta[A, h], theta[B, h] = a, b
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dpmix.numerics.jit import dispatch
 
 __all__ = [
+    "TUNING",
     "draw_posterior",
     "draw_prior",
     "draw_record",
@@ -21,12 +24,21 @@ __all__ = [
     "log_factor",
     "log_integral",
     "log_prior",
+    "make_tuning",
     "parameter_shapes",
     "propose",
     "tally",
     "theta_rows",
     "value",
 ]
+
+TUNING = np.dtype([(name, np.float64) for name in ("step", "adapting", "adaptations")])
+"""Of kernels that take Metropolis steps: their size, 1 while it may adapt, adaptations done."""
+
+
+def make_tuning(step: float, adapting: float = 0.0) -> Any:
+    """Return the numbers of `TUNING`, by their names, which change in place."""
+    return np.array([(step, adapting, 0.0)], TUNING).view(np.recarray)[0]
 
 
 def parameter_shapes(kernel: Any) -> dict[str, tuple[int, ...]]:
@@ -56,8 +68,8 @@ def draw_prior(kernel, rng, theta, h):
 def draw_posterior(kernel, rng, count, stats, h, theta, tuning):
     """Move ``theta[:, h]`` given `count` latent values summed up in ``stats[:, h]`` by `tally`.
 
-    A conjugate kernel draws it anew. Others take Metropolis steps from where it is, with `tuning` as in
-    `dpmix.samplers.state`.
+    A conjugate kernel draws it anew. Others take Metropolis steps from where it is, by the numbers
+    of `TUNING`.
     """
 
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels.kernel_functions import draw_posterior, draw_prior, draw_record, tally, value
+from dpmix.numerics.factors import cholesky
 from dpmix.numerics.jit import njit
 
-__all__ = ["MultivariateNormal", "cholesky", "forward", "spread_normal"]
+__all__ = ["MultivariateNormal", "spread_normal"]
 
 
 class MultivariateNormal(NamedTuple):
@@ -34,39 +35,6 @@ class MultivariateNormal(NamedTuple):
         """Names and shapes of a component's parameters."""
         d = len(self.mu0)
         return {"mean": (d,), "covariance": (d, d)}
-
-
-@njit
-def cholesky(matrix, factor):
-    """Set the lower triangle of `factor` to the Cholesky factor of `matrix` (d, d); return half its log det.
-
-    A pivot that rounding has made less than positive is held at a tiny value.
-    """
-    d = len(matrix)
-    total = 0.0
-    for i in range(d):
-        for j in range(i + 1):
-            left = matrix[i, j]
-            for r in range(j):
-                left -= factor[i, r] * factor[j, r]
-            if i == j:
-                factor[i, i] = math.sqrt(max(left, 1e-300))
-                total += math.log(factor[i, i])
-            else:
-                factor[i, j] = left / factor[j, j]
-    return total
-
-
-@njit
-def forward(factor, x):
-    """Solve factor y = x for a lower triangular factor, in place; return |y|^2."""
-    total = 0.0
-    for i in range(len(x)):
-        for r in range(i):
-            x[i] -= factor[i, r] * x[r]
-        x[i] /= factor[i, i]
-        total += x[i] * x[i]
-    return total
 
 
 @njit

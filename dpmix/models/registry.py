@@ -1,28 +1,18 @@
-"""The parametric models by kind: their code, where `spec.parametric_models` says what each goes with."""
+"""The parametric models by kind: their code, where their sections say what each goes with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Final, cast
+from typing import cast
 
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
+from dpmix.spec.kinds import MODELS
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["build"]
 
 Builder = Callable[[RunSpec, Release], ParametricModel]
-
-_MODULES: Final[dict[str, str]] = {
-    "discrete": "dpmix.models.discrete.model",
-    "dirichlet": "dpmix.models.dirichlet.build",
-    "custom": "dpmix.models.custom.model",
-    "linear_regression": "dpmix.models.linear_regression.build",
-    "multinomial": "dpmix.models.multinomial.model",
-    "naive_bayes": "dpmix.models.naive_bayes.model",
-}
-"""Module of each kind; its function `build` makes the model of a spec given a release."""
 
 
 def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
@@ -43,7 +33,7 @@ def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> Param
         When the release holds what the model cannot have made.
     """
     assert spec.model is not None  # the caller looks
-    module = import_module(_MODULES[spec.model.kind])
+    made = MODELS.part(spec.model.kind, spec.model.maker).build
     if spec.model.kind == "custom":
-        return cast(ParametricModel, module.build(spec, release, allow_code=allow_code))
-    return cast(Builder, module.build)(spec, release)
+        return cast(ParametricModel, made(spec, release, allow_code=allow_code))
+    return cast(Builder, made)(spec, release)

@@ -12,9 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core import types
+from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 __all__ = ["OPTIONS", "Linked", "Whole", "available", "make_callable"]
@@ -42,7 +45,60 @@ class _Library(JITCodeLibrary):
         self._finalized = True
 
 
-class Linked(Compiler):
+class _Borrowing(Lower):
+    """Lowers a function that borrows its arguments, as its caller holds them anyhow until it returns.
+
+    numba counts a reference to every array in them as a function begins and takes it back as it ends: of a
+    state of twenty arrays, as long as a small function takes.
+    """
+
+    _entering = False
+
+    def pre_lower(self) -> None:
+        super().pre_lower()  # type: ignore[no-untyped-call]
+        assigned = [one for block in self.blocks.values() for one in block.find_insts(ir.Assign)]
+        names = [one.target.name for one in assigned]
+        taken = {one.target.name for one in assigned if isinstance(one.value, ir.Arg)}
+        self._borrowed = {name for name in taken if names.count(name) == 1}
+
+    def lower_assign(self, ty: Any, inst: Any) -> Any:
+        self._entering = isinstance(inst.value, ir.Arg) and inst.target.name in self._borrowed
+        try:
+            return super().lower_assign(ty, inst)  # type: ignore[no-untyped-call]
+        finally:
+            self._entering = False
+
+    def incref(self, typ: Any, val: Any) -> None:
+        if not self._entering:
+            super().incref(typ, val)  # type: ignore[no-untyped-call]
+
+    def delvar(self, name: str) -> None:
+        if name not in self._borrowed:
+            super().delvar(name)  # type: ignore[no-untyped-call]
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _BorrowingPass(NativeLowering):
+    _name = "native_lowering_borrowing"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return _Borrowing
+
+
+class _Borrows(Compiler):
+    """Compiles functions that borrow their arguments."""
+
+    def define_pipelines(self) -> Any:
+        found = super().define_pipelines()  # type: ignore[no-untyped-call]
+        for manager in found:
+            manager.passes = [
+                (_BorrowingPass if step is NativeLowering else step, words) for step, words in manager.passes
+            ]
+        return found
+
+
+class Linked(_Borrows):
     """Compiles a function for compiled callers."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
@@ -55,7 +111,7 @@ class Linked(Compiler):
         return made._replace(entry_point=key)
 
 
-class Whole(Compiler):
+class Whole(_Borrows):
     """Compiles a function that Python calls, and all that it calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from dpmix.numerics.gamma import stirling
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx
 
@@ -65,28 +66,19 @@ def _log_swell(p: float, d: float) -> float:
 
 
 @njit
-def _stirling(x: float) -> float:
-    """Return log Gamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2) for x >= 10, to 1e-15."""
-    r = 1.0 / x
-    s = r * r
-    tail = 1.0 / 1188.0 - s * (691.0 / 360360.0)
-    return r * (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s * tail))))
-
-
-@njit
 def log_gamma_ratio(a: float, b: float) -> float:
     """Return log(Gamma(b) / Gamma(a + b)) for b >= a."""
     if b < _LARGE:
         return math.lgamma(b) - math.lgamma(a + b)
     total = a + b
-    return _stirling(b) - _stirling(total) - (total - 0.5) * math.log1p(a / b) - a * (math.log(b) - 1.0)
+    return stirling(b) - stirling(total) - (total - 0.5) * math.log1p(a / b) - a * (math.log(b) - 1.0)
 
 
 @njit
 def log_constant(a: float, b: float) -> float:
     """Return the part of `log_power` that does not depend on the point."""
     if min(a, b) >= _LARGE:
-        correction = _stirling(a + b) - _stirling(a) - _stirling(b)
+        correction = stirling(a + b) - stirling(a) - stirling(b)
         return 0.5 * (math.log(a) + math.log(b / (a + b)) - _LOG_2PI) + correction
     small = min(a, b)
     return -(math.lgamma(small) + log_gamma_ratio(small, max(a, b)))

@@ -8,24 +8,70 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 
-__all__ = ["cholesky", "invert_lower", "product"]
+__all__ = [
+    "cholesky",
+    "half_log_determinant",
+    "invert_lower",
+    "product",
+    "solve_lower",
+    "solve_transposed",
+]
 
 
 @njit
 def cholesky(matrix, root):
-    """Set `root` to the lower factor of a symmetric matrix; entries below its size times 1e-15 are raised."""
+    """Set `root`, perhaps `matrix` itself, to the lower factor of a symmetric matrix.
+
+    A pivot below 1e-15 times the entry it comes from is raised to that. Return whether none was: whether the
+    matrix is positive definite, to rounding.
+    """
     size = len(matrix)
+    definite = True
     for i in range(size):
         for j in range(i + 1):
             value = matrix[i, j]
             for k in range(j):
                 value -= root[i, k] * root[j, k]
             if i == j:
-                root[i, i] = math.sqrt(max(value, 1e-15 * abs(matrix[i, i]) + 1e-300))
+                least = 1e-15 * abs(matrix[i, i]) + 1e-300
+                definite = definite and value > least
+                root[i, i] = math.sqrt(max(value, least))
             else:
                 root[i, j] = value / root[j, j]
         for j in range(i + 1, size):
             root[i, j] = 0.0
+    return definite
+
+
+@njit
+def half_log_determinant(root):
+    """Return half the log determinant of the matrix with lower factor `root`."""
+    total = 0.0
+    for i in range(len(root)):
+        total += math.log(root[i, i])
+    return total
+
+
+@njit
+def solve_lower(root, x):
+    """Solve root y = x in place, for a lower triangular `root` at least as large; return |y|^2."""
+    total = 0.0
+    for i in range(len(x)):
+        for k in range(i):
+            x[i] -= root[i, k] * x[k]
+        x[i] /= root[i, i]
+        total += x[i] * x[i]
+    return total
+
+
+@njit
+def solve_transposed(root, x):
+    """Solve root' y = x in place, for a lower triangular `root` at least as large."""
+    for back in range(len(x)):
+        i = len(x) - 1 - back
+        for k in range(i + 1, len(x)):
+            x[i] -= root[k, i] * x[k]
+        x[i] /= root[i, i]
 
 
 @njit

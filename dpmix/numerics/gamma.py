@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 
-__all__ = ["digamma", "log_beta", "log_gamma_draw", "trigamma"]
+__all__ = ["digamma", "log_beta", "log_gamma_draw", "stirling", "trigamma"]
 
 _LARGE = 12.0  # from here on the asymptotic series are good to the last digits
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -52,11 +52,15 @@ def trigamma(x: float) -> float:
 
 
 @njit
-def _stirling(x: float) -> float:
-    """Return log Gamma(x) less (x - 1/2) log x - x + log(2 pi)/2, for x >= 10."""
-    w = 1.0 / (x * x)
-    inner = 1.0 / 1680.0 - w * (1.0 / 1188.0 - w * (691.0 / 360360.0))
-    return (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * inner))) / x
+def stirling(x: float) -> float:
+    """Return log Gamma(x) less (x - 1/2) log x - x + log(2 pi) / 2 for x >= 10, to 1e-15.
+
+    It is also log Gamma(x + 1) less (x + 1/2) log x - x + log(2 pi) / 2.
+    """
+    r = 1.0 / x
+    s = r * r
+    tail = 1.0 / 1188.0 - s * (691.0 / 360360.0)
+    return r * (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s * tail))))
 
 
 @njit
@@ -66,7 +70,7 @@ def log_beta(a: float, b: float) -> float:
     high = max(a, b)
     share = low / (low + high)
     if low >= 10.0:
-        rest = _stirling(low) + _stirling(high) - _stirling(low + high)
+        rest = stirling(low) + stirling(high) - stirling(low + high)
         return (
             _HALF_LOG_2PI
             - 0.5 * math.log(high)
@@ -75,7 +79,7 @@ def log_beta(a: float, b: float) -> float:
             + high * math.log1p(-share)
         )
     if high >= 10.0:
-        rest = _stirling(high) - _stirling(low + high)
+        rest = stirling(high) - stirling(low + high)
         slope = low - low * math.log(low + high) + (high - 0.5) * math.log1p(-share)
         return math.lgamma(low) + rest + slope
     return math.lgamma(low) + (math.lgamma(high) - math.lgamma(low + high))

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.numerics.gamma import stirling
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
 
@@ -37,21 +38,13 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @njit
-def _stirling(a):
-    """Return log Gamma(a + 1) - (a log a - a + log(2 pi a) / 2)."""
-    r = 1.0 / a
-    r2 = r * r
-    return r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 * (1 / 1680 - r2 * (1 / 1188)))))
-
-
-@njit
 def log_power(a, x):
     """Return log(x^a e^-x / Gamma(a + 1)), without cancellation at large a."""
     if a < _LARGE:
         return a * math.log(x) - x - math.lgamma(a + 1.0)
     gap = (x - a) / a
     near = a * (math.log1p(gap) - gap) if abs(gap) < 0.5 else a * math.log(x / a) - (x - a)
-    return near - 0.5 * (_LOG_2PI + math.log(a)) - _stirling(a)
+    return near - 0.5 * (_LOG_2PI + math.log(a)) - stirling(a)
 
 
 @njit
@@ -116,7 +109,7 @@ def _remainder(a, eta, gap):
     x = a * (1.0 + gap)
     root = math.sqrt(2.0 * math.pi * a)
     # x^a e^-x / Gamma(a + 1) over exp(-z^2) / root
-    factor = math.exp(-_stirling(a)) if a >= _LARGE else math.exp(log_power(a, x) + z * z) * root
+    factor = math.exp(-stirling(a)) if a >= _LARGE else math.exp(log_power(a, x) + z * z) * root
     if eta <= 0.0:
         return 0.5 * root * erfcx(-z) - factor * series(a, x)
     return factor * a * _fraction(a, x) - 0.5 * root * erfcx(z)
@@ -187,7 +180,7 @@ def log_ratio_large(table, first, a, x):
     gap = (x - a) / a
     if gap < -0.68:
         return math.log(series(a, x)) - x
-    scale = 0.5 * (_LOG_2PI + math.log(a)) + _stirling(a)
+    scale = 0.5 * (_LOG_2PI + math.log(a)) + stirling(a)
     if x > a + 40.0 + 12.0 * math.sqrt(a):
         return scale - a * math.log1p(gap) - a
     r = LARGE / a

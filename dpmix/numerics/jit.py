@@ -26,7 +26,7 @@ from numba.extending import overload
 
 from dpmix.numerics import _linking
 
-__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "keep_nothing", "njit"]
+__all__ = ["compiling", "dispatch", "fresh_njit", "inlined", "join", "keep_nothing", "njit"]
 
 config: Any = numba.config
 
@@ -65,6 +65,8 @@ _ON_THEIR_OWN = {
     "synthesis": ("synthesis",),
 }
 Function = TypeVar("Function", bound=Callable[..., Any])
+_JOINED: dict[Path, str] = {}  # files of others that compiled code depends on, and digests of them as read
+_MADE: list[_Compiled] = []  # functions that have a dispatcher
 
 
 @functools.cache
@@ -83,7 +85,25 @@ def _source_digest(own: str) -> str:
     for path in sorted(files):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
+    for path in sorted(_JOINED):
+        digest.update(f"{path.name} {_JOINED[path]}".encode())
     return digest.hexdigest()[:16]
+
+
+def join(*files: Path) -> None:
+    """Let files that are not ours belong to the key of kept code: what they change is compiled anew.
+
+    Functions that were used before go on with what they have, and keep what they compile from here on beside
+    these files.
+    """
+    found = {path.resolve(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    if all(_JOINED.get(path) == digest for path, digest in found.items()):
+        return
+    _JOINED.update(found)
+    _source_digest.cache_clear()
+    _cache_directory.cache_clear()
+    for function in _MADE:
+        function.keep()
 
 
 @functools.cache
@@ -109,7 +129,7 @@ def _is_other(path: str, others: tuple[str, ...], own: str) -> bool:
     if any(path == other or path.startswith(f"{other}/") for other in others):
         return True
     parts = path.split("/")
-    return (
+    return parts[-1] == "section.py" or (
         parts[0] == "mechanisms"
         and parts[1] != "channels"
         and parts[-1] != "channel.py"
@@ -186,6 +206,17 @@ class _Compiled:
         function = self.__dict__["__wrapped__"]
         whole = {"pipeline_class": _linking.Whole} if _linking.available() else {}
         made: Any = numba.njit(**{**self._options, **whole})(function)
+        self._keep(made)
+        _MADE.append(self)
+        return made
+
+    def keep(self) -> None:
+        """Keep code where it belongs now."""
+        if not isinstance(self.dispatcher._cache, NullCache):
+            self._keep(self.dispatcher)
+
+    def _keep(self, made: Any) -> None:
+        function = self.__dict__["__wrapped__"]
         directory = _cache_directory(_package(function.__module__))
         if directory is not None:
             try:
@@ -193,7 +224,6 @@ class _Compiled:
                     made._cache = _Kept(function)  # type: ignore[no-untyped-call]
             except (OSError, RuntimeError):  # as when the disk has filled up: work, and keep nothing
                 made._cache = NullCache()
-        return made
 
     @functools.cached_property
     def linked(self) -> Any:
@@ -289,9 +319,10 @@ def dispatch(on: int = 1) -> Callable[[Callable[..., Any]], Any]:
             overload(call, strict=False)(calling)
 
         def register(impl: Callable[..., Any], *classes: type, compiled: bool = True) -> Callable[..., Any]:
-            """Register `impl` for `classes`, by default those its annotations name."""
-            named = classes or tuple(inspect.get_annotations(impl, eval_str=True).values())[:on]
-            impls[named] = njit(impl) if compiled else impl
+            """Register `impl` for `classes`, by default those its annotations name; it may be `inlined`."""
+            plain = impl.__dict__.get("__wrapped__", impl)
+            named = classes or tuple(inspect.get_annotations(plain, eval_str=True).values())[:on]
+            impls[named] = njit(impl) if compiled and plain is impl else impl
             return impl
 
         call.register = register  # type: ignore[attr-defined]

@@ -7,11 +7,12 @@ Prior on partitions with block sizes n_1..n_k (Pitman 1995):
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = [
     "PitmanYor",
@@ -57,19 +58,27 @@ def draw_measure(rng, alpha, discount, counts, k, weights):
     return left / total
 
 
-@njit
-def _log_density(log_alpha, mixing, n, k, counts):
-    """Return log p(log alpha | partition of n records in k blocks), up to a constant.
+class _LogConcentration(NamedTuple):
+    """What the log of the concentration is drawn given: n records in k blocks.
 
-    Where `counts` is not empty: given the numbers of records at the sticks of a truncated measure,
-    integrated out.
+    Where `counts` is not empty: the numbers of records at the sticks of a truncated measure, integrated out.
     """
+
+    mixing: PitmanYor
+    n: int
+    k: int
+    counts: Any
+
+
+@log_height.register
+def _log_density(curve: _LogConcentration, log_alpha):
+    mixing, n, counts = curve.mixing, curve.n, curve.counts
     d = mixing.discount
     alpha = math.exp(log_alpha)
     value = mixing.shape * log_alpha - mixing.rate * alpha
     if len(counts) == 0:
         value += math.lgamma(alpha + 1.0) - math.lgamma(alpha + n)
-        for j in range(1, k):
+        for j in range(1, curve.k):
             value += math.log(alpha + j * d)
         return value
     after = float(n)
@@ -85,23 +94,11 @@ def _log_density(log_alpha, mixing, n, k, counts):
 
 @njit
 def _slice(rng, mixing, alpha, n, k, counts):
-    """Move the concentration by slice sampling of its logarithm (Neal 2003, stepping out by 1)."""
-    x = math.log(alpha)
-    level = _log_density(x, mixing, n, k, counts) - rng.standard_exponential()
-    low = x - rng.random()
-    high = low + 1.0
-    while _log_density(low, mixing, n, k, counts) > level:
-        low -= 1.0
-    while _log_density(high, mixing, n, k, counts) > level:
-        high += 1.0
-    while True:
-        y = low + rng.random() * (high - low)
-        if _log_density(y, mixing, n, k, counts) > level:
-            return math.exp(y)
-        if y < x:
-            low = y
-        else:
-            high = y
+    """Move the concentration by slice sampling of its logarithm, stepping out by 1."""
+    curve, x = _LogConcentration(mixing, n, k, counts), math.log(alpha)
+    level = log_height(curve, x) - rng.standard_exponential()
+    y, _ = draw_on_slice(rng, curve, x, level, 1.0)
+    return math.exp(y)
 
 
 @njit

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -11,20 +9,18 @@ from matplotlib.ticker import MaxNLocator
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
 from dpmix.summary.check.check_result import Check, Curve, Entry
-from dpmix.summary.result import Summary
 
-__all__ = ["section"]
+__all__ = ["pictures"]
 
 _MOST = 30
 _FARTHEST = 8.0  # in standard deviations, where points are drawn at most
 _NORMAL = 1.959964  # half-width of a 95% interval in standard deviations
 
 
-def section(summary: Summary) -> str:
-    """Return the section of the page; empty where nothing is known of a check."""
-    check = summary.check
+def pictures(check: Check) -> list[str]:
+    """Return the pictures of a check; none where there is none."""
     if check.overall is None:
-        return f"<h2>Release check</h2>\n<p>No check: {escape(check.reason)}.</p>" if check.reason else ""
+        return []
     parts = []
     for name, curve in check.curves.items():
         about = f" of {name}" if name else ""
@@ -41,7 +37,7 @@ def section(summary: Summary) -> str:
         parts.append(
             captioned(entries_figure(check), "Entries of the release over their replicates", caption)
         )
-    return "<h2>Release check</h2>\n" + "\n".join(parts)
+    return parts
 
 
 def _caption(check: Check) -> str:

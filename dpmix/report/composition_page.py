@@ -1,8 +1,6 @@
-"""What the report shows of compositions alone: joint regions, and what censoring and noise do."""
+"""What the report draws of compositions alone: joint regions."""
 
 from __future__ import annotations
-
-from html import escape
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,21 +10,11 @@ from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, ORANGE, captioned, drawings
 from dpmix.summary.composition_results import Composition, Ellipsoid
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import Summary, percent
+from dpmix.summary.result import Summary
 
-__all__ = ["lead", "section", "shares_caption"]
+__all__ = ["pictures", "shares_caption"]
 
 _POINTS = 1_500
-
-
-def lead(summary: Summary) -> str:
-    """Say under the title what the draws are, where they are of no posterior."""
-    if summary.source == "posterior":
-        return ""
-    return (
-        "<p>The draws are of a parametric bootstrap, not of a posterior: intervals, bands and ellipsoids are "
-        "confidence regions, and no prior is used.</p>\n"
-    )
 
 
 def shares_caption(summary: Summary, about: str) -> str:
@@ -38,27 +26,24 @@ def shares_caption(summary: Summary, about: str) -> str:
     )
 
 
-def section(summary: Summary) -> str:
-    """Return the section about joint regions, censoring and noise; empty for other models."""
-    parts = [_section(summary, found) for found in summary.compositions.values()]
-    return "<h2>Joint regions, censoring and noise</h2>\n" + "\n".join(parts) if parts else ""
+def pictures(summary: Summary) -> dict[str, list[str]]:
+    """Return the picture of joint regions of each group, by the keys of their sections."""
+    return {f"composition/{name}": [_picture(summary, c)] for name, c in summary.compositions.items()}
 
 
-def _section(summary: Summary, found: Composition) -> str:
-    level = f"{100 * summary.level:g}%"
+def _picture(summary: Summary, found: Composition) -> str:
     region = "confidence" if found.is_bootstrap else "credible"
     caption = (
-        f"Joint {level} {region} ellipsoids of alpha and of the expected shares E[x], projected on the two "
-        "components of the largest expected shares, and some of the draws. Beyond two components the "
-        "projection holds more of the draws than the ellipsoid."
+        f"Joint {100 * summary.level:g}% {region} ellipsoids of alpha and of the expected shares E[x], "
+        "projected on the two components of the largest expected shares, and some of the draws. Beyond two "
+        "components the projection holds more of the draws than the ellipsoid."
     )
     if found.truth is not None:
         caption += " Crosses are the truth of the simulation."
     about = f" in {found.group}" if found.group else ""
-    alt = f"Joint regions of alpha and of the expected shares{about}"
-    picture = captioned(_figure(summary, found), alt, caption)
-    title = f"<h3>{escape(found.group)}</h3>\n" if found.group else ""
-    return f"{title}{picture}\n{_table(found)}{_truth(found, level)}"
+    return captioned(
+        _figure(summary, found), f"Joint regions of alpha and of the expected shares{about}", caption
+    )
 
 
 def _figure(summary: Summary, found: Composition) -> Figure:
@@ -94,50 +79,3 @@ def _edge(ellipsoid: Ellipsoid, pair: np.ndarray[tuple[int], np.dtype[np.intp]])
     circle = np.stack([np.cos(angle), np.sin(angle)])
     shape = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(ellipsoid.centre[pair][:, None] + ellipsoid.radius * shape @ circle)
-
-
-def _table(found: Composition) -> str:
-    censoring = found.censoring
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{_percent(censoring.share[j])}</td>'
-        f"<td>{_percent(censoring.lower[j])} to {_percent(censoring.upper[j])}</td>"
-        f"<td>{censoring.bias[j]:.3g}</td><td>{censoring.noise_sd:.3g}</td>"
-        f"<td>{censoring.sampling_sd[j]:.3g}</td></tr>"
-        for j, name in enumerate(found.components)
-    )
-    header = "".join(
-        f'<th scope="col">{name}</th>' for name in ("censored", "interval", "bias", "noise sd", "own sd")
-    )
-    how = "does not correct" if found.is_bootstrap else "accounts for"
-    note = (
-        f"<b>censored</b>: share of entries below the threshold {censoring.threshold:g} under the fit. "
-        "<b>bias</b>: how far that moves the mean logarithm, E log max(x, a) - E log x, which this method "
-        f"{how}. <b>noise sd</b> and <b>own sd</b>: standard deviations of a released mean, of its noise and "
-        "without noise."
-    )
-    if censoring.uncensored_records is not None:
-        note += (
-            f" By the noisy scores of the release {_percent(censoring.uncensored_records)} of the records "
-            "have no censored entry."
-        )
-    return (
-        f'<div class="scroll"><table><thead><tr><th scope="col">component</th>{header}</tr></thead>'
-        f'<tbody>{rows}</tbody></table></div>\n<p class="note">{note}</p>\n'
-    )
-
-
-def _truth(found: Composition, level: str) -> str:
-    truth = found.truth
-    if truth is None:
-        return ""
-    held = ["holds" if inside else "misses" for inside in (truth.covers_alpha, truth.covers_mean)]
-    return (
-        f"<p>Against the truth of the simulation: the {level} ellipsoid {held[0]} alpha and {held[1]} E[x]; "
-        f"that of a predictive record holds {100 * truth.record_coverage:.1f}% of records drawn with the "
-        f"true alpha. Mean squared error of alpha {truth.squared_error_alpha:.3g}, of E[x] "
-        f"{truth.squared_error_mean:.3g}.</p>\n"
-    )
-
-
-def _percent(share: float) -> str:
-    return escape(percent(share))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from dpmix.report.drawn_release import plain
-from dpmix.store.html import BLUE, GREY, captioned, drawing, page
-from dpmix.summary.contrast_result import Contrast, last_cell, last_column, meaning, records
-from dpmix.summary.result import figure as number
+from dpmix.results.as_html import to_page
+from dpmix.store.html import BLUE, GREY, captioned, drawing
+from dpmix.summary.contrast_result import Contrast
 
 __all__ = ["contrast_figure", "render"]
 
 
 def render(found: Contrast) -> str:
     """Return the comparison as one HTML page; the same comparison always gives the same page."""
-    return page("Two groups compared - dpmix", [_head(found), _picture(found), _table(found)])
+    alt = f"Difference of {found.title} between the groups, with intervals and the margin"
+    return to_page(found.tree, {"difference": [captioned(contrast_figure(found), alt, found.meaning())]})
 
 
 def contrast_figure(found: Contrast) -> Figure:
@@ -41,48 +40,3 @@ def contrast_figure(found: Contrast) -> Figure:
         axes.set_xlabel(f"difference of {found.title}, {first} less {second}")
         figure.legend(handles=[dots, lines, margin], loc="outside upper left", ncols=3)
     return figure
-
-
-def _head(found: Contrast) -> str:
-    groups = "".join(
-        f"<li><b>{escape(group.label)}</b>: {escape(group.file)}, {records(group)}, by "
-        f"{escape(group.method)}</li>"
-        for group in found.groups
-    )
-    box = ""
-    if found.warnings:
-        title = "Warning" if len(found.warnings) == 1 else f"{len(found.warnings)} warnings"
-        items = "".join(f"<li>{escape(text)}</li>" for text in found.warnings)
-        box = f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
-    return (
-        f'<h1>Two groups compared</h1>\n<p class="lead">{escape(found.guarantee.words)}</p>\n'
-        f"<ul>{groups}</ul>\n{box}"
-    )
-
-
-def _picture(found: Contrast) -> str:
-    alt = f"Difference of {found.title} between the groups, with intervals and the margin"
-    return f"<h2>Differences</h2>\n{captioned(contrast_figure(found), alt, meaning(found))}"
-
-
-def _table(found: Contrast) -> str:
-    a, b = (group.label for group in found.groups)
-    last = last_column(found)
-    names = (f"in {a}", f"in {b}", f"{a} - {b}", "sd", f"{100 * found.level:g}% interval", "MCSE", last)
-    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    rows = ""
-    for place, part in enumerate(found.differences):
-        cells = (
-            *(number(group.mean[place]) for group in found.groups),
-            number(part.mean),
-            number(part.sd),
-            f"{number(part.lower)} to {number(part.upper)}",
-            number(part.mcse, ".2g"),
-            last_cell(found, part),
-        )
-        rows += f'<tr><th scope="row">{escape(part.name)}</th>'
-        rows += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    return (
-        f'<div class="scroll"><table><thead><tr><th scope="col">{escape(found.title)}</th>{header}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from html import escape
-
 from matplotlib.figure import Figure
 
-from dpmix.store.html import BLUE, GREEN, ORANGE, captioned, drawing, page
-from dpmix.summary.posterior_result import Expected, PosteriorSummary, Share
-from dpmix.summary.result import figure as number
+from dpmix.results.as_html import to_page
+from dpmix.store.html import BLUE, GREEN, ORANGE, captioned, drawing
+from dpmix.summary.posterior_result import PosteriorSummary, Share
 
 __all__ = ["error_figure", "render_posterior", "share_figure"]
 
@@ -18,36 +15,11 @@ MOST_SHARES = 12
 
 def render_posterior(summary: PosteriorSummary) -> str:
     """Return the report as one HTML page; the same summary always gives the same page."""
-    sections = [_head(summary), _densities(summary), _table(summary), _errors(summary), _provenance(summary)]
-    return page("A released posterior - dpmix", sections)
+    pictures = {"density": _densities(summary), "expected_hellinger/curve": _errors(summary)}
+    return to_page(summary.tree, pictures)
 
 
-def _head(summary: PosteriorSummary) -> str:
-    box = ""
-    if summary.warnings:
-        items = "".join(f"<li>{escape(text)}</li>" for text in summary.warnings)
-        title = "Warning" if len(summary.warnings) == 1 else f"{len(summary.warnings)} warnings"
-        box = f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
-    tiles = [
-        ("Records", f"{summary.n:,}", f"{len(summary.shares)} categories"),
-        (
-            "Hellinger distance from the prior",
-            f"{summary.hellinger_from_prior:.2f}",
-            "0 where nothing is said",
-        ),
-    ]
-    tiles += [("Expected Hellinger error", f"{error.mean:.3g}", error.about) for error in summary.errors]
-    body = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in tiles
-    )
-    return (
-        f'<h1>A released posterior</h1>\n<p class="lead">{escape(summary.guarantee)}</p>\n{box}\n'
-        f'<dl class="tiles">{body}</dl>'
-    )
-
-
-def _densities(summary: PosteriorSummary) -> str:
+def _densities(summary: PosteriorSummary) -> list[str]:
     chosen = sorted(range(len(summary.shares)), key=lambda i: (-summary.shares[i].mean, i))[:MOST_SHARES]
     parts = []
     for i in sorted(chosen):
@@ -61,7 +33,7 @@ def _densities(summary: PosteriorSummary) -> str:
         parts.append(captioned(share_figure(share), f"Densities of the probability of {share.name}", caption))
     left = len(summary.shares) - len(chosen)
     note = f'<p class="note">{left} less probable categories are not drawn.</p>' if left else ""
-    return "<h2>Probabilities of the categories</h2>\n" + "\n".join(parts) + note
+    return [*parts, *filter(None, [note])]
 
 
 def share_figure(share: Share) -> Figure:
@@ -84,52 +56,14 @@ def share_figure(share: Share) -> Figure:
     return figure
 
 
-def _table(summary: PosteriorSummary) -> str:
-    percent = f"{100 * summary.level:g}%"
-    accounted = all(share.accounted is not None for share in summary.shares)
-    names = ["prior", "posterior", "mean", "sd", f"{percent} interval"]
-    names += ["mean, accounted", "interval, accounted"] if accounted else []
-    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    rows = ""
-    for share, before, after in zip(summary.shares, summary.prior, summary.posterior, strict=True):
-        cells = [number(float(before)), number(float(after)), number(share.mean), number(share.sd)]
-        cells.append(f"{number(share.lower)} to {number(share.upper)}")
-        if share.accounted is not None:
-            own = share.accounted
-            cells += [number(own.mean), f"{number(own.lower)} to {number(own.upper)}"]
-        body = "".join(f"<td>{text}</td>" for text in cells)
-        rows += f'<tr><th scope="row">{escape(share.name)}</th>{body}</tr>'
-    note = "Prior and posterior are the parameters of the beta or Dirichlet laws."
-    if not accounted:
-        note += " With so many possible counts, accounting for the mechanism takes dpmix fit."
-    return (
-        '<h2>Intervals</h2>\n<div class="scroll"><table><thead><tr><th scope="col">category</th>'
-        f'{header}</tr></thead><tbody>{rows}</tbody></table></div>\n<p class="note">{note}</p>'
-    )
-
-
-def _precision(error: Expected) -> str:
-    return f"Monte Carlo error {error.mcse:.1g}" if error.mcse > 1e-9 * error.mean else "exact"
-
-
-def _errors(summary: PosteriorSummary) -> str:
-    items = "".join(
-        f"<li>{number(error.mean, '.3g')} ({_precision(error)}) {escape(error.about)}</li>"
-        for error in summary.errors
-    )
-    text = (
-        "<h2>Expected error</h2>\n<p>Expected Hellinger distance between a released posterior and the true "
-        "one, from 0 (equal) to 1, by sums over outcomes of the mechanism, or by simulating it, from public "
-        "quantities alone:</p>"
-        f"<ul>{items}</ul>"
-    )
+def _errors(summary: PosteriorSummary) -> list[str]:
     if summary.curve is None:
-        return text
+        return []
     caption = (
         f"Expected error by the true share of {summary.shares[0].name}, which nobody but the curator knows. "
         "The line marks the released share."
     )
-    return text + captioned(error_figure(summary), "Expected error by the true share", caption)
+    return [captioned(error_figure(summary), "Expected error by the true share", caption)]
 
 
 def error_figure(summary: PosteriorSummary) -> Figure:
@@ -141,16 +75,6 @@ def error_figure(summary: PosteriorSummary) -> Figure:
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, None), ylabel="expected Hellinger distance")
         axes.set(xlabel=f"true share of {_plain(summary.shares[0].name)}")
     return figure
-
-
-def _provenance(summary: PosteriorSummary) -> str:
-    described = {k: v for k, v in summary.mechanism.items() if v not in (None, [])}
-    facts = {"Release": summary.made, "Mechanism": json.dumps(described)}
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    return f'<h2>Provenance</h2>\n<table class="facts"><tbody>{rows}</tbody></table>'
 
 
 def _plain(name: str) -> str:

@@ -13,10 +13,9 @@ import numpy as np
 from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration_truncated
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
-from dpmix.samplers.state import CONCENTRATION, DONE, OCCUPIED, list_occupied, sort_by_size
-from dpmix.samplers.sweeps import sweep
+from dpmix.samplers.state import DONE, list_occupied, sort_by_size
+from dpmix.samplers.sweeps import by_sweeps
 
 __all__ = ["BlockedGibbs"]
 
@@ -32,7 +31,7 @@ class BlockedGibbs(NamedTuple):
 def _draw_sticks(state, mixing, rng, truncation):
     """Draw the weights of all sticks given the counts."""
     d = mixing.discount
-    alpha = state.floats[CONCENTRATION]
+    alpha = state.now.concentration
     after = float(len(state.labels))
     left = 1.0
     for h in range(truncation):
@@ -47,15 +46,15 @@ def _draw_sticks(state, mixing, rng, truncation):
 @njit
 def _draw_empty(state, kernel, rng, truncation):
     """Draw the parameters of the unoccupied components from the base measure."""
-    for j in range(state.ints[OCCUPIED], truncation):
+    for j in range(state.now.occupied, truncation):
         draw_prior(kernel, rng, state.theta, state.order[j])
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     truncation = algorithm.truncation
-    alpha = state.floats[CONCENTRATION]
+    alpha = state.now.concentration
     counts = state.counts[:truncation]
-    state.floats[CONCENTRATION] = draw_concentration_truncated(rng, mixing, alpha, len(state.labels), counts)
+    state.now.concentration = draw_concentration_truncated(rng, mixing, alpha, len(state.labels), counts)
     _draw_sticks(state, mixing, rng, truncation)
     state.level[:] = truncation
     allocate(algorithm.latent, executor, state, np.arange(truncation), channel, kernel, rng)
@@ -66,5 +65,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     return DONE
 
 
-sweep.register(_sweep, BlockedGibbs, Serial)
-sweep.register(_sweep, BlockedGibbs, Threads, compiled=False)
+by_sweeps(_sweep, BlockedGibbs)

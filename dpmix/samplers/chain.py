@@ -32,25 +32,15 @@ from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.offers import estimates
+from dpmix.samplers.registered import ALGORITHMS
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
-from dpmix.samplers.state import (
-    ACCEPTED,
-    BLOCK,
-    CONCENTRATION,
-    CROWDED,
-    GROW,
-    OCCUPIED,
-    PROPOSED,
-    State,
-    blank_state,
-    grown,
-)
+from dpmix.samplers.state import BLOCK, CROWDED, GROW, State, blank_state, grown, numbers_of, set_numbers
 from dpmix.samplers.sweeps import FULL, PENDING, SAVED, SKIP, STEP, THIN, Output
 
 __all__ = ["Algorithm", "Chain", "Draws"]
 
-_KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where", "ints", "floats", "tuning")
+_KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where")
 
 
 class Algorithm(NamedTuple):
@@ -101,11 +91,11 @@ def _start_values(channel, kernel, rng, z, values):
 def _start(state, kernel, rng, values, m):
     """Draw parameters given labels and latent values, and keep m copies of these."""
     state.stats[:] = 0.0
-    for j in range(state.ints[OCCUPIED]):
+    for j in range(state.now.occupied):
         draw_prior(kernel, rng, state.theta, state.order[j])
     for i in range(len(state.labels)):
         tally(kernel, state.theta, state.labels[i], values[i], state.stats)
-    for j in range(state.ints[OCCUPIED]):
+    for j in range(state.now.occupied):
         h = state.order[j]
         draw_posterior(kernel, rng, state.counts[h], state.stats, h, state.theta, state.tuning)
     for i in range(len(state.labels)):
@@ -203,6 +193,9 @@ class Chain:
         elif algorithm.kind == "private_neal5":
             self._algorithm = PrivateNeal5(algorithm.auxiliary)
             self._held = algorithm.auxiliary
+        elif algorithm.kind in ALGORITHMS:
+            own_fields = ALGORITHMS[algorithm.kind]._fields
+            self._algorithm = ALGORITHMS[algorithm.kind](*(getattr(algorithm, f) for f in own_fields))
         else:
             raise ValueError(f"unknown sampler {algorithm.kind!r}")
         if self._held and not hides(channel):
@@ -239,10 +232,7 @@ class Chain:
         state.counts[:] = _counts(labels, len(state.counts))
         state.order[:] = np.arange(len(state.counts))
         state.where[:] = np.arange(len(state.counts))
-        state.ints[:] = 0
-        state.ints[OCCUPIED] = k
-        state.floats[:] = 0.0
-        state.floats[CONCENTRATION] = concentration
+        set_numbers(state, {"ints": [k, 0, 0, 0], "floats": [concentration, 0.0, 0.0, 0.0]})
 
     def _refresh(self) -> None:
         """Compute anew what is kept of the released values."""
@@ -382,7 +372,7 @@ class Chain:
     @property
     def n_clusters(self) -> int:
         """Number of occupied components."""
-        return int(self._state.ints[OCCUPIED])
+        return int(self._state.now.occupied)
 
     @property
     def allocations(self) -> NDArray[np.int32]:
@@ -397,7 +387,7 @@ class Chain:
     @property
     def concentration(self) -> float:
         """Concentration of the mixing process."""
-        return float(self._state.floats[CONCENTRATION])
+        return float(self._state.now.concentration)
 
     @property
     def latent(self) -> NDArray[np.float64] | None:
@@ -421,8 +411,8 @@ class Chain:
     @property
     def acceptance_rate(self) -> float:
         """Share of proposals accepted since the last saved draw; NaN without proposals."""
-        proposed = float(self._state.floats[PROPOSED])
-        return float(self._state.floats[ACCEPTED]) / proposed if proposed else float("nan")
+        proposed = float(self._state.now.proposed)
+        return float(self._state.now.accepted) / proposed if proposed else float("nan")
 
     def set_state(
         self,
@@ -452,6 +442,7 @@ class Chain:
         own = {f"channel_{name}": getattr(self.channel, name).copy() for name in augmented(self.channel)}
         return {
             **kept,
+            **numbers_of(self._state),
             **own,
             "plan": self._plan[[STEP, THIN, SKIP, PENDING]],
             "generators": [rng.bit_generator.state for rng in self._generators()],
@@ -465,6 +456,7 @@ class Chain:
             name: np.ascontiguousarray(snapshot[name], dtype=getattr(blank, name).dtype) for name in _KEPT
         }
         self._state = blank._replace(**stored)
+        set_numbers(self._state, snapshot)
         for name in augmented(self.channel):
             getattr(self.channel, name)[:] = snapshot[f"channel_{name}"]
         self._kept = np.empty(0, dtype=np.int64) if kept is None else kept

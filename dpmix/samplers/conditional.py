@@ -17,7 +17,7 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import ACCEPTED, BLOCK, HUGE, OCCUPIED, PROPOSED, TINY
+from dpmix.samplers.state import BLOCK, HUGE, TINY
 
 __all__ = ["ExactLatent", "MetropolisLatent", "allocate", "update_latent_and_parameters"]
 
@@ -159,8 +159,14 @@ def _held_rows(kernel, state):
     return state.z, Rows(state.latent)
 
 
-for _classes in draw_record.registered:
-    held_records.register(_held_rows if _classes == (MultivariateNormal,) else _held_numbers, *_classes)
+def complete() -> None:
+    """Register how records are held for the kernels that there are by now."""
+    for classes in draw_record.registered:
+        if classes not in held_records.registered:
+            held_records.register(_held_rows if classes == (MultivariateNormal,) else _held_numbers, *classes)
+
+
+complete()
 
 
 def _allocate_exact(latent, executor, state, slots, channel, kernel, rng):
@@ -179,13 +185,13 @@ def allocate(latent, executor, state, slots, channel, kernel, rng):
 
 def _update_exact(latent, executor, state, channel, kernel, rng):
     update_parameters(executor, state, state.z, channel, kernel, rng)
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     augment(channel, kernel, rng, state.z, state.theta, state.labels, state.order, k)
 
 
 def _update_held(latent, executor, state, channel, kernel, rng):
-    state.floats[ACCEPTED] += _metropolis(executor, state, channel, kernel, rng)
-    state.floats[PROPOSED] += len(state.labels)
+    state.now.accepted += _metropolis(executor, state, channel, kernel, rng)
+    state.now.proposed += len(state.labels)
     x, plain = held_records(kernel, state)
     update_parameters(executor, state, x, plain, kernel, rng)
 

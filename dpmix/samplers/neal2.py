@@ -11,28 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels import draw_posterior, tally
-from dpmix.mechanisms.channels.every import fill_marginal
-from dpmix.numerics.jit import njit
+from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import INTEGRAL, RATIO, constants_of, grown_integral, new_blocks, refresh
-from dpmix.samplers.neal8 import exchange, log_weights
-from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import (
-    BLOCK,
-    CONCENTRATION,
-    DONE,
-    GROW,
-    HUGE,
-    OCCUPIED,
-    POSITION,
-    TINY,
-    sort_by_size,
-)
-from dpmix.samplers.sweeps import move_concentration, sweep
+from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
+from dpmix.samplers.scan import room, sweep_by_scan
+from dpmix.samplers.state import BLOCK
 
 __all__ = ["Neal2", "prior_predictive"]
-
 
 DENSITY, LOG = 0, 1  # rows of `prior_predictive`
 
@@ -56,91 +42,51 @@ def prior_predictive(kernel, z):
     return found
 
 
+@room.register
+@inlined
+def _room(algorithm: Neal2):
+    return BLOCK, 1 + BLOCK
+
+
+@offers.register
+@inlined
+def _offers(algorithm: Neal2):
+    return 1
+
+
+@prepare.register
 @njit
-def _draw_new(state, kernel, rng, h, z):
-    """Draw the parameters of the new component h given its one value."""
+def _prepare(algorithm: Neal2, state, channel, kernel, rng, start, stop):
+    return 0
+
+
+@show.register
+@inlined
+def _show(algorithm: Neal2, state, i):
+    state.density[state.now.occupied, i % BLOCK] = algorithm.prior[DENSITY, i]
+
+
+@log_offer.register
+@njit
+def _log_offer(algorithm: Neal2, channel, kernel, state, i, h):
+    return algorithm.prior[LOG, i]
+
+
+@discard.register
+@njit
+def _discard(algorithm: Neal2, rng, k):
+    return k + 1
+
+
+@renew.register
+@njit
+def _renew(algorithm: Neal2, state, kernel, rng, i, k):
+    h = state.order[k]
     state.stats[:, h] = 0.0
-    tally(kernel, state.theta, h, z, state.stats)
+    tally(kernel, state.theta, h, state.z[i], state.stats)
     draw_posterior(kernel, rng, 1, state.stats, h, state.theta, state.tuning)
+    return k
 
 
-@njit
-def _allocate(state, channel, kernel, mixing, rng, prior, start, stop):
-    """Draw the allocation of records start..stop given all others and the parameters.
-
-    ``mass[j]`` is the predictive weight n_h - d of the component at position j; position k stands for a new
-    one.
-    """
-    discount = mixing.discount
-    alpha = state.floats[CONCENTRATION]
-    order, where, density = state.order, state.where, state.density
-    k = state.ints[OCCUPIED]
-    weights = np.empty(len(order))
-    mass = np.empty(len(order))
-    size = stop - start
-    for j in range(k):
-        mass[j] = state.counts[order[j]] - discount
-        fill_marginal(channel, kernel, state.theta, order[j], state.z, start, stop, density[j])
-    for i in range(start, stop):
-        b = i - start
-        z = state.z[i]
-        place = where[state.labels[i]]
-        mass[place] -= 1.0
-        if mass[place] < 0.5 - discount:
-            k -= 1
-            exchange(state, mass, place, k, b, size)
-            state.counts[order[k]] = 0
-        total = 0.0
-        for j in range(k):
-            total += mass[j] * density[j, b]
-            weights[j] = total
-        total += (alpha + k * discount) * prior[DENSITY, i]
-        weights[k] = total
-        if not TINY < total < HUGE:
-            mass[k] = alpha + k * discount
-            total = log_weights(channel, kernel, state, i, k, mass, weights, prior[LOG, i])
-        u = rng.random() * total
-        chosen = 0
-        while chosen < k and weights[chosen] <= u:
-            chosen += 1
-        if chosen == k:
-            k += 1
-            h = order[chosen]
-            mass[chosen] = -discount
-            _draw_new(state, kernel, rng, h, z)
-            if i + 1 < stop:
-                row = density[chosen, b + 1 :]
-                fill_marginal(channel, kernel, state.theta, h, state.z, i + 1, stop, row)
-        mass[chosen] += 1.0
-        state.labels[i] = order[chosen]
-    for j in range(k):
-        state.counts[order[j]] = round(mass[j] + discount)
-    state.ints[OCCUPIED] = k
-
-
-@njit
-def _scan(state, channel, kernel, mixing, rng, prior):
-    """Draw the allocation of every record in turn; GROW when slots run out, to go on from there."""
-    n = len(state.labels)
-    while state.ints[POSITION] < n:
-        start = state.ints[POSITION]
-        if state.ints[OCCUPIED] + 1 + BLOCK > len(state.order):
-            return GROW
-        stop = min(start + BLOCK, n)
-        _allocate(state, channel, kernel, mixing, rng, prior, start, stop)
-        state.ints[POSITION] = stop
-    state.ints[POSITION] = 0
-    return DONE
-
-
-def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if _scan(state, channel, kernel, mixing, rng, algorithm.prior) == GROW:
-        return GROW
-    sort_by_size(state)
-    update_parameters(executor, state, state.z, channel, kernel, rng)
-    move_concentration(state, mixing, rng)
-    return DONE
-
-
-sweep.register(_sweep, Neal2, Serial)
-sweep.register(_sweep, Neal2, Threads, compiled=False)
+by_densities(Neal2)
+sweep_by_scan(Neal2)

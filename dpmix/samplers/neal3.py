@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix.numerics.jit import njit
+from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
@@ -22,11 +21,22 @@ from dpmix.samplers.collapsed import (
     reset_block,
     take,
 )
-from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import CONCENTRATION, DONE, GROW, OCCUPIED, POSITION, sort_by_size, swap
-from dpmix.samplers.sweeps import move_concentration, sweep
+from dpmix.samplers.scan import (
+    close,
+    furnish,
+    join,
+    lay_out,
+    leave,
+    open_desk,
+    reallocate,
+    room,
+    sweep_by_scan,
+    visit,
+    weigh,
+)
+from dpmix.samplers.state import swap
 
-__all__ = ["Neal3", "scan_allocations"]
+__all__ = ["Neal3"]
 
 
 class Neal3(NamedTuple):
@@ -35,89 +45,85 @@ class Neal3(NamedTuple):
     constants: Any
 
 
+class Desk(NamedTuple):
+    """The table of `blocks` and their `grown` integrals (S,), both by slot; cumulative `weights` (S,)."""
+
+    blocks: Any
+    grown: Any
+    weights: Any
+
+
+@room.register
+@inlined
+def _room(algorithm: Neal3):
+    return 1, 2
+
+
+@open_desk.register
 @njit
-def _blocks_of(state, kernel):
-    """Return the table of blocks by slot, those of unoccupied slots empty."""
-    blocks = new_blocks(len(state.order))
+def _open_desk(algorithm: Neal3, state, kernel):
+    slots = len(state.order)
+    blocks = new_blocks(slots)
     for i in range(len(state.labels)):
         put(kernel, blocks, state.labels[i], state.z[i])
-    for j in range(state.ints[OCCUPIED] + 1):
+    for j in range(min(state.now.occupied + 1, slots)):
         refresh(kernel, blocks, state.order[j], state.counts[state.order[j]])
-    return blocks
+    return Desk(blocks, np.empty(slots), np.empty(slots))
 
 
-@njit
-def _choose(rng, logs, places):
-    """Return a position with probability proportional to the exponentials of logs[:places]."""
-    top = logs[0]
-    for j in range(1, places):
+@lay_out.register
+@inlined
+def _lay_out(algorithm: Neal3, desk, state, channel, kernel, mixing, rng, start, stop):
+    """Do nothing: the blocks follow the records."""
+
+
+@leave.register
+@inlined
+def _leave(algorithm: Neal3, desk, state, kernel, i):
+    own = state.labels[i]
+    desk.grown[own] = take(kernel, desk.blocks, own, state.counts[own], state.z[i])
+
+
+@close.register
+@inlined
+def _close(algorithm: Neal3, desk, state, mixing, rng, i):
+    swap(state, state.where[state.labels[i]], state.now.occupied)
+
+
+@weigh.register
+@inlined
+def _weigh(algorithm: Neal3, desk, state, channel, kernel, mixing, i):
+    """Weigh all blocks; the slot after the occupied ones stands for a new one."""
+    k, logs, constants = state.now.occupied, desk.weights, algorithm.constants
+    top = -np.inf
+    for j in range(k + 1):
+        h = state.order[j]
+        count = state.counts[h]
+        if h != state.labels[i]:
+            desk.grown[h] = grown_integral(kernel, desk.blocks, h, count, state.z[i])
+        mass = constants[MASS, count] if j < k else math.log(state.now.concentration + k * mixing.discount)
+        logs[j] = mass + constants[RATIO, count] + desk.grown[h] - desk.blocks[INTEGRAL, h]
         top = max(top, logs[j])
     total = 0.0
-    for j in range(places):
+    for j in range(k + 1):
         total += exp(logs[j] - top)
-        logs[j] = total
-    u = rng.random() * total
-    chosen = 0
-    while chosen < places - 1 and logs[chosen] <= u:
-        chosen += 1
-    return chosen
+        desk.weights[j] = total
+    return k
 
 
-@njit
-def scan_allocations(state, kernel, mixing, rng, constants):
-    """Draw the allocation of every record in turn; GROW when slots run out, to go on from there.
-
-    The slot after the occupied ones stands for a new block: an empty one.
-    """
-    n = len(state.labels)
-    if state.ints[OCCUPIED] + 2 > len(state.order):
-        return GROW
-    discount = mixing.discount
-    alpha = state.floats[CONCENTRATION]
-    order, where, counts = state.order, state.where, state.counts
-    blocks = _blocks_of(state, kernel)
-    logs, integrals = np.empty(len(order)), np.empty(len(order))
-    while state.ints[POSITION] < n:
-        k = state.ints[OCCUPIED]
-        if k + 2 > len(order):
-            return GROW
-        i = state.ints[POSITION]
-        z = state.z[i]
-        own = state.labels[i]
-        counts[own] -= 1
-        own_integral = take(kernel, blocks, own, counts[own], z)
-        if counts[own] == 0:
-            k -= 1
-            swap(state, where[own], k)
-        for j in range(k + 1):
-            h = order[j]
-            count = counts[h]
-            integrals[j] = own_integral if h == own else grown_integral(kernel, blocks, h, count, z)
-            mass = constants[MASS, count] if j < k else math.log(alpha + k * discount)
-            logs[j] = mass + constants[RATIO, count] + integrals[j] - blocks[INTEGRAL, h]
-        chosen = _choose(rng, logs, k + 1)
-        h = order[chosen]
-        if chosen == k:
-            k += 1
-            reset_block(blocks, order[k])
-            refresh(kernel, blocks, order[k], 0)
-        counts[h] += 1
-        give(kernel, blocks, h, counts[h], z, integrals[chosen])
-        state.labels[i] = h
-        state.ints[OCCUPIED] = k
-        state.ints[POSITION] = i + 1
-    state.ints[POSITION] = 0
-    return DONE
+@furnish.register
+@inlined
+def _furnish(algorithm: Neal3, desk, state, channel, kernel, mixing, rng, i, chosen):
+    following = state.order[chosen + 1]
+    reset_block(desk.blocks, following)
+    refresh(kernel, desk.blocks, following, 0)
 
 
-def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if scan_allocations(state, kernel, mixing, rng, algorithm.constants) == GROW:
-        return GROW
-    sort_by_size(state)
-    update_parameters(executor, state, state.z, channel, kernel, rng)
-    move_concentration(state, mixing, rng)
-    return DONE
+@join.register
+@inlined
+def _join(algorithm: Neal3, desk, state, kernel, i, h):
+    give(kernel, desk.blocks, h, state.counts[h], state.z[i], desk.grown[h])
 
 
-sweep.register(_sweep, Neal3, Serial)
-sweep.register(_sweep, Neal3, Threads, compiled=False)
+visit.register(reallocate, Neal3)
+sweep_by_scan(Neal3)

@@ -15,21 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
-from dpmix.numerics.jit import njit
-from dpmix.samplers.blocks import Serial, Threads
+from dpmix.numerics.jit import inlined, njit
 from dpmix.samplers.offers import keep, odds
-from dpmix.samplers.state import (
-    ACCEPTED,
-    CONCENTRATION,
-    DONE,
-    GROW,
-    OCCUPIED,
-    POSITION,
-    PROPOSED,
-    sort_by_size,
-    swap,
-)
-from dpmix.samplers.sweeps import move_concentration, sweep
+from dpmix.samplers.scan import lay_out, open_desk, room, scan, visit
+from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
+from dpmix.samplers.sweeps import by_sweeps, move_concentration
 
 __all__ = ["PrivateNeal5"]
 
@@ -45,9 +35,9 @@ def _propose_component(state, mixing, rng, i):
     """Return a slot from the predictive weights given all records but i; the first empty one is new."""
     n = len(state.labels)
     own = state.labels[i]
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     occupied = k - 1 if state.counts[own] == 1 else k
-    alpha = state.floats[CONCENTRATION]
+    alpha = state.now.concentration
     if rng.random() * (alpha + n - 1.0) < alpha + occupied * mixing.discount:
         return state.order[k]
     while True:
@@ -58,42 +48,53 @@ def _propose_component(state, mixing, rng, i):
             return h
 
 
+@room.register
+@inlined
+def _room(algorithm: PrivateNeal5):
+    return 1, 1
+
+
+@open_desk.register
 @njit
-def _scan(state, channel, kernel, mixing, rng, m):
-    """Offer a new component to every record; GROW when slots run out, to go on from there."""
-    n = len(state.labels)
-    values = np.empty_like(state.latent[:m])
-    while state.ints[POSITION] < n:
-        k = state.ints[OCCUPIED]
-        if k == len(state.order):
-            return GROW
-        i = state.ints[POSITION]
-        state.ints[POSITION] = i + 1
-        own = state.labels[i]
-        h = _propose_component(state, mixing, rng, i)
-        if h == state.order[k]:
-            draw_prior(kernel, rng, state.theta, h)
-            state.counts[h] = 0
-        for a in range(m):
-            values[a] = draw_record(kernel, rng, state.theta, h)
-        density, present = odds(channel, kernel, i, state.z[i], state.estimate[i], values)
-        state.floats[PROPOSED] += 1.0
-        if rng.random() * present < density:
-            state.floats[ACCEPTED] += 1.0
-            keep(channel, kernel, i, values)
-            state.estimate[i] = density
-            state.latent[i * m : (i + 1) * m] = values
-            if h != own:
-                if state.counts[h] == 0:
-                    state.ints[OCCUPIED] += 1
-                state.labels[i] = h
-                state.counts[h] += 1
-                state.counts[own] -= 1
-                if state.counts[own] == 0:
-                    state.ints[OCCUPIED] -= 1
-                    swap(state, state.where[own], state.ints[OCCUPIED])
-    state.ints[POSITION] = 0
-    return DONE
+def _open_desk(algorithm: PrivateNeal5, state, kernel):
+    """Return room for the auxiliary values of a record."""
+    return np.empty_like(state.latent[: algorithm.auxiliary])
+
+
+@lay_out.register
+@inlined
+def _lay_out(algorithm: PrivateNeal5, values, state, channel, kernel, mixing, rng, start, stop):
+    """Do nothing: each record has its own values."""
+
+
+@visit.register
+@inlined
+def _visit(algorithm: PrivateNeal5, values, state, channel, kernel, mixing, rng, i):
+    """Offer a component and values from it, and accept or reject both."""
+    now, m = state.now, algorithm.auxiliary
+    own = state.labels[i]
+    h = _propose_component(state, mixing, rng, i)
+    if h == state.order[now.occupied]:
+        draw_prior(kernel, rng, state.theta, h)
+        state.counts[h] = 0
+    for a in range(m):
+        values[a] = draw_record(kernel, rng, state.theta, h)
+    density, present = odds(channel, kernel, i, state.z[i], state.estimate[i], values)
+    now.proposed += 1.0
+    if rng.random() * present < density:
+        now.accepted += 1.0
+        keep(channel, kernel, i, values)
+        state.estimate[i] = density
+        state.latent[i * m : (i + 1) * m] = values
+        if h != own:
+            if state.counts[h] == 0:
+                now.occupied += 1
+            state.labels[i] = h
+            state.counts[h] += 1
+            state.counts[own] -= 1
+            if state.counts[own] == 0:
+                now.occupied -= 1
+                swap(state, state.where[own], now.occupied)
 
 
 @njit
@@ -103,13 +104,13 @@ def _draw_parameters(state, kernel, rng, m):
     for i in range(len(state.labels)):
         for a in range(i * m, (i + 1) * m):
             tally(kernel, state.theta, state.labels[i], state.latent[a], state.stats)
-    for j in range(state.ints[OCCUPIED]):
+    for j in range(state.now.occupied):
         h = state.order[j]
         draw_posterior(kernel, rng, state.counts[h] * m, state.stats, h, state.theta, state.tuning)
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if _scan(state, channel, kernel, mixing, rng, algorithm.auxiliary) == GROW:
+    if scan(algorithm, state, channel, kernel, mixing, rng) == GROW:
         return GROW
     _draw_parameters(state, kernel, rng, algorithm.auxiliary)
     sort_by_size(state)
@@ -117,5 +118,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     return DONE
 
 
-sweep.register(_sweep, PrivateNeal5, Serial)
-sweep.register(_sweep, PrivateNeal5, Threads, compiled=False)
+by_sweeps(_sweep, PrivateNeal5)

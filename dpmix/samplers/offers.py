@@ -108,16 +108,19 @@ def _move_global(channel, kernel, state, rng, start, stop):
     return accepted
 
 
-for _classes in noise_density.registered:
-    odds.register(_odds_local, *_classes)
-    keep.register(_keep_local, *_classes)
-    estimates.register(_estimates_local, *_classes)
-    move_latents.register(_move_local, *_classes)
-for _classes in log_count.registered:
-    odds.register(_odds_global, *_classes)
-    keep.register(_keep_global, *_classes)
-    estimates.register(_estimates_global, *_classes)
-    move_latents.register(_move_global, *_classes)
+def _complete_channels() -> None:
+    for classes in noise_density.registered:
+        if classes not in odds.registered:
+            odds.register(_odds_local, *classes)
+            keep.register(_keep_local, *classes)
+            estimates.register(_estimates_local, *classes)
+            move_latents.register(_move_local, *classes)
+    for classes in log_count.registered:
+        if classes not in odds.registered:
+            odds.register(_odds_global, *classes)
+            keep.register(_keep_global, *classes)
+            estimates.register(_estimates_global, *classes)
+            move_latents.register(_move_global, *classes)
 
 
 def _no_settling(channel, kernel, rng, values):
@@ -128,7 +131,13 @@ def _no_augmenting(channel, kernel, rng, z, theta, labels, order, k):
     """Do nothing: the channel has no variables of its own."""
 
 
-for _pair in log_marginal.registered:
-    if _pair not in augment.registered:
-        settle.register(_no_settling, *_pair)
-        augment.register(_no_augmenting, *_pair)
+def complete() -> None:
+    """Register what follows for channels, and pairs of a channel and a kernel, that there are by now."""
+    _complete_channels()
+    for pair in log_marginal.registered:
+        if pair not in augment.registered:
+            settle.register(_no_settling, *pair)
+            augment.register(_no_augmenting, *pair)
+
+
+complete()

@@ -15,7 +15,7 @@ from dpmix.kernels import draw_posterior, propose, tally
 from dpmix.mechanisms.channels.every import draw_latent, hides, log_marginal, noise_variance
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.state import BLOCK, OCCUPIED, TILE
+from dpmix.samplers.state import BLOCK, TILE
 from dpmix.samplers.sweeps import group_records, sum_logs
 
 __all__ = ["update_parameters"]
@@ -79,7 +79,7 @@ _sum.register(_sum_threads, Threads, compiled=False)
 
 def _impute(channel, kernel, state, rng, first):
     """Draw the parameters of components first.. given exact draws of their members' latent values."""
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     for j in range(first, k):
         state.stats[:, state.order[j]] = 0.0
     for tile in range(len(state.tiles)):
@@ -161,19 +161,26 @@ def _none_small(channel, kernel):
     return 0
 
 
-for _pair in log_marginal.registered:
-    _drawn, _walks = _pair in draw_latent.registered, _pair[1:] in propose.registered
-    _impute_small.register(_impute if _drawn else _no_imputation, *_pair)
-    _small.register(_none_small if not _drawn else _some_small if _walks else _all_small, *_pair)
-    for _executor in (Serial, Threads):
-        _walk_large.register(_walk if _walks else _no_walk, _executor, *_pair, compiled=_executor is Serial)
+def complete() -> None:
+    """Register how parameters move for the pairs of a channel and a kernel that there are by now."""
+    for pair in log_marginal.registered:
+        if pair in _small.registered:
+            continue
+        drawn, walks = pair in draw_latent.registered, pair[1:] in propose.registered
+        _impute_small.register(_impute if drawn else _no_imputation, *pair)
+        _small.register(_none_small if not drawn else _some_small if walks else _all_small, *pair)
+        for executor in (Serial, Threads):
+            _walk_large.register(_walk if walks else _no_walk, executor, *pair, compiled=executor is Serial)
+
+
+complete()
 
 
 def _update(executor, state, x, channel, kernel, rng):
     _group(executor, state, x)
     large = 0
     small = _small(channel, kernel)
-    while large < state.ints[OCCUPIED] and state.counts[state.order[large]] > small:
+    while large < state.now.occupied and state.counts[state.order[large]] > small:
         large += 1
     _impute_small(channel, kernel, state, rng, large)
     _walk_large(executor, channel, kernel, state, x, rng, large)

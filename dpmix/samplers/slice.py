@@ -21,20 +21,8 @@ from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import allocate, update_latent_and_parameters
-from dpmix.samplers.state import (
-    CONCENTRATION,
-    CROWDED,
-    DONE,
-    GROW,
-    LARGE_JUMPS,
-    LOWEST,
-    OCCUPIED,
-    POSITION,
-    SMALL_JUMPS,
-    list_occupied,
-    sort_by_size,
-)
-from dpmix.samplers.sweeps import move_concentration, sweep
+from dpmix.samplers.state import CROWDED, DONE, GROW, list_occupied, sort_by_size
+from dpmix.samplers.sweeps import by_sweeps, move_concentration
 
 __all__ = ["PrivateSlice"]
 
@@ -51,7 +39,7 @@ class PrivateSlice(NamedTuple):
 @njit
 def _draw_occupied(state, mixing, rng):
     """Draw the unnormalised weights of the occupied components."""
-    for j in range(state.ints[OCCUPIED]):
+    for j in range(state.now.occupied):
         state.weights[j] = rng.standard_gamma(state.counts[state.order[j]] - mixing.discount)
 
 
@@ -91,24 +79,24 @@ def _count_jumps(state, mixing, rng):
     r e^(-y), and each is kept with the probability of the factor left out.
     """
     d = mixing.discount
-    rate = state.floats[CONCENTRATION]
+    rate = state.now.concentration
     if d > 0.0:
-        shape = rate / d + state.ints[OCCUPIED]
+        shape = rate / d + state.now.occupied
         rate = rng.standard_gamma(shape) * d / math.gamma(1.0 - d)
-    low = max(state.floats[LOWEST], 1e-300)
+    low = max(state.now.lowest, 1e-300)
     mass = -math.log(low) if d == 0.0 else math.expm1(-d * math.log(low)) / d
-    state.ints[SMALL_JUMPS] = rng.poisson(rate * mass)
-    state.ints[LARGE_JUMPS] = rng.poisson(rate * math.exp(-1.0))
+    state.now.small_jumps = rng.poisson(rate * mass)
+    state.now.large_jumps = rng.poisson(rate * math.exp(-1.0))
 
 
 @njit
 def _draw_jumps(state, kernel, mixing, rng):
     """Draw the new components behind the occupied ones. Return the number of both."""
     d = mixing.discount
-    low = max(state.floats[LOWEST], 1e-300)
-    place = state.ints[OCCUPIED]
-    small = state.ints[SMALL_JUMPS]
-    for candidate in range(small + state.ints[LARGE_JUMPS]):
+    low = max(state.now.lowest, 1e-300)
+    place = state.now.occupied
+    small = state.now.small_jumps
+    for candidate in range(small + state.now.large_jumps):
         u = rng.random()
         if candidate < small:
             jump = low**u if d == 0.0 else math.exp(-math.log1p(u * math.expm1(-d * math.log(low))) / d)
@@ -176,16 +164,16 @@ def _weigh(state, places):
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
-    if state.ints[POSITION] == 0:
+    if state.now.position == 0:
         _draw_occupied(state, mixing, rng)
-        state.floats[LOWEST] = _slices(executor, state, rng)
+        state.now.lowest = _slices(executor, state, rng)
         _count_jumps(state, mixing, rng)
-        state.ints[POSITION] = 1
-    if state.ints[SMALL_JUMPS] > MOST_JUMPS:
+        state.now.position = 1
+    if state.now.small_jumps > MOST_JUMPS:
         return CROWDED
-    if state.ints[OCCUPIED] + state.ints[SMALL_JUMPS] + state.ints[LARGE_JUMPS] > len(state.order):
+    if state.now.occupied + state.now.small_jumps + state.now.large_jumps > len(state.order):
         return GROW
-    state.ints[POSITION] = 0
+    state.now.position = 0
     places = _draw_jumps(state, kernel, mixing, rng)
     _sort_by_weight(state, places)
     _levels(executor, state, places)
@@ -198,5 +186,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     return DONE
 
 
-sweep.register(_sweep, PrivateSlice, Serial)
-sweep.register(_sweep, PrivateSlice, Threads, compiled=False)
+by_sweeps(_sweep, PrivateSlice)

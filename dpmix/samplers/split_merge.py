@@ -14,7 +14,6 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
@@ -27,20 +26,9 @@ from dpmix.samplers.collapsed import (
     refresh,
     take,
 )
-from dpmix.samplers.neal3 import scan_allocations
-from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import (
-    ACCEPTED,
-    CONCENTRATION,
-    DONE,
-    GROW,
-    OCCUPIED,
-    POSITION,
-    PROPOSED,
-    sort_by_size,
-    swap,
-)
-from dpmix.samplers.sweeps import move_concentration, sweep
+from dpmix.samplers.neal3 import Neal3
+from dpmix.samplers.state import DONE, GROW, swap
+from dpmix.samplers.sweeps import by_sweeps, sweep
 
 __all__ = ["SplitMerge"]
 
@@ -132,8 +120,8 @@ def _move(state, kernel, mixing, rng, constants):
         for m in range(size):
             target[m] = 0 if state.labels[members[m]] == own else 1
     log_q = _restricted_scan(kernel, rng, constants, state.z, members, sides, sizes, blocks, target)
-    k = state.ints[OCCUPIED] if splits else state.ints[OCCUPIED] - 1
-    log_ratio = math.log(state.floats[CONCENTRATION] + k * d) - math.lgamma(1.0 - d)
+    k = state.now.occupied if splits else state.now.occupied - 1
+    log_ratio = math.log(state.now.concentration + k * d) - math.lgamma(1.0 - d)
     log_ratio += math.lgamma(sizes[0] - d) + math.lgamma(sizes[1] - d) - math.lgamma(size + 2 - d)
     log_ratio += log_block(kernel, blocks, 0, sizes[0]) + log_block(kernel, blocks, 1, sizes[1])
     log_ratio -= log_block(kernel, blocks, 2, size + 2) + log_q
@@ -141,7 +129,7 @@ def _move(state, kernel, mixing, rng, constants):
         return False
     if splits:
         other = state.order[k]
-        state.ints[OCCUPIED] = k + 1
+        state.now.occupied = k + 1
         state.labels[j] = other
         state.counts[own], state.counts[other] = sizes[0], sizes[1]
         for m in range(size):
@@ -153,7 +141,7 @@ def _move(state, kernel, mixing, rng, constants):
             state.labels[members[m]] = own
         state.counts[own] = size + 2
         state.counts[other] = 0
-        state.ints[OCCUPIED] = k
+        state.now.occupied = k
         swap(state, state.where[other], k)
     return True
 
@@ -161,29 +149,23 @@ def _move(state, kernel, mixing, rng, constants):
 @njit
 def _moves(state, kernel, mixing, rng, moves, constants):
     """Propose splits and merges; GROW when slots run out."""
-    if state.ints[OCCUPIED] + moves >= len(state.order):
+    if state.now.occupied + moves >= len(state.order):
         return GROW
     if len(state.labels) > 1:
         for _ in range(moves):
-            state.floats[PROPOSED] += 1.0
+            state.now.proposed += 1.0
             if _move(state, kernel, mixing, rng, constants):
-                state.floats[ACCEPTED] += 1.0
+                state.now.accepted += 1.0
     return DONE
 
 
 def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     if (
-        state.ints[POSITION] == 0
+        state.now.position == 0
         and _moves(state, kernel, mixing, rng, algorithm.moves, algorithm.constants) == GROW
     ):
         return GROW
-    if scan_allocations(state, kernel, mixing, rng, algorithm.constants) == GROW:
-        return GROW
-    sort_by_size(state)
-    update_parameters(executor, state, state.z, channel, kernel, rng)
-    move_concentration(state, mixing, rng)
-    return DONE
+    return sweep(Neal3(algorithm.constants), executor, state, channel, kernel, mixing, rng)
 
 
-sweep.register(_sweep, SplitMerge, Serial)
-sweep.register(_sweep, SplitMerge, Threads, compiled=False)
+by_sweeps(_sweep, SplitMerge)

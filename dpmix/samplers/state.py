@@ -7,35 +7,28 @@ auxiliary components in the slots right after; the slice its unoccupied sticks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmix.kernels import TUNING, make_tuning
 from dpmix.numerics.jit import njit
 
 __all__ = [
-    "ACCEPTED",
-    "ADAPTED",
-    "ADAPTING",
     "BLOCK",
-    "CONCENTRATION",
     "CROWDED",
     "DONE",
     "GROW",
     "HUGE",
-    "LARGE_JUMPS",
-    "LOWEST",
-    "OCCUPIED",
-    "POSITION",
-    "PROPOSED",
-    "SMALL_JUMPS",
-    "STEP_SIZE",
     "TILE",
     "TINY",
     "State",
     "blank_state",
     "grown",
     "list_occupied",
+    "numbers_of",
+    "set_numbers",
     "sort_by_size",
     "swap",
 ]
@@ -44,12 +37,15 @@ BLOCK = 512  # records whose marginal densities are computed at a time: they fit
 TILE = 4096  # records that are grouped by component at a time
 TINY, HUGE = 1e-280, 1e280  # densities beyond these are computed again in logarithms
 DONE, GROW, CROWDED = 0, 1, 3  # what a sweep returns: GROW asks for more slots and to be called again there
-
-OCCUPIED, POSITION, SMALL_JUMPS, LARGE_JUMPS = 0, 1, 2, 3  # state.ints
-CONCENTRATION, ACCEPTED, PROPOSED, LOWEST = 0, 1, 2, 3  # state.floats
-# state.tuning: step of kernels that take Metropolis steps, 1 while it may adapt, adaptations done
-STEP_SIZE, ADAPTING, ADAPTED = 0, 1, 2
 FIRST_STEP = 0.05
+
+COUNTERS = ("occupied", "position", "small_jumps", "large_jumps")
+STEPS = TUNING.names or ()
+NUMBERS = ("concentration", "accepted", "proposed", "lowest")
+NOW = np.dtype([(name, np.int64) for name in COUNTERS] + [(name, np.float64) for name in NUMBERS])
+"""Numbers of a chain: occupied components k, the record that a scan has come to (of the slice sampler 1 where
+its slices are drawn), jumps below and above 1 that slices open, the concentration, Metropolis steps accepted
+and proposed since the last saved draw, and the lowest slice."""
 
 
 class State(NamedTuple):
@@ -57,9 +53,9 @@ class State(NamedTuple):
 
     Kept from sweep to sweep: z (n,), latent (n m,) or (n m, d) values of Y (m = 0 where integrated out),
     estimate (n,) of private Neal 5, labels (n,) slot of each record, counts (S,), theta (P, S), order (S,),
-    where (S,), ints, floats, tuning (scalars by the names above). Scratch: level (n,) sticks open to each
-    record, weights (S,), stats (P, S), density (S, BLOCK) of Neal 8, grouped (n,) values sorted by component
-    within tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
+    where (S,), `now` and `tuning`, numbers by the names of `NOW` and `TUNING`. Scratch: level (n,) sticks
+    open to each record, weights (S,), stats (P, S), density (S, BLOCK) of Neal 8, grouped (n,) values sorted
+    by component within tiles, tiles (T, S + 1) where each component starts, proposal (P, S).
     """
 
     z: Any
@@ -70,8 +66,7 @@ class State(NamedTuple):
     theta: Any
     order: Any
     where: Any
-    ints: Any
-    floats: Any
+    now: Any
     tuning: Any
     level: Any
     weights: Any
@@ -80,6 +75,26 @@ class State(NamedTuple):
     grouped: Any
     tiles: Any
     proposal: Any
+
+
+def numbers_of(state: State) -> dict[str, Any]:
+    """Return the numbers of a state as checkpoints hold them: arrays ints (4,), floats (4,), tuning (3,)."""
+    return {
+        "ints": np.array([state.now[name] for name in COUNTERS]),
+        "floats": np.array([state.now[name] for name in NUMBERS]),
+        "tuning": np.array([state.tuning[name] for name in STEPS]),
+    }
+
+
+def set_numbers(state: State, stored: Mapping[str, Any]) -> None:
+    """Set the numbers of a state to those of `numbers_of`; what is not stored stays."""
+    for numbers, names, key in (
+        (state.now, COUNTERS, "ints"),
+        (state.now, NUMBERS, "floats"),
+        (state.tuning, STEPS, "tuning"),
+    ):
+        for name, number in zip(names, stored.get(key, ()), strict=key in stored):
+            numbers[name] = number
 
 
 def blank_state(
@@ -99,9 +114,8 @@ def blank_state(
         theta=np.ones((parameters, slots)),
         order=np.arange(slots, dtype=np.int32),
         where=np.arange(slots, dtype=np.int32),
-        ints=np.zeros(4, dtype=np.int64),
-        floats=np.zeros(4),
-        tuning=np.array([FIRST_STEP, 0.0, 0.0]),
+        now=np.zeros(1, NOW).view(np.recarray)[0],
+        tuning=make_tuning(FIRST_STEP),
         level=np.zeros(n, dtype=np.int32),
         weights=np.zeros(slots),
         stats=np.zeros((parameters, slots)),
@@ -121,7 +135,7 @@ def grown(state: State, slots: int) -> State:
     for name in ("theta", "stats"):
         getattr(more, name)[:, :old] = getattr(state, name)
     tiles = np.zeros((len(state.tiles), slots + 1), dtype=np.int32)
-    same = ("z", "latent", "estimate", "labels", "ints", "floats", "tuning", "level", "grouped")
+    same = ("z", "latent", "estimate", "labels", "now", "tuning", "level", "grouped")
     return more._replace(tiles=tiles, **{name: getattr(state, name) for name in same})
 
 
@@ -141,13 +155,13 @@ def list_occupied(state, last):
         if state.counts[state.order[j]] > 0:
             swap(state, j, k)
             k += 1
-    state.ints[OCCUPIED] = k
+    state.now.occupied = k
 
 
 @njit
 def sort_by_size(state):
     """List the occupied components from the largest to the smallest: searches among them end sooner."""
-    for j in range(1, state.ints[OCCUPIED]):
+    for j in range(1, state.now.occupied):
         i = j
         while i > 0 and state.counts[state.order[i - 1]] < state.counts[state.order[i]]:
             swap(state, i - 1, i)

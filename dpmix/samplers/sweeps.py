@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,14 @@ import numpy as np
 from dpmix.mechanisms.channels.every import fill_marginal, log_constant, log_marginal
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
-from dpmix.samplers.state import ACCEPTED, ADAPTING, BLOCK, CONCENTRATION, DONE, OCCUPIED, PROPOSED, TILE
+from dpmix.samplers.blocks import Serial, Threads
+from dpmix.samplers.state import BLOCK, DONE, TILE
 
 __all__ = [
     "FULL",
     "Output",
     "STEP",
+    "by_sweeps",
     "group_records",
     "log_likelihood",
     "move_concentration",
@@ -50,16 +53,16 @@ class Output(NamedTuple):
 @njit
 def record(state, channel, kernel, mixing, rng, output, t):
     """Save the state as draw t, with one draw of P given it. Return False where `output` is too small."""
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     start = output.first[t]
     if start + k > len(output.weights):
         return False
     output.first[t + 1] = start + k
     output.n_clusters[t] = k
-    alpha = state.floats[CONCENTRATION]
+    alpha = state.now.concentration
     output.concentration[t] = alpha
-    proposed = state.floats[PROPOSED]
-    output.acceptance_rate[t] = state.floats[ACCEPTED] / proposed if proposed > 0.0 else math.nan
+    proposed = state.now.proposed
+    output.acceptance_rate[t] = state.now.accepted / proposed if proposed > 0.0 else math.nan
     output.log_likelihood[t] = log_likelihood(state, channel, kernel) + log_constant(channel)
     counts = np.empty(k)
     for j in range(k):
@@ -79,7 +82,7 @@ def record(state, channel, kernel, mixing, rng, output, t):
 @njit
 def group_records(start, stop, state, x):
     """Sort the values of each tile of records start..stop by component, into state.grouped."""
-    k = state.ints[OCCUPIED]
+    k = state.now.occupied
     place = np.empty(k, dtype=np.int64)
     for low in range(start, stop, TILE):
         high = min(low + TILE, stop)
@@ -132,7 +135,7 @@ def log_likelihood(state, channel, kernel):
     total = 0.0
     for tile in range(len(state.tiles)):
         first = state.tiles[tile]
-        for j in range(state.ints[OCCUPIED]):
+        for j in range(state.now.occupied):
             h = state.order[j]
             total += sum_logs(channel, kernel, state.theta, h, state.grouped, first[j], first[j + 1], scratch)
     return total
@@ -149,11 +152,17 @@ def sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     """Move the state by one sweep that leaves the posterior invariant; DONE, or GROW to be called again."""
 
 
+def by_sweeps(function: Callable[..., Any], algorithm: type) -> None:
+    """Let an algorithm sweep by one function: compiled whole, or in Python over phases on threads."""
+    sweep.register(function, algorithm, Serial)
+    sweep.register(function, algorithm, Threads, compiled=False)
+
+
 @njit
 def move_concentration(state, mixing, rng):
     """Move the concentration given the present partition."""
-    alpha, k = state.floats[CONCENTRATION], state.ints[OCCUPIED]
-    state.floats[CONCENTRATION] = draw_concentration(rng, mixing, alpha, len(state.labels), k)
+    alpha, k = state.now.concentration, state.now.occupied
+    state.now.concentration = draw_concentration(rng, mixing, alpha, len(state.labels), k)
 
 
 @njit
@@ -164,7 +173,7 @@ def run(algorithm, executor, state, channel, kernel, mixing, rng, output, plan, 
     """
     while plan[STEP] < until or plan[PENDING] == 1:
         if plan[PENDING] == 0:
-            state.tuning[ADAPTING] = 1.0 if plan[STEP] < plan[SKIP] else 0.0
+            state.tuning.adapting = 1.0 if plan[STEP] < plan[SKIP] else 0.0
             status = sweep(algorithm, executor, state, channel, kernel, mixing, rng)
             if status != DONE:
                 return status
@@ -178,8 +187,8 @@ def run(algorithm, executor, state, channel, kernel, mixing, rng, output, plan, 
                 return FULL
             plan[SAVED] += 1
             plan[PENDING] = 0
-            state.floats[ACCEPTED] = 0.0
-            state.floats[PROPOSED] = 0.0
+            state.now.accepted = 0.0
+            state.now.proposed = 0.0
     return DONE
 
 

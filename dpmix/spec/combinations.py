@@ -5,29 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.errors import SpecError
+from dpmix.spec.capabilities import Capabilities, listed
 from dpmix.spec.counts import counts_problem
-from dpmix.spec.parametric_models import GROUP_MIXTURE_SAMPLER, PARAMETRIC, SPLIT_PRIORS
-
-__all__ = ["check_combination", "combination_problem"]
-
-MIXTURE_SAMPLERS = (
-    "private_neal5",
-    "private_slice",
-    "blocked_gibbs",
-    "neal2",
-    "neal3",
-    "neal8",
-    "split_merge",
-    "counts",
+from dpmix.spec.kinds import (
+    MODELS,
+    capabilities_of,
+    kinds_that,
+    mixture_samplers,
+    released_kinds,
 )
-CONJUGATE_SAMPLERS = ("neal2", "neal3", "split_merge")
-EXACT_SAMPLERS = (*CONJUGATE_SAMPLERS, "neal8", "counts")
-GLOBAL_MECHANISMS = ("smoothed_histogram", "perturbed_histogram")
-MIXTURE_MECHANISMS = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS, "none")
-VECTOR_MECHANISMS = ("laplace", "gaussian", "none")
+from dpmix.spec.model_section import MixtureSection, default_sampler
+
+__all__ = ["check_combination", "combination_problem", "models_that", "taken_by"]
+
 _GENERAL = "use neal8, private_slice or blocked_gibbs"
 
 Problem = tuple[str, str]
+Of = type[Capabilities] | None
+
+
+def taken_by(model: str) -> tuple[str, ...]:
+    """Return the kinds of release that a kind of model is fitted to."""
+    section = MODELS.section(model)
+    return tuple(kind for kind in released_kinds() if section.takes_release(capabilities_of(kind)))
+
+
+def models_that(capability: str) -> tuple[str, ...]:
+    """Return the kinds of model that have a capability, in alphabetical order."""
+    return tuple(sorted(kind for kind in MODELS.names if getattr(MODELS.section(kind), capability)))
 
 
 def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | None = None) -> Problem | None:
@@ -41,41 +46,42 @@ def combination_problem(mechanism: str | None, spec: Any, *, grouped: bool | Non
     grouped : bool or None
         Whether the release is of groups; None where that is not known yet.
     """
-    problem = _baseline_problem(mechanism, spec) or _exact_problem(spec.sampler)
+    of = None if mechanism is None else capabilities_of(mechanism)
+    problem = _baseline_problem(mechanism, of, spec) or _exact_problem(spec.sampler)
     if problem is not None:
         return problem
     if spec.model is None:
-        return _without_model(mechanism, spec.sampler)
+        return _unhidden_problem(mechanism, of, spec.sampler)
     if spec.summary.truth is not None and spec.model.kind != "dirichlet":
         return "summary.truth", f"is for the model dirichlet, and not for {spec.model.kind}; leave it out"
-    if spec.model.kind != "mixture":
-        return _parametric_problem(mechanism, spec)
-    on_counts = spec.sampler.kind == GROUP_MIXTURE_SAMPLER
-    if on_counts and grouped is not False and mechanism in (None, *GLOBAL_MECHANISMS):
+    if not isinstance(spec.model, MixtureSection):
+        return _parametric_problem(mechanism, of, spec)
+    can = spec.sampler.can
+    if can.of_groups and grouped is not False and (of is None or of.released == "histogram"):
         pass  # what is known of the release allows groups
-    elif spec.sampler.kind not in MIXTURE_SAMPLERS:
-        of_groups = " but those of groups in a histogram" if on_counts else ""
+    elif not can.mixtures:
+        of_groups = " but those of groups in a histogram" if can.of_groups else ""
         return (
             "sampler.kind",
-            f"{spec.sampler.kind} is not for mixtures{of_groups}; use {_listed(MIXTURE_SAMPLERS)}",
+            f"{can.kind} is not for mixtures{of_groups}; use {listed(mixture_samplers())}",
         )
     if grouped:
         problem = _group_mixture_problem(spec)
         if problem is not None:
             return problem
-    if mechanism is not None:
-        problem = _mechanism_problem(mechanism, spec)
+    if mechanism is not None and of is not None:
+        problem = _mechanism_problem(mechanism, of, spec)
         if problem is not None:
             return problem
-    if spec.sampler.kind == "counts":
-        problem = counts_problem(mechanism, spec)
+    if can.on_counts:
+        problem = counts_problem(mechanism, of, spec)
         if problem is not None:
             return problem
-    return _base_problem(mechanism, spec) or _stated_problem(mechanism, spec)
+    return _base_problem(mechanism, of, spec) or _stated_problem(mechanism, of, spec)
 
 
 def _exact_problem(sampler: Any) -> Problem | None:
-    if sampler.latent == "metropolis" and sampler.kind in EXACT_SAMPLERS:
+    if sampler.latent == "metropolis" and sampler.can.exact:
         return (
             "sampler.latent",
             f"metropolis is not for {sampler.kind}, which is exact; use private_slice or blocked_gibbs",
@@ -83,25 +89,23 @@ def _exact_problem(sampler: Any) -> Problem | None:
     return None
 
 
-def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
-    kind, sampler = spec.model.kind, spec.sampler
-    known = PARAMETRIC[kind]
-    if sampler.kind not in known.samplers:
-        what = "mixtures" if sampler.kind in MIXTURE_SAMPLERS else "other models"
+def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
+    kind, sampler, model = spec.model.kind, spec.sampler, spec.model
+    if sampler.kind not in model.samplers:
+        what = "mixtures" if sampler.can.mixtures else "other models"
         return (
             "sampler.kind",
-            f"{sampler.kind} is for {what}, and not for {kind}; use {_listed(known.samplers)}, or leave it "
+            f"{sampler.kind} is for {what}, and not for {kind}; use {listed(model.samplers)}, or leave it "
             "out",
         )
-    if mechanism is not None and mechanism not in known.mechanisms:
+    if of is not None and not model.takes_release(of):
         return (
             "model.kind",
-            f"{kind} is not for a {mechanism} release; it takes {_listed(known.mechanisms)}",
+            f"{kind} is not for a {mechanism} release; it takes {listed(taken_by(kind))}",
         )
-    if kind == "dirichlet":
-        problem = _prior_problem(spec)
-        if problem is not None:
-            return problem
+    problem: Problem | None = model.problem(spec)
+    if problem is not None:
+        return problem
     if sampler.store or sampler.subsample is not None:
         key = "sampler.store" if sampler.store else "sampler.subsample"
         return key, f"{kind} has no allocations; leave it out"
@@ -113,13 +117,27 @@ def _parametric_problem(mechanism: str | None, spec: Any) -> Problem | None:
     return None
 
 
+def _of_one(sampler: str) -> str:
+    return (
+        "is for the histogram of one group, and not for groups whose sizes are private"
+        if sampler == "counts"
+        else "moves record by record, and of groups whose sizes are private counts move"
+    )
+
+
 def _group_mixture_problem(spec: Any) -> Problem | None:
     """Refuse what is not for a mixture of groups, whatever the mechanism."""
-    if spec.sampler.kind != GROUP_MIXTURE_SAMPLER:
+    if not spec.sampler.can.of_groups:
         return (
             "sampler.kind",
-            f"{spec.sampler.kind} moves record by record, and of groups whose sizes are private counts move; "
-            f"use {GROUP_MIXTURE_SAMPLER}, or leave it out",
+            f"{spec.sampler.kind} {_of_one(spec.sampler.kind)}; use "
+            f"{default_sampler(spec.model, grouped=True)}, which moves counts, or leave it out",
+        )
+    if not spec.model.in_cells:
+        return (
+            "model.kernel",
+            f"{spec.model.kernel} is not for groups in a histogram, whose masses of bins are not known; "
+            "use normal or beta",
         )
     if spec.sampler.latent == "metropolis":
         return (
@@ -130,86 +148,60 @@ def _group_mixture_problem(spec: Any) -> Problem | None:
     return None
 
 
-def _prior_problem(spec: Any) -> Problem | None:
-    """Refuse a prior of compositions that a sampler has no use for, or the release no part for."""
-    prior, sampler, mechanism = spec.model.prior, spec.sampler.kind, spec.mechanism
-    if not isinstance(prior, str):
-        return None
-    known = SPLIT_PRIORS[sampler]
-    if not known:
-        return "model.prior", f"{prior} is not for {sampler}, which has no prior; leave it out"
-    if prior not in known:
-        others = [kind for kind, priors in SPLIT_PRIORS.items() if prior in priors]
-        return (
-            "model.prior",
-            f"{prior} is draws, not a density, and {sampler} needs a density; use {_listed(known)}, a gamma "
-            f"{{shape, rate}}, or sampler.kind: {_listed(tuple(others))}",
-        )
-    if mechanism is not None and mechanism.kind == "log_moments" and mechanism.split is None:
-        return (
-            "model.prior",
-            f"{prior} takes the first of two parts of a release, and mechanism.split is missing; give it, "
-            "or use a gamma {shape, rate}",
-        )
-    return None
-
-
-def _baseline_problem(mechanism: str | None, spec: Any) -> Problem | None:
+def _baseline_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
     """Refuse a deconvolution estimate of what is not one column with noise added to it."""
     if spec.summary.baseline is None:
         return None
-    if mechanism is not None and mechanism not in VECTOR_MECHANISMS:
+    if of is not None and not of.additive:
         return (
             "summary.baseline",
-            f"{spec.summary.baseline} is for one column released by {_listed(VECTOR_MECHANISMS)}, "
+            f"{spec.summary.baseline} is for one column released by {listed(kinds_that('additive'))}, "
             f"not by {mechanism}; leave it out",
         )
-    if spec.model is not None and getattr(spec.model, "kernel", None) == "multivariate_normal":
+    if spec.model is not None and getattr(spec.model, "several", False):
         return (
             "summary.baseline",
-            f"{spec.summary.baseline} is for one column, and kernel multivariate_normal is for several; "
+            f"{spec.summary.baseline} is for one column, and kernel {spec.model.kernel} is for several; "
             "leave it out",
         )
     return None
 
 
-def _without_model(mechanism: str | None, sampler: Any) -> Problem | None:
-    return _unhidden_problem(sampler) if mechanism == "none" else None
-
-
-def _unhidden_problem(sampler: Any) -> Problem | None:
-    if sampler.kind == "private_neal5":
+def _unhidden_problem(mechanism: str | None, of: Of, sampler: Any) -> Problem | None:
+    """Refuse what moves hidden values where none are hidden."""
+    if of is None or of.protects:
+        return None
+    if sampler.can.holds_records:
         return (
             "sampler.kind",
-            f"private_neal5 needs a release with noise, and mechanism none adds none; {_GENERAL}",
+            f"{sampler.kind} needs a release with noise, and mechanism {mechanism} adds none; {_GENERAL}",
         )
     if sampler.latent == "metropolis":
         return (
             "sampler.latent",
-            "metropolis needs a release with noise, and mechanism none adds none; use latent: exact",
+            f"metropolis needs a release with noise, and mechanism {mechanism} adds none; use latent: exact",
         )
     return None
 
 
-def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
+def _mechanism_problem(mechanism: str, of: type[Capabilities], spec: Any) -> Problem | None:
     sampler = spec.sampler
-    if mechanism not in MIXTURE_MECHANISMS:
+    if not spec.model.takes_release(of):
         return (
             "model.kind",
-            f"mixture is not for a {mechanism} release; it takes {_listed(MIXTURE_MECHANISMS)}",
+            f"mixture is not for a {mechanism} release; it takes {listed(taken_by('mixture'))}",
         )
-    if mechanism == "none":
-        problem = _unhidden_problem(sampler)
-        if problem is not None:
-            return problem
-    if spec.model.kernel == "multivariate_normal" and mechanism not in VECTOR_MECHANISMS:
+    problem = _unhidden_problem(mechanism, of, sampler)
+    if problem is not None:
+        return problem
+    if spec.model.several and not of.columns_each:
         return (
             "model.kernel",
-            f"multivariate_normal is for several columns, and {mechanism} releases one; "
+            f"{spec.model.kernel} is for several columns, and {mechanism} releases one; "
             "use the kernel normal or beta",
         )
-    if mechanism in GLOBAL_MECHANISMS:
-        if sampler.kind == "private_neal5" and sampler.auxiliary != 1:
+    if of.released == "histogram":
+        if sampler.can.holds_records and sampler.auxiliary != 1:
             return (
                 "sampler.auxiliary",
                 f"{sampler.auxiliary} values per record are for releases of each record on its own; "
@@ -224,20 +216,19 @@ def _mechanism_problem(mechanism: str, spec: Any) -> Problem | None:
     return None
 
 
-def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
+def _base_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
     sampler, model = spec.sampler, spec.model
-    normal = model.kernel == "normal"
-    truncated = normal and getattr(model.base, "kind", None) == "truncated_nig"
+    truncated = getattr(model.base, "kind", None) == "truncated_nig"
     if truncated:
-        if mechanism not in (None, "gaussian"):
+        if of is not None and not of.normal_noise:
             return (
                 "model.base.kind",
                 f"truncated_nig is for Gaussian noise, not {mechanism}; use nig",
             )
-        if sampler.kind == "private_neal5":
+        if sampler.can.holds_records:
             return (
                 "sampler.kind",
-                "private_neal5 needs base.kind: nig; under truncated_nig, where the released values are "
+                f"{sampler.kind} needs base.kind: nig; under truncated_nig, where the released values are "
                 "conjugate themselves, use neal2, neal3, neal8, split_merge, private_slice or blocked_gibbs",
             )
         if sampler.latent == "metropolis":
@@ -245,15 +236,15 @@ def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
                 "sampler.latent",
                 "metropolis needs base.kind: nig; under truncated_nig nothing is latent, use latent: exact",
             )
-    if sampler.kind in CONJUGATE_SAMPLERS:
-        if not normal:
+    if sampler.can.conjugate:
+        if not model.conjugate:
             return (
                 "sampler.kind",
                 f"{sampler.kind} is for the conjugate kernel normal, and not for {model.kernel}; {_GENERAL}",
             )
-        if not truncated and mechanism not in (None, "none"):
-            advice = "set model.base.kind: truncated_nig, or " if mechanism == "gaussian" else ""
-            what = "gaussian with base nig" if mechanism == "gaussian" else mechanism
+        if not truncated and of is not None and of.protects:
+            advice = "set model.base.kind: truncated_nig, or " if of.normal_noise else ""
+            what = f"{mechanism} with base nig" if of.normal_noise else mechanism
             return (
                 "sampler.kind",
                 f"{sampler.kind} needs released values with a conjugate prior, which they do not have under "
@@ -262,23 +253,24 @@ def _base_problem(mechanism: str | None, spec: Any) -> Problem | None:
     return _columns_problem(spec)
 
 
-def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
+def _stated_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
     """Refuse what the kernel or base measure needs and the mechanism, or the spec, does not say."""
-    if mechanism is None:
+    if of is None:
         return None
-    if getattr(spec.model.base, "empirical", False) == "paper" and mechanism not in VECTOR_MECHANISMS:
+    if getattr(spec.model.base, "empirical", False) == "paper" and not of.additive:
         return (
             "model.base.empirical",
             f"what {mechanism} releases is not on the scale of the data; use true, or leave out model.base",
         )
     in_file = spec.release is not None and spec.release.path is not None
     stated = spec.mechanism is not None and spec.mechanism.domain is not None
-    if spec.model.kernel == "beta" and (mechanism == "none" or in_file) and not stated:
+    if spec.model.bounded and (not of.protects or in_file) and not stated:
         return (
             "mechanism.domain",
-            "missing; a beta kernel lives on the public bounds, give them here or in data.domain",
+            f"missing; a {spec.model.kernel} kernel lives on the public bounds, give them here or in "
+            "data.domain",
         )
-    if spec.model.base is None and (mechanism == "none" or in_file) and not stated:
+    if spec.model.base is None and (not of.protects or in_file) and not stated:
         return (
             "model.base",
             "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "
@@ -289,15 +281,13 @@ def _stated_problem(mechanism: str | None, spec: Any) -> Problem | None:
 
 def _columns_problem(spec: Any) -> Problem | None:
     """Refuse a base measure of another dimension than the columns that the spec names."""
-    if spec.model.kernel != "multivariate_normal":
-        return None
-    if spec.model.base is None or spec.model.base.mu0 is None:
+    if not spec.model.several or getattr(spec.model.base, "mu0", None) is None:
         return None
     d = len(spec.model.base.mu0)
     if d < 2:
         return (
             "model.base.mu0",
-            "has one entry, and multivariate_normal is for two columns or more; use kernel: normal",
+            f"has one entry, and {spec.model.kernel} is for two columns or more; use kernel: normal",
         )
     for section in (spec.release, spec.data):
         columns = None if section is None else section.columns
@@ -329,7 +319,3 @@ def check_combination(mechanism: str, spec: Any, *, grouped: bool | None = None)
     problem = combination_problem(mechanism, spec, grouped=grouped)
     if problem is not None:
         raise SpecError(": ".join(problem))
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]

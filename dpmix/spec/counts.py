@@ -4,36 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COUNTED", "counts_problem"]
+from dpmix.spec.capabilities import Capabilities, listed
+from dpmix.spec.kinds import kinds_that
 
-COUNTED = ("laplace", "gaussian", "binomial", "none")
-"""Mechanisms whose releases are counted: one number a record, in cells or of finitely many outputs."""
-_OUTPUTS = ("binomial",)
+__all__ = ["counts_problem"]
+
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
 
 
-def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
+def counts_problem(mechanism: str | None, of: type[Capabilities] | None, spec: Any) -> tuple[str, str] | None:
     """Return key and sentence of the first thing that does not go with the sampler, None if all do.
 
     Parameters
     ----------
     mechanism : str or None
         Kind of the mechanism of the release; None where it is not known yet.
+    of : type of Capabilities or None
+        What that mechanism can do.
     spec : RunSpec
         Of a mixture.
     """
     model, sampler = spec.model, spec.sampler
-    if model.kernel == "multivariate_normal":
+    if model.several:
         return (
             "sampler.kind",
-            "counts is for one number a record, and kernel multivariate_normal is for several columns; "
-            + _OTHERS,
+            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {_OTHERS}",
         )
-    if mechanism is not None and mechanism not in COUNTED:
-        listed = ", ".join(COUNTED[:-1]) + " or " + COUNTED[-1]
+    if not model.in_cells:
         return (
             "sampler.kind",
-            f"counts is for one number a record released by {listed}, and not for {mechanism}; {_OTHERS}",
+            f"counts knows no masses of cells under the kernel {model.kernel}; {_OTHERS}",
+        )
+    if of is not None and not of.countable:
+        return (
+            "sampler.kind",
+            "counts is for one number a record, or a histogram of all, released by "
+            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {_OTHERS}",
         )
     if getattr(model.base, "kind", None) == "truncated_nig":
         return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {_OTHERS}"
@@ -43,19 +49,26 @@ def counts_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
             f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
             "0 it has too many components of too much weight; use 0, or neal8 or private_slice",
         )
-    if sampler.subsample is not None or sampler.store:
+    if sampler.store:
         return (
-            "sampler.store" if sampler.store else "sampler.subsample",
-            "counts knows of no single records, so that there are no allocations; leave it out, or use neal8",
+            "sampler.store",
+            "counts knows of no single records, so that there are no allocations; leave it out, give "
+            "sampler.subsample, whose partition is drawn afterwards, or use neal8",
         )
-    return _width_problem(mechanism, spec)
+    return _width_problem(mechanism, of, spec)
 
 
-def _width_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
+def _width_problem(mechanism: str | None, of: type[Capabilities] | None, spec: Any) -> tuple[str, str] | None:
+    if of is None:
+        return None
     width = spec.sampler.width
-    if mechanism in _OUTPUTS and width != "auto":
+    if of.released == "histogram":
+        if width == "auto":
+            return None
+        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
+    if of.finite_outputs and width != "auto":
         return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
-    if mechanism == "none" and width == "auto":
+    if not of.protects and width == "auto":
         return (
             "sampler.width",
             "must be a number for counts without noise, from which no width follows; cells cover "
@@ -63,7 +76,7 @@ def _width_problem(mechanism: str | None, spec: Any) -> tuple[str, str] | None:
         )
     in_file = spec.release is not None and spec.release.path is not None
     stated = spec.mechanism is not None and spec.mechanism.domain is not None
-    if (mechanism == "none" or (mechanism is not None and in_file)) and not stated:
+    if (not of.protects or in_file) and not stated:
         return (
             "mechanism.domain",
             "missing; counts has cells over the public bounds, give them here or in data.domain",

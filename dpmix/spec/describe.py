@@ -6,6 +6,7 @@ from typing import Any
 
 from dpmix.numerics.rounding import stated as exact
 from dpmix.spec.audit_section import AuditSpec
+from dpmix.spec.capabilities import counted
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.default_priors import (
     BETA,
@@ -13,27 +14,15 @@ from dpmix.spec.default_priors import (
     NIG,
     NIW,
     RECORDS_SD,
-    TRUNCATED_MEANS,
-    coefficients_in_words,
     nig_from_bounds,
     niw_from_bounds,
     prior_in_words,
 )
-from dpmix.spec.mechanism_section import (
-    BinomialMechanism,
-    LogMomentsMechanism,
-    MechanismSection,
-    PerturbedHistogramMechanism,
-    PosteriorMechanism,
-    SmoothedHistogramMechanism,
-    WaveletMechanism,
-)
+from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import (
     BetaMixture,
-    DirichletModel,
-    DiscreteModel,
     GammaPrior,
-    LinearRegressionModel,
+    MixtureSection,
     MultivariateNormalMixture,
     NIWBase,
     NormalMixture,
@@ -57,17 +46,11 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["mechanism"] = _mechanism(spec.mechanism, spec.groups is not None) + _by_groups(spec)
     if spec.synthesis is not None:
         lines["synthesis"] = _synthesis(spec.synthesis)
-    if isinstance(spec.model, (NormalMixture, BetaMixture, MultivariateNormalMixture)):
+    if isinstance(spec.model, MixtureSection):
         domain = None if spec.mechanism is None else spec.mechanism.domain
         lines["model"] = _mixture(spec.model, domain)
-    elif isinstance(spec.model, DiscreteModel):
-        lines["model"] = _discrete(spec.model)
-    elif isinstance(spec.model, DirichletModel):
-        lines["model"] = _dirichlet(spec.model, spec.sampler.kind)
     elif spec.model is not None:
-        lines["model"] = _parametric(spec.model)
-        if isinstance(spec.model, LinearRegressionModel):
-            lines["model"] += _coefficients(spec.model, spec) + _response(spec.model)
+        lines["model"] = spec.model.in_words(spec)
     if spec.audit is not None:
         lines["audit"] = _audit(spec.audit)
     if spec.privacy is not None:
@@ -75,8 +58,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
     if spec.model is not None:
         sampler = spec.sampler
         lines["sampler"] = (
-            f"{sampler.kind}, {_count(sampler.chains, 'chain')} of {_count(sampler.iterations, 'sweep')} "
-            f"({sampler.burn_in_sweeps} burn-in), {_count(sampler.draws * sampler.chains, 'draw')} kept"
+            f"{sampler.kind}, {counted(sampler.chains, 'chain')} of {counted(sampler.iterations, 'sweep')} "
+            f"({sampler.burn_in_sweeps} burn-in), {counted(sampler.draws * sampler.chains, 'draw')} kept"
         )
     return lines
 
@@ -99,7 +82,7 @@ def _by_groups(spec: RunSpec) -> str:
 def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
-        return f"{_count(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
+        return f"{counted(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
     place = ", ".join(map(str, data.source.parts))
     by = "" if data.group is None else f" by {data.group}"
     part = "" if data.part is None else f", a public part of {data.part.of}"
@@ -120,42 +103,14 @@ def _privacy(privacy: PrivacySpec) -> str:
 
 
 def _mechanism(mechanism: MechanismSection, grouped: bool) -> str:
-    if mechanism.kind == "none":
-        return "none, values are not protected"
+    if not mechanism.protects:
+        return f"{mechanism.kind}, values are not protected"
     keys = ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight")
-    given = {key: getattr(mechanism, key, None) for key in keys}
+    own = (key for statement in mechanism.statements for key in statement)
+    given = {key: getattr(mechanism, key, None) for key in (*keys, *own)}
     stated = ", ".join(f"{key} = {exact(value)}" for key, value in given.items() if value is not None)
     bounds = ", ".join(f"[{lo:g}, {hi:g}]" for lo, hi in mechanism.domain or ())
-    return f"{_released(mechanism, grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
-
-
-def _coefficients(model: LinearRegressionModel, spec: RunSpec) -> str:
-    """Say what the prior of the coefficients means, where the bounds are known and all goes together."""
-    bounds = getattr(spec.mechanism, "bounds", None) or getattr(spec.mechanism, "domain", None) or ()
-    q = len(bounds)
-    mean, sd = (
-        value if isinstance(value, tuple) else (value,) * q for value in (model.prior_mean, model.prior_sd)
-    )
-    if q < 2 or len(mean) != q or len(sd) != q:
-        return ""
-    columns = None if spec.data is None else spec.data.columns
-    names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
-    titles, cut = [str(name) for name in names], model.response == "truncated"
-    return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
-
-
-def _response(model: LinearRegressionModel) -> str:
-    """Say what coefficients are where errors are truncated."""
-    return f". {TRUNCATED_MEANS[:-1]}" if model.response == "truncated" else ""
-
-
-def _parametric(model: Any) -> str:
-    words = {
-        "discrete": "a discrete distribution, as a draw of a Dirichlet or Pitman-Yor process",
-        "naive_bayes": "naive Bayes classes and features",
-        "linear_regression": "a linear regression",
-    }
-    return f"the model of {model.file.name}" if model.kind == "custom" else words.get(model.kind, model.kind)
+    return f"{mechanism.done(grouped)} with {stated}" + (f" over {bounds}" if bounds else "")
 
 
 def _synthesis(synthesis: SynthesisSection) -> str:
@@ -167,73 +122,23 @@ def _synthesis(synthesis: SynthesisSection) -> str:
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
-def _released(mechanism: MechanismSection, grouped: bool) -> str:
-    """Say what a mechanism releases, such as "laplace noise"."""
-    if isinstance(mechanism, WaveletMechanism):
-        return f"laplace noise on {2 ** (mechanism.levels + 1) - 1} wavelet coefficients a record"
-    if isinstance(mechanism, BinomialMechanism):
-        return f"a binomial count of {_count(mechanism.trials, 'trial')} a record"
-    if isinstance(mechanism, SmoothedHistogramMechanism):
-        return (
-            f"{_count(mechanism.draws, 'draw')} from a smoothed histogram of {_count(mechanism.bins, 'bin')}"
-        )
-    if isinstance(mechanism, PerturbedHistogramMechanism):
-        return f"{mechanism.noise} noise on the counts of {_count(mechanism.bins, 'bin')}"
-    if isinstance(mechanism, LogMomentsMechanism):
-        at = (
-            f"{mechanism.threshold:g}"
-            if mechanism.thresholds is None
-            else f"one of {_count(len(mechanism.thresholds), 'threshold')}"
-        )
-        if grouped:
-            return f"laplace noise on sums of logarithms and on sizes of groups, censored at {at},"
-        parts = " of two parts" if mechanism.split is not None else ""
-        return f"laplace noise on the mean logarithms{parts}, censored at {at},"
-    if isinstance(mechanism, PosteriorMechanism):
-        if mechanism.noisy:
-            how = f"by {mechanism.method or 'geometric'} noise"
-        elif mechanism.method is None and mechanism.calibration is None:
-            how = "by the Hellinger distance or geometric noise, whichever errs less"
-        else:
-            how = "by the Hellinger distance"
-        return f"a posterior of {len(mechanism.prior)} categories {how}"
-    return f"{mechanism.kind} noise"
-
-
-def _discrete(model: DiscreteModel) -> str:
-    given = {"discount": model.discount, "concentration": model.concentration}
-    stated = ", ".join(f"{key} {exact(value)}" for key, value in given.items() if value is not None)
-    return f"discrete values of a Dirichlet or Pitman-Yor process, {stated or 'prior of the release'}"
-
-
-def _dirichlet(model: DirichletModel, sampler: str | None) -> str:
-    words = "compositions with a Dirichlet distribution"
-    if sampler == "bootstrap":
-        return f"{words}, without a prior"
-    prior = model.prior
-    if isinstance(prior, str):
-        return f"{words}, prior {prior} from the first part of the release"
-    return f"{words}, alpha ~ Gamma({prior.shape:g}, {prior.rate:g})"
-
-
-def _mixture(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
+def _mixture(model: MixtureSection, domain: Pairs | None) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"
-    kernels = {"normal": "normals", "beta": "betas", "multivariate_normal": "multivariate normals"}
     alpha = model.concentration
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    return (
-        f"{process} mixture of {kernels[model.kernel]}, concentration {concentration}, {_base(model, domain)}"
-    )
+    return f"{process} mixture of {model.plural}, concentration {concentration}, {_base(model, domain)}"
 
 
-def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain: Pairs | None) -> str:
+def _base(model: MixtureSection, domain: Pairs | None) -> str:
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
         gammas: Any = BETA if model.base is None else model.base
         shapes = [(gammas.a_shape, gammas.a_rate), (gammas.b_shape, gammas.b_rate)]
         return "base " + " x ".join(f"Gamma({shape:g}, {rate:g})" for shape, rate in shapes)
+    if not isinstance(model, NormalMixture | MultivariateNormalMixture):
+        return model.base_in_words(domain)
     stated = model.base
     if stated is None and domain is None:
         return "base measure from the public bounds of the release"
@@ -243,7 +148,7 @@ def _base(model: NormalMixture | BetaMixture | MultivariateNormalMixture, domain
     if isinstance(model, MultivariateNormalMixture):
         niw = niw_from_bounds(domain or ()) if model.base is None else _niw(model.base)
         meant = [prior_in_words(niw.column(i), f"column {i + 1}") for i in range(len(niw.mu0))]
-        columns = _count(len(niw.mu0), "column")
+        columns = counted(len(niw.mu0), "column")
         return f"base NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
     if model.base is None:
         base = nig_from_bounds((domain or ())[0])
@@ -269,7 +174,3 @@ def _niw(base: NIWBase) -> NIW:
     """Return a stated base measure, with the diagonal of Psi."""
     assert base.mu0 is not None and base.nu is not None and base.Psi is not None and base.lambda_ is not None
     return NIW(base.mu0, base.lambda_, base.nu, tuple(row[i] for i, row in enumerate(base.Psi)))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, Protocol, get_args
 
 from pydantic import (
     AfterValidator,
@@ -29,9 +28,10 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import (
     definition_reference_schema,
+    no_info_plain_validator_function,
     tagged_union_schema,
     with_info_plain_validator_function,
 )
@@ -304,7 +304,15 @@ class ChosenBy:
     def __init__(self, key: str, default: str | None = None) -> None:
         self._key, self._default = key, default
         self._members: dict[str, Any] = {}
+        self._made: dict[str, tuple[Any, TypeAdapter[Any]]] = {}
         self._describing = False
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self._members)
+
+    def _member(self, tag: str) -> Any:
+        return self._members[tag]
 
     def _tag(self, value: object) -> str | None:
         if isinstance(value, Mapping):
@@ -313,13 +321,17 @@ class ChosenBy:
             found = getattr(value, self._key, None)
         return found if isinstance(found, str) else None
 
-    @functools.cache  # noqa: B019 - as many as there are unions
     def _ready(self, tag: str) -> TypeAdapter[Any]:
-        return TypeAdapter(self._members[tag])
+        member = self._member(tag)
+        known, adapter = self._made.get(tag, (None, None))
+        if adapter is None or known is not member:
+            adapter = TypeAdapter(member)
+            self._made[tag] = (member, adapter)
+        return adapter
 
     def _check(self, value: object, info: ValidationInfo) -> object:
         tag = self._tag(value)
-        if tag not in self._members:
+        if tag is None or tag not in self._names:
             raise PydanticCustomError(UNKNOWN_KIND, "{key}", {"key": self._key})
         return self._ready(tag).validate_python(value, context=info.context)
 
@@ -328,7 +340,7 @@ class ChosenBy:
         return with_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        members = {tag: self._ready(tag).core_schema for tag in self._members}
+        members = {tag: self._ready(tag).core_schema for tag in self._names}
         if self._describing:  # a union that one of its members holds
             return handler(tagged_union_schema({tag: _reference(members[tag]) for tag in members}, self._tag))
         self._describing = True
@@ -336,6 +348,51 @@ class ChosenBy:
             return handler(tagged_union_schema(members, self._tag))
         finally:
             self._describing = False
+
+
+class HasSections(Protocol):
+    """Sections by kind; `dpmix.spec.kinds.Kinds` is one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every kind."""
+
+    def section(self, kind: str) -> Any:
+        """Return the section of a kind."""
+
+
+class Gathered(ChosenBy):
+    """Choose among the sections of all kinds, also those that are registered later."""
+
+    def __init__(self, sections: HasSections, key: str, default: str | None = None) -> None:
+        super().__init__(key, default)
+        self._sections = sections
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._sections.names
+
+    def _member(self, tag: str) -> Any:
+        return self._sections.section(tag)
+
+
+class NameOf:
+    """The name of a kind, as a text that is one of those there are when it is checked."""
+
+    def __init__(self, sections: HasSections) -> None:
+        self._sections = sections
+
+    def _check(self, value: object) -> object:
+        if not isinstance(value, str) or value not in self._sections.names:
+            expected = ", ".join(repr(name) for name in self._sections.names)
+            raise PydanticKnownError("literal_error", {"expected": expected})
+        return value
+
+    def __get_pydantic_core_schema__(self, text: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"enum": list(self._sections.names), "type": "string"}
 
 
 def _reference(schema: Any) -> CoreSchema:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["GROUPED", "group_problem", "groups_in"]
+from dpmix.spec.capabilities import listed
+from dpmix.spec.kinds import kinds_that
 
-GROUPED = ("log_moments", "clamped_moments", "noisy_counts", "perturbed_histogram", "smoothed_histogram")
-"""Kinds of mechanism that release groups together, with noise on their sizes."""
-
-EXACT = ("data_augmentation", "soma")
-"""Samplers of compositions of groups."""
+__all__ = ["group_problem", "groups_in"]
 
 _MOST = 1_000_000
 """Numbers of cells, of all groups, as of bins of one."""
@@ -47,20 +44,20 @@ def group_problem(spec: Any) -> tuple[str, str] | None:
             return (
                 f"{key}.group",
                 "is not for synthesis; take the column into columns, with its categories, or release groups "
-                f"by mechanism.kind {_listed(GROUPED)}",
+                f"by mechanism.kind {listed(kinds_that('grouped'))}",
             )
         if key == "release" and section.path is not None:
             return f"{key}.group", "needs a mechanism, which says how the groups were released"
         return None
-    if mechanism.kind not in GROUPED:
+    if not mechanism.grouped:
         return (
             f"{key}.group",
-            f"{mechanism.kind} is not for groups whose sizes are private; use {_listed(GROUPED)}, or leave "
-            "it out",
+            f"{mechanism.kind} is not for groups whose sizes are private; use "
+            f"{listed(kinds_that('grouped'))}, or leave it out",
         )
     if spec.synthesis is not None:
         return f"{key}.group", "is not for synthesis; leave that section, or the groups, out"
-    problem = _model_problem(spec)
+    problem: tuple[str, str] | None = None if spec.model is None else spec.model.group_problem(spec)
     if problem is not None:
         return problem
     if getattr(mechanism, "split", None) is not None:
@@ -68,37 +65,12 @@ def group_problem(spec: Any) -> tuple[str, str] | None:
     return _size_problem(mechanism, len(section.groups))
 
 
-def _model_problem(spec: Any) -> tuple[str, str] | None:
-    """Refuse methods for compositions that know no groups."""
-    if spec.model is None or spec.model.kind != "dirichlet":
-        return None
-    if spec.sampler.kind not in (None, *EXACT):
-        return (
-            "sampler.kind",
-            f"{spec.sampler.kind} takes no release of groups whose sizes are private; use {_listed(EXACT)}",
-        )
-    if isinstance(spec.model.prior, str):
-        return (
-            "model.prior",
-            f"{spec.model.prior} takes the first of two parts of a release, and one of groups is not split; "
-            "use a gamma {shape, rate}",
-        )
-    return None
-
-
 def _size_problem(mechanism: Any, groups: int) -> tuple[str, str] | None:
     """Refuse more cells than a release holds."""
-    if mechanism.kind == "noisy_counts":
-        which, each = "classes", mechanism.classes * sum(mechanism.levels)
-    else:
-        which, each = "bins", getattr(mechanism, "bins", 1)
+    which, each = mechanism.cells()
     if groups * each > _MOST:
         return (
             f"mechanism.{which}",
             f"in {groups} groups that is {groups * each:,} cells; at most {_MOST:,} are released",
         )
     return None
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:-1]) + " or " + names[-1]

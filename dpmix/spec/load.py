@@ -11,7 +11,7 @@ from typing import Any
 from dpmix.errors import SpecError
 from dpmix.spec.fields import shown
 from dpmix.spec.messages import did_you_mean
-from dpmix.spec.parametric_models import default_sampler
+from dpmix.spec.model_section import default_sampler
 from dpmix.spec.run_spec import RunSpec, check_spec
 from dpmix.spec.standard_input import STREAM
 from dpmix.spec.table_source import InMemory
@@ -90,7 +90,7 @@ def _without_file(contents: Any) -> Any:
 
 def with_sampler(spec: RunSpec, *, grouped: bool) -> RunSpec:
     """Return a spec with the sampler that its model has for a release of groups, where it names none."""
-    kind = default_sampler(None if spec.model is None else spec.model.kind, grouped=grouped)
+    kind = default_sampler(spec.model, grouped=grouped)
     if not grouped or spec.sampler.kind == kind or "kind" in spec.sampler.model_fields_set:
         return spec
     return load_spec(spec, [f"sampler.kind={kind}"])

@@ -5,29 +5,32 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
 from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, kinds, shown
-from dpmix.spec.mechanism_section import MechanismSpec
-from dpmix.spec.model_section import MixtureSpec, ModelSpec, NormalBase
-from dpmix.spec.sampler_section import SamplerKind
+from dpmix.spec.kinds import KERNELS, MECHANISMS, MODELS, SAMPLERS
+from dpmix.spec.model_section import NormalBase
 from dpmix.spec.synthesis_section import BaseSpec, SynthesisSpec
 
-# Every kind that a section of a spec can have, as its unions list them.
-
-KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "mechanism.kind": kinds(MechanismSpec),
-    "model.kind": kinds(ModelSpec),
-    "model.kernel": kinds(MixtureSpec),
-    "model.base.kind": kinds(NormalBase),
-    "sampler.kind": get_args(SamplerKind),
-    "synthesis.kind": kinds(SynthesisSpec),
-    "synthesis.base.kind": kinds(BaseSpec),
+_UNIONS: Final = {
+    "model.base.kind": NormalBase,
+    "synthesis.kind": SynthesisSpec,
+    "synthesis.base.kind": BaseSpec,
 }
-"""Every value that a key of this kind can have, in the order of the interface."""
+_KINDS: Final = {
+    "mechanism.kind": MECHANISMS,
+    "model.kind": MODELS,
+    "model.kernel": KERNELS,
+    "sampler.kind": SAMPLERS,
+}
+
+
+def known_kinds(key: str) -> tuple[str, ...]:
+    """Return every value that a key such as ``mechanism.kind`` can have, in the order of the interface."""
+    return _KINDS[key].names if key in _KINDS else kinds(_UNIONS[key])
 
 
 MOST_SHOWN = 6
@@ -120,14 +123,14 @@ def _unknown_kind(keys: Sequence[str | int], value: Any, key: str, source: Any) 
     if not isinstance(value, Mapping):
         return _line(keys, f"must be a mapping of keys, not {shown(value)}")
     path = [*keys, key]
-    choices = KINDS[_table(path, source)]
+    choices = known_kinds(_table(path, source))
     if value.get(key) is None:
         return _line(path, "missing; one of " + ", ".join(choices))
     return _line(path, _unknown_word(value[key], choices))
 
 
 def _table(path: Sequence[str | int], source: Any) -> str:
-    """Return the key of `KINDS` that a path to a kind stands for: columns and list entries have none."""
+    """Return the key that a path to a kind stands for: columns and list entries have none."""
     dotted = _dotted(path)
     model = source.get("model") if isinstance(source, Mapping) else None
     discrete = isinstance(model, Mapping) and model.get("kind") == "discrete"

@@ -1,38 +1,73 @@
-"""The section ``model``: a mixture's kernel, base measure and prior on partitions; the parametric models."""
+"""The section ``model``: a mixture's kernel, base measure and prior on partitions.
+
+Each parametric model has its own, `models/NAME/section.py`, gathered here.
+"""
 
 import math
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from dpmix.spec.default_priors import CONCENTRATION, ERRORS_SHAPE
+from dpmix.spec.capabilities import Capabilities
+from dpmix.spec.default_priors import CONCENTRATION
 from dpmix.spec.fields import (
     ChosenBy,
-    FilePath,
+    Gathered,
     Listed,
-    NonNegative,
     Number,
     Positive,
     Section,
-    Text,
-    number_or_list,
     number_or_mapping,
     refusal,
     wrong,
 )
-from dpmix.spec.synthesis_section import Bases
+from dpmix.spec.kinds import KERNELS, MODELS, SAMPLERS, sampler_of
 
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
 
-NumberOrVector = Annotated[
-    Annotated[Number, Tag("number")] | Annotated[Vector, Tag("list")], number_or_list("number", "list")
-]
-PositiveOrVector = Annotated[
-    Annotated[Positive, Tag("number")]
-    | Annotated[tuple[Positive, ...], Listed, Field(min_length=1), Tag("list")],
-    number_or_list("number", "list"),
-]
+Problem = tuple[str, str]
+
+
+class ModelSection(Section):
+    """What every model has, and states of itself.
+
+    Attributes
+    ----------
+    takes : tuple of str
+        What it is fitted to, as `Capabilities.released` of mechanisms has it.
+    samplers : tuple of str
+        Samplers that it goes with; the first is taken where a spec names none.
+    maker : str
+        Module of the model's folder whose function `build` makes it of a spec and a release.
+    predicts, predicts_intervals : bool
+        Whether it predicts the last column of a record from the others, and with intervals.
+    """
+
+    takes: ClassVar[tuple[str, ...]] = ()
+    samplers: ClassVar[tuple[str, ...]] = ()
+    maker: ClassVar[str] = "model"
+    predicts: ClassVar[bool] = False
+    predicts_intervals: ClassVar[bool] = False
+    kind: Any
+
+    @classmethod
+    def takes_release(cls, of: type[Capabilities]) -> bool:
+        """Whether it is fitted to releases of a mechanism."""
+        return of.released in cls.takes
+
+    def problem(self, spec: Any) -> Problem | None:
+        """Return key and sentence of what does not go with it of its own settings, None if all do."""
+        return None
+
+    def group_problem(self, spec: Any) -> Problem | None:
+        """Return key and sentence of what does not go with groups whose sizes are private."""
+        return None
+
+    def in_words(self, spec: Any) -> str:
+        """Say what is fitted, in a few words."""
+        return str(self.kind)
 
 
 class GammaPrior(Section):
@@ -150,12 +185,12 @@ class NIWBase(Section):
             raise refusal("Psi", "must be symmetric")
         if not self.nu > dim - 1:
             raise refusal("nu", f"{self.nu:g} must be greater than {dim - 1}, the dimension less one")
-        if not _positive_definite(self.Psi):
+        if not positive_definite(self.Psi):
             raise refusal("Psi", "must be positive definite")
         return self
 
 
-def _positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
+def positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
     """Whether a symmetric matrix has a Cholesky factor."""
     factor: list[list[float]] = []
     for i, row in enumerate(matrix):
@@ -169,16 +204,36 @@ def _positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
     return True
 
 
-Probabilities = Annotated[tuple[NonNegative, ...], Listed, Field(min_length=2)]
-Thresholds = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
-
-
 _BASE = (
     "Base measure: the prior of one cluster's parameters; where left out, one that follows the public bounds."
 )
 
 
-class _MixtureFields(Section):
+class MixtureSection(ModelSection):
+    """What mixtures of every kernel have, and what a kernel states of itself.
+
+    Attributes
+    ----------
+    plural : str
+        What several distributions of the kernel are called.
+    conjugate : bool
+        Whether its parameters can be integrated out of records that are not hidden.
+    several : bool
+        Whether it is for several columns together.
+    bounded : bool
+        Whether it lives on the public bounds.
+    in_cells : bool
+        Whether the models on counts know its masses of cells.
+    """
+
+    takes = ("records", "histogram")
+    samplers = ("neal8",)
+    plural: ClassVar[str] = "distributions"
+    conjugate: ClassVar[bool] = False
+    several: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
+    in_cells: ClassVar[bool] = False
+
     kind: Literal["mixture"] = Field(
         "mixture", description="A mixture over a Dirichlet or Pitman-Yor process."
     )
@@ -197,220 +252,68 @@ class _MixtureFields(Section):
             raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
         return self
 
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return str(getattr(self, "kernel", ""))
 
-class NormalMixture(_MixtureFields):
+    def base_in_words(self, bounds: Sequence[tuple[float, float]] | None) -> str:
+        """Name the base measure, and say what it means in the units of the data."""
+        return "base measure as stated"
+
+
+class NormalMixture(MixtureSection):
     """A mixture of normal distributions, for one column."""
+
+    plural = "normals"
+    conjugate = True
+    in_cells = True
 
     kernel: Literal["normal"] = Field("normal", description="Distribution within a cluster.")
     base: NormalBase | None = Field(None, description=_BASE)
 
 
-class BetaMixture(_MixtureFields):
+class BetaMixture(MixtureSection):
     """A mixture of beta distributions over the domain, for one column."""
+
+    plural = "betas"
+    bounded = True
+    in_cells = True
 
     kernel: Literal["beta"] = Field(description="Distribution within a cluster.")
     base: BetaBase | None = Field(None, description=_BASE)
 
 
-class MultivariateNormalMixture(_MixtureFields):
+class MultivariateNormalMixture(MixtureSection):
     """A mixture of multivariate normal distributions."""
+
+    plural = "multivariate normals"
+    several = True
 
     kernel: Literal["multivariate_normal"] = Field(description="Distribution within a cluster.")
     base: NIWBase | None = Field(None, description=_BASE)
 
 
-MixtureSpec = Annotated[
-    Annotated[NormalMixture, Tag("normal")]
-    | Annotated[BetaMixture, Tag("beta")]
-    | Annotated[MultivariateNormalMixture, Tag("multivariate_normal")],
-    ChosenBy("kernel", "normal"),
-]
+for _kernel, _section in (
+    ("normal", NormalMixture),
+    ("beta", BetaMixture),
+    ("multivariate_normal", MultivariateNormalMixture),
+):
+    KERNELS.add(_kernel, section=_section)
+
+MixtureSpec = Annotated[MixtureSection, Gathered(KERNELS, "kernel", "normal")]
+"""The section of the kernel that is named."""
+
+MODELS.add("mixture", section=MixtureSpec)
+
+ModelSpec = Annotated[ModelSection, Gathered(MODELS, "kind", "mixture")]
+"""The section of the kind that is named."""
 
 
-class DiscreteModel(Section):
-    """A Dirichlet or Pitman-Yor process on discrete values, given a synthetic or histogram release."""
-
-    kind: Literal["discrete"] = Field(description="The model.")
-    concentration: Number | None = Field(
-        None, description="Concentration of the process; the release's own, or 1, where left out."
-    )
-    discount: Annotated[Number, Field(ge=0, lt=1)] | None = Field(
-        None, description="Discount of the process; the release's own, or 0, where left out."
-    )
-    base: (
-        Annotated[
-            Annotated[Probabilities, Tag("vector")] | Annotated[Bases, Tag("bases")],
-            number_or_mapping("vector", "bases"),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Base measure: probabilities of the cells or categories, or a distribution of numeric "
-        "columns; the release's own, or uniform, where left out.",
-    )
-    tail: (
-        Annotated[
-            Annotated[Thresholds, Tag("list")] | Annotated[dict[Text, Thresholds], Tag("named")],
-            number_or_mapping("list", "named"),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Thresholds t of the tail probabilities Pr(X > t), or by name of column; the quarters of "
-        "the bounds where left out.",
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        discount = self.discount or 0.0
-        if self.concentration is not None and not self.concentration > -discount:
-            bound = f"-model.discount ({-discount:g})" if discount > 0 else "0"
-            raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
-        return self
-
-
-class MultinomialModel(Section):
-    """Category probabilities given a released posterior."""
-
-    kind: Literal["multinomial"] = Field(description="The model.")
-    prior: Annotated[tuple[Positive, ...], Listed, Field(min_length=2)] | None = Field(
-        None, description="Parameters of the beta or Dirichlet prior."
-    )
-
-
-class NaiveBayesModel(Section):
-    """Naive Bayes classes and features given noisy counts."""
-
-    kind: Literal["naive_bayes"] = Field(description="The model.")
-    prior: Positive = Field(2.0, description="Parameter of the symmetric Dirichlet priors.")
-
-
-class ErrorPrior(Section):
-    """Inverse-gamma prior of the errors' variance."""
-
-    a: Positive = Field(ERRORS_SHAPE, description="Shape.")
-    b: Positive | None = Field(
-        None,
-        description="Scale, in the units of the data; where left out, the square of a quarter of the "
-        "response's public width.",
-    )
-
-
-class PredictorPrior(Section):
-    """Normal-inverse-Wishart prior of the predictors' mean and covariance."""
-
-    mu0: Vector | None = Field(
-        None, description="Prior mean of x_mean; where left out, the middle of the public bounds."
-    )
-    lambda_: Positive = Field(
-        0.16, alias="lambda", description="Prior sample size: x_mean varies by x_cov over lambda."
-    )
-    nu: Positive | None = Field(
-        None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 5."
-    )
-    Psi: Matrix | None = Field(
-        None,
-        description="Scale matrix of x_cov; where left out, diagonal, with squares of a fifth of the "
-        "predictors' public widths.",
-    )
-
-
-class LinearRegressionModel(Section):
-    """Linear regression given noisy clamped moments."""
-
-    kind: Literal["linear_regression"] = Field(description="The model.")
-    response: Literal["clamped", "truncated"] = Field(
-        "clamped",
-        description="clamped: errors are normal, and a response beyond its bounds counts as the nearer bound "
-        "(a Tobit model); truncated: errors are truncated so that responses lie within the bounds, and beta "
-        "is not the slope of the mean response.",
-    )
-    prior_mean: NumberOrVector = Field(
-        0.0,
-        description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
-        "one number, or one for each, the intercept first.",
-    )
-    prior_sd: PositiveOrVector = Field(
-        1.0,
-        description="Prior standard deviation of the coefficients of variables rescaled to [-1, 1]: one "
-        "number, or one for each, the intercept first.",
-    )
-    sigma2: Positive | None = Field(
-        None, description="Known variance of the errors; given a prior where left out."
-    )
-    sigma2_prior: ErrorPrior = Field(
-        ErrorPrior.model_construct(),
-        description="Inverse-gamma prior {a, b} of sigma2, where it is not known.",
-    )
-    x_mean: Vector | None = Field(
-        None, description="Known mean of the predictors; given a prior where left out."
-    )
-    x_cov: Matrix | None = Field(
-        None, description="Known covariance of the predictors; given a prior where left out."
-    )
-    x_prior: PredictorPrior = Field(
-        PredictorPrior.model_construct(),
-        description="Normal-inverse-Wishart prior {mu0, lambda, nu, Psi} of x_mean and x_cov, where one or "
-        "both are not known.",
-    )
-    predict: Matrix | None = Field(
-        None,
-        description="Predictors of new rows, for which the mean response, the mean of the clamped response "
-        "and a response are drawn.",
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
-            if matrix is not None:
-                _check_covariance(key, matrix)
-        # a spec that was written with its defaults reads back
-        if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
-            raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
-        if self.x_mean is not None and self.x_cov is not None and self.x_prior != PredictorPrior():
-            raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
-        return self
-
-
-def _check_covariance(key: str, matrix: tuple[tuple[float, ...], ...]) -> None:
-    dim = len(matrix)
-    if any(len(row) != dim for row in matrix):
-        raise refusal(key, f"must be square: {dim} rows of {dim} numbers")
-    if any(matrix[i][j] != matrix[j][i] for i in range(dim) for j in range(i)):
-        raise refusal(key, "must be symmetric")
-    if not _positive_definite(matrix):
-        raise refusal(key, "must be positive definite")
-
-
-class DirichletModel(Section):
-    """Compositions with a Dirichlet distribution given noisy log moments."""
-
-    kind: Literal["dirichlet"] = Field(description="The model.")
-    prior: Annotated[
-        Annotated[Literal["p2", "p3", "p4", "p5"], Tag("name")] | Annotated[GammaPrior, Tag("gamma")],
-        number_or_mapping("name", "gamma"),
-    ] = Field(
-        GammaPrior.model_construct(shape=1.0, rate=0.1),
-        description="Independent gamma priors {shape, rate}, or one of the data-based priors p2 to p5.",
-    )
-
-
-class CustomModel(Section):
-    """A model of the user's own; keys beside ``file`` go to it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    kind: Literal["custom"] = Field(description="The model.")
-    file: FilePath = Field(description="Python file with the model, relative to the folder of the spec.")
-
-
-ModelSpec = Annotated[
-    Annotated[MixtureSpec, Tag("mixture")]
-    | Annotated[DiscreteModel, Tag("discrete")]
-    | Annotated[MultinomialModel, Tag("multinomial")]
-    | Annotated[NaiveBayesModel, Tag("naive_bayes")]
-    | Annotated[LinearRegressionModel, Tag("linear_regression")]
-    | Annotated[DirichletModel, Tag("dirichlet")]
-    | Annotated[CustomModel, Tag("custom")],
-    ChosenBy("kind", "mixture"),
-]
+def default_sampler(model: ModelSection | None, *, grouped: bool = False) -> str:
+    """Return the sampler that is taken for a model, or without one, where a spec names none."""
+    if model is None:
+        return MixtureSection.samplers[0]
+    if grouped and isinstance(model, MixtureSection):
+        return next(kind for kind in SAMPLERS.names if sampler_of(kind).of_groups)
+    return model.samplers[0]

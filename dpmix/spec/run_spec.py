@@ -8,22 +8,19 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, Valid
 
 from dpmix.errors import SpecError
 from dpmix.spec.audit_section import AuditSpec
-from dpmix.spec.combinations import GLOBAL_MECHANISMS, VECTOR_MECHANISMS, combination_problem
+from dpmix.spec.combinations import combination_problem, models_that
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.days import Day, day_of
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.mechanism_section import MechanismSpec
 from dpmix.spec.messages import spec_error
-from dpmix.spec.model_section import ModelSpec
-from dpmix.spec.parametric_models import PREDICTING, default_sampler
+from dpmix.spec.model_section import ModelSpec, default_sampler
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.synthesis_section import SynthesisSpec
 from dpmix.spec.table_source import InMemory
-
-_BOUNDED = ("laplace", "gaussian", "wavelet", "binomial", *GLOBAL_MECHANISMS)
 
 
 class RunSpec(Section):
@@ -63,8 +60,7 @@ class RunSpec(Section):
         self._check_categories()
         self._check_missing()
         if self.sampler.kind is None:
-            kind = None if self.model is None else self.model.kind
-            self.sampler.settle(kind=default_sampler(kind, grouped=bool(self.grouped)))
+            self.sampler.settle(kind=default_sampler(self.model, grouped=bool(self.grouped)))
         mechanism = None if self.mechanism is None else self.mechanism.kind
         problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)
         if problem is not None:
@@ -93,13 +89,13 @@ class RunSpec(Section):
 
     def _check_prediction(self) -> None:
         """Refuse predictions by a model that makes none, and intervals that it does not have."""
-        kind = None if self.model is None else self.model.kind
-        if kind is None:
+        model = self.model
+        if model is None:
             return
-        if self.summary.at is not None and kind not in PREDICTING:
-            raise refusal("summary.at", f"is for {' and '.join(PREDICTING)}, not for {kind}; leave it out")
-        if self.summary.interval is not None and kind != "linear_regression":
-            raise refusal("summary.interval", f"is for linear_regression, not for {kind}; leave it out")
+        for key, can in (("at", "predicts"), ("interval", "predicts_intervals")):
+            if getattr(self.summary, key) is not None and not getattr(model, can):
+                names = " and ".join(models_that(can))
+                raise refusal(f"summary.{key}", f"is for {names}, not for {model.kind}; leave it out")
 
     def _settle_domain(self) -> None:
         """Fill ``mechanism.domain`` from ``data.domain``, and check that there is one where it is needed."""
@@ -114,14 +110,14 @@ class RunSpec(Section):
             if data.domain is not None and data.pairs != mechanism.domain:
                 raise refusal("mechanism.domain", "differs from data.domain; give the public bounds once")
             check_pairs("mechanism.domain", mechanism.domain, data.columns)
-        if mechanism.domain is None and mechanism.kind in _BOUNDED:
-            stated = mechanism.kind in VECTOR_MECHANISMS and getattr(mechanism, "scale", None) is not None
+        if mechanism.domain is None and mechanism.on_domain:
+            stated = mechanism.columns_each and getattr(mechanism, "scale", None) is not None
             if (data is not None and not data.labelled) or (self._is_elsewhere() and not stated):
                 raise refusal(
                     "mechanism.domain",
                     "missing; give the public bounds here or in data.domain (none are read off the data)",
                 )
-        counted = mechanism.kind in GLOBAL_MECHANISMS and getattr(mechanism, "n", None) is None
+        counted = mechanism.released == "histogram" and getattr(mechanism, "n", None) is None
         if counted and data is None and self._is_elsewhere():
             raise refusal(
                 "mechanism.n",
@@ -129,21 +125,9 @@ class RunSpec(Section):
             )
 
     def _check_categories(self) -> None:
-        """Check that the prior of a released posterior has one entry for each public category."""
-        mechanism, data = self.mechanism, self.data
-        if mechanism is None or mechanism.kind != "posterior" or data is None or data.simulate is not None:
-            return
-        if data.columns is None or len(data.columns) != 1:
-            raise refusal("data.columns", "a posterior is of one named column of categories")
-        names = data.categories_of(0)
-        if names is None:
-            raise refusal("data.categories", "missing; list the public categories of the column")
-        if len(names) != len(mechanism.prior):
-            raise refusal(
-                "mechanism.prior",
-                f"has {len(mechanism.prior)} entries, but data.categories lists {len(names)}; give one entry "
-                "for each category",
-            )
+        """Check that the mechanism goes with the columns of ``data``."""
+        if self.mechanism is not None and self.data is not None:
+            self.mechanism.check_columns(self.data)
 
     def _check_missing(self) -> None:
         """Check that what stands for missing values is public: within the bounds, or among the categories."""
@@ -162,25 +146,14 @@ class RunSpec(Section):
             index = columns.index(name)
             bounds = data.bounds_of(index)
             if bounds is None and mechanism is not None:
-                pairs = mechanism.domain or getattr(mechanism, "bounds", None)
-                bounds = pairs[index] if pairs is not None and index < len(pairs) else None
-                if mechanism.kind == "noisy_counts":
-                    sizes = (*mechanism.levels, mechanism.classes)
-                    bounds = (1, sizes[index]) if index < len(sizes) else None
+                bounds = mechanism.bounds_of(index)
             if bounds is None and mechanism is None and self.synthesis is not None:
                 continue  # free labels
             if bounds is not None and isinstance(bounds[0], Day):
                 value = self._settle_day(data, name, value)
             self._check_number(name, value, bounds)
-        if mechanism is not None and mechanism.kind == "log_moments":
-            own = [data.missing.get(name) for name in columns]
-            shares = [float(value) for value in own if isinstance(value, int | float)]
-            if shares and (len(shares) < len(own) or abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0):
-                raise refusal(
-                    "data.missing",
-                    "for log_moments must give a whole composition, one share for every column and 1 in all: "
-                    "it stands for each incomplete record",
-                )
+        if mechanism is not None:
+            mechanism.check_missing(data)
 
     def _settle_day(self, data: DataSpec, name: str, value: object) -> Day:
         """Take what stands for missing dates for a date."""
@@ -200,7 +173,7 @@ class RunSpec(Section):
             )
         if bounds is not None and not bounds[0] <= value <= bounds[1]:
             raise refusal(key, f"{value:g} is outside the bounds [{bounds[0]:g}, {bounds[1]:g}] of {name}")
-        whole = self.mechanism is not None and self.mechanism.kind == "noisy_counts"
+        whole = self.mechanism is not None and self.mechanism.whole_levels
         if whole and value != int(value):
             raise refusal(key, f"{value:g} is no level: whole numbers from 1 on")
 

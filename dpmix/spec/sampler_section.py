@@ -4,24 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, Number, Section, refusal
+from dpmix.spec.capabilities import SamplerCapabilities
+from dpmix.spec.fields import LARGEST_SEED, Integer, Listed, NameOf, Number, Section, refusal
+from dpmix.spec.kinds import SAMPLERS, sampler_of
 
-SamplerKind = Literal[
-    "private_neal5",
-    "private_slice",
-    "blocked_gibbs",
-    "neal2",
-    "neal3",
-    "neal8",
-    "split_merge",
-    "counts",
-    "data_augmentation",
-    "soma",
-    "bootstrap",
-    "replicated",
-    "abc",
-    "normal_approximation",
-]
+SamplerKind = Annotated[str, NameOf(SAMPLERS)]
+"""The name of a sampler."""
 
 
 class SamplerSpec(Section):
@@ -104,7 +92,12 @@ class SamplerSpec(Section):
         return self
 
     @property
-    def algorithm(self) -> SamplerKind:
+    def can(self) -> SamplerCapabilities:
+        """What the algorithm can do."""
+        return sampler_of(self.algorithm)
+
+    @property
+    def algorithm(self) -> str:
         """The algorithm, which is named in every spec as a whole, if only by its default.
 
         Raises

@@ -29,7 +29,7 @@ from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["clean_posteriors"]
+__all__ = ["clean_posteriors", "runs_for"]
 
 _QUANTILES, _STEPS = 120, 80  # cells
 _SPARE = 10  # places beyond those that the start takes
@@ -251,6 +251,11 @@ def _moved(atoms: Floats, level: object, step: object, ahead: object, rng: Gener
             taken = np.log(rng.random(here.shape)) < there - here + ahead(now, trial)
         now, here = np.where(taken, trial, now), np.where(taken, there, here)
     return np.asarray(now)
+
+
+def runs_for(family: Family) -> bool:
+    """Whether there are runs for a kernel: for those that ship."""
+    return isinstance(family, BetaGamma | NormalInverseGamma | TruncatedNormalInverseGamma)
 
 
 def _kernel(family: Family) -> _Kernel:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.numerics import partitions
 from dpmix.run.chains_reader import Chains
+from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.partition import Bound, Clustering, CredibleBall, Estimate, Labels
@@ -25,6 +26,7 @@ from dpmix.summary.partition import Bound, Clustering, CredibleBall, Estimate, L
 LOSSES: Final = ("vi", "binder")
 MOST_DRAWS: Final = 10_000
 _LEAST_DRAWS: Final = 500
+_DRAWN: Final = 2_000  # states at which allocations are drawn here
 _PAIRS: Final = 6e9  # of records, over all draws
 _SEARCH_DRAWS: Final = 2_000
 _SEARCH_LABELS: Final = 4e7
@@ -47,6 +49,8 @@ def cluster(
 ) -> Clustering | None:
     """Estimate the partition of the records whose allocations were saved; None where there are none.
 
+    For chains on counts allocations of the records of ``sampler.subsample`` are drawn here.
+
     Parameters
     ----------
     chains : Chains
@@ -66,18 +70,24 @@ def cluster(
     DataError
         When allocations are missing, or the true labels are of another number of records.
     """
-    if not len(chains.kept):
+    drawn = kept_by_counts(chains)
+    kept = drawn if len(drawn) else chains.kept
+    if not len(kept):
         return None
     count, draws = chains.n_clusters.shape
-    n = len(chains.kept)
-    wanted = spread(draws, max(1, int(_draws_for(n)) // count))
-    labels, counts = partitions.compact(np.concatenate(list(chains.allocations(wanted))))
-    if labels.shape[1] != n or n > chains.n or chains.kept.min() < 0 or chains.kept.max() >= chains.n:
+    n = len(kept)
+    if len(drawn):
+        rows = subsample_labels(chains, kept, min(int(_draws_for(n)), _DRAWN))
+    else:
+        wanted = spread(draws, max(1, int(_draws_for(n)) // count))
+        rows = np.concatenate(list(chains.allocations(wanted)))
+    labels, counts = partitions.compact(rows)
+    if labels.shape[1] != n or n > chains.n or kept.min() < 0 or kept.max() >= chains.n:
         raise DataError("the chains hold allocations that are not of their records; fit anew")
     if truth is not None:
         if truth.size != chains.n:
             raise DataError(f"there are {truth.size} true labels for {chains.n} records")
-        truth = truth[chains.kept]
+        truth = truth[kept]
     by_record = np.ascontiguousarray(labels.T)
     similarity = partitions.similarity(by_record)
     found = {name: minimise(name, labels, counts, similarity, rng) for name in LOSSES}
@@ -87,7 +97,7 @@ def cluster(
     if known is not None:
         mean = float(partitions.losses(known[0][0], int(known[1][0]), labels, counts)[2].mean())
     return Clustering(
-        loss, estimates, len(labels), count * draws, similarity, mean, coclustering, chains.kept, chains.n
+        loss, estimates, len(labels), count * draws, similarity, mean, coclustering, kept, chains.n
     )
 
 

@@ -14,10 +14,10 @@ from scipy.special import digamma
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.rounding import figure
+from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.composition_results import Censoring, Composition
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import Remark
 
 __all__ = ["composition_remarks"]
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.results.nodes import Array, Block, Column, Each, Note, Section, Table, by_name, percent
 from dpmix.summary.families.family import Floats
 
-__all__ = ["Censoring", "Composition", "Ellipsoid", "Truth"]
+__all__ = ["BOOTSTRAP", "Censoring", "Composition", "Ellipsoid", "Truth", "composition_section"]
+
+BOOTSTRAP = (
+    "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are confidence "
+    "regions, and no prior is used."
+)
+_CATEGORIES = 5  # named on the terminal
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,13 @@ class Ellipsoid:
         """Say which of the points (size, d) lie inside."""
         return self.distances(points) <= self.radius
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
+    def data(self, components: Sequence[str]) -> dict[str, Any]:
+        """Return what is held of it."""
+        names = {dim: Each(hdf5=Array((dim,), components)) for dim in ("component", "component2")}
         return {
-            "centre": self.centre,
-            "covariance": self.covariance,
+            **names,
+            "centre": Array(("component",), self.centre),
+            "covariance": Array(("component", "component2"), self.covariance),
             "radius": self.radius,
             "level": self.level,
         }
@@ -111,18 +120,19 @@ class Censoring:
         """Standard deviation of each released mean."""
         return np.asarray(np.sqrt(self.noise_sd**2 + self.sampling_sd**2))
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
+    def data(self, components: Sequence[str]) -> dict[str, Any]:
+        """Return what is held of it."""
         return {
+            "component": Each(hdf5=Array(("component",), components)),
             "threshold": self.threshold,
-            "share": self.share,
-            "lower": self.lower,
-            "upper": self.upper,
+            "share": Array(("component",), self.share),
+            "lower": Array(("component",), self.lower),
+            "upper": Array(("component",), self.upper),
             "overall": float(self.share.mean()),
-            "bias": self.bias,
+            "bias": Array(("component",), self.bias),
             "size": self.size,
             "noise_sd": self.noise_sd,
-            "sampling_sd": self.sampling_sd,
+            "sampling_sd": Array(("component",), self.sampling_sd),
             "uncensored_records": self.uncensored_records,
         }
 
@@ -149,16 +159,20 @@ class Truth:
     covers_mean: bool
     record_coverage: float
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
-        return {
-            "alpha": self.alpha,
-            "squared_error_alpha": self.squared_error_alpha,
-            "squared_error_mean": self.squared_error_mean,
-            "covers_alpha": self.covers_alpha,
-            "covers_mean": self.covers_mean,
-            "record_coverage": self.record_coverage,
-        }
+    def data(self, components: Sequence[str]) -> dict[str, Any]:
+        """Return what is held of it."""
+        names = Each(hdf5=Array(("component",), components))
+        return {"component": names, **vars(self), "alpha": Array(("component",), self.alpha)}
+
+    def in_words(self, level: float) -> str:
+        """Say which regions hold the truth, and how far off the fit is."""
+        held = [("alpha", self.covers_alpha), ("E[x]", self.covers_mean)]
+        ellipsoids = ", ".join(f"{'holds' if inside else 'misses'} {name}" for name, inside in held)
+        return (
+            f"the {100 * level:g}% ellipsoid {ellipsoids}; that of a record holds "
+            f"{100 * self.record_coverage:.1f}% of records; mean squared error of alpha "
+            f"{self.squared_error_alpha:.3g}, of E[x] {self.squared_error_mean:.3g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -192,13 +206,71 @@ class Composition:
         """Whether the draws are of a bootstrap, and not of a posterior."""
         return self.sampler == "bootstrap"
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
+    def data(self) -> dict[str, Any]:
+        """Return what is held of it."""
+        ellipsoids = {name: found.data(self.components) for name, found in self.ellipsoids.items()}
         return {
-            "components": list(self.components),
+            "components": Each(list(self.components)),
             "method": self.sampler,
             "interpretation": "confidence" if self.is_bootstrap else "posterior",
-            "ellipsoid": {name: found.contents() for name, found in self.ellipsoids.items()},
-            "censoring": self.censoring.contents(),
-            **({} if self.truth is None else {"truth": self.truth.contents()}),
+            "ellipsoid": ellipsoids,
+            "censoring": self.censoring.data(self.components),
+            **({} if self.truth is None else {"truth": self.truth.data(self.components)}),
         }
+
+    def in_brief(self, level: float) -> list[str]:
+        """Say how many entries are censored, and where the truth is."""
+        censoring = self.censoring
+        first = np.argsort(-censoring.share, kind="stable")[:_CATEGORIES]
+        listed = ", ".join(f"{self.components[j]} {percent(censoring.share[j])}" for j in first)
+        about = f" in {self.group}" if self.group else ""
+        text = (
+            f"Censored below {censoring.threshold:g}{about}, under the fit: "
+            f"{percent(censoring.share.mean())} of all entries ({listed})"
+        )
+        return [text, *([] if self.truth is None else [f"Truth: {self.truth.in_words(level)}"])]
+
+    def part(self, level: float) -> Section:
+        """Return what pages show below its picture."""
+        censoring = self.censoring
+        ends = zip(censoring.lower, censoring.upper, strict=True)
+        intervals = [f"{percent(low)} to {percent(high)}" for low, high in ends]
+        size = len(self.components)
+        columns = [
+            Column("share", censoring.share.tolist(), "censored", percent),
+            Column("interval", intervals, "interval", str),
+            Column("bias", censoring.bias.tolist(), "bias", ".3g"),
+            Column("noise_sd", [censoring.noise_sd] * size, "noise sd", ".3g"),
+            Column("sampling_sd", censoring.sampling_sd.tolist(), "own sd", ".3g"),
+        ]
+        how = "does not correct" if self.is_bootstrap else "accounts for"
+        note = (
+            f"**censored**: share of entries below the threshold {censoring.threshold:g} under the fit. "
+            "**bias**: how far that moves the mean logarithm, E log max(x, a) - E log x, which this method "
+            f"{how}. **noise sd** and **own sd**: standard deviations of a released mean, of its noise and "
+            "without noise."
+        )
+        if censoring.uncensored_records is not None:
+            note += (
+                f" By the noisy scores of the release {percent(censoring.uncensored_records)} of the records "
+                "have no censored entry."
+            )
+        shown: list[Block] = [Table("component", self.components, columns), Note(note)]
+        if self.truth is not None:
+            shown.append(f"Against the truth of the simulation: {self.truth.in_words(level)}.")
+        return Section(f"composition/{self.group}", title=self.group, page=shown)
+
+
+def composition_section(compositions: Mapping[str, Composition], level: float) -> Section:
+    """Return what is reported of compositions, by group where there are several."""
+    brief = [line for found in compositions.values() for line in found.in_brief(level)]
+    if any(found.is_bootstrap for found in compositions.values()):
+        brief = [BOOTSTRAP, *brief]
+    return Section(
+        "composition",
+        by_name({name: found.data() for name, found in compositions.items()}),
+        "Joint regions, censoring and noise",
+        brief,
+        page=(),
+        parts=[found.part(level) for found in compositions.values()],
+    )

@@ -1,103 +1,28 @@
-"""The comparison of two fits, as data."""
+"""The comparison of two fits, as data and as a tree."""
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from dpmix.results.nodes import (
+    Array,
+    Attr,
+    Column,
+    Each,
+    Items,
+    Section,
+    Table,
+    Tree,
+    Words,
+    figure,
+    warnings_section,
+)
+from dpmix.results.result import Result
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import WIDTH, figure
 
-__all__ = [
-    "Contrast",
-    "Difference",
-    "Group",
-    "Joint",
-    "last_cell",
-    "last_column",
-    "meaning",
-    "records",
-    "text",
-]
-
-
-# The comparison of two fits as text for a terminal.
-
-
-def text(found: Contrast) -> str:
-    """Return groups, differences, guarantee and warnings, in at most 96 columns."""
-    lines = []
-    for group in found.groups:
-        lines += _wrapped(f"{group.label}: {group.file} ({records(group)}, {group.method})", "   ")
-    lines += ["", *_table(found), "", *_wrapped(meaning(found)), "", *_wrapped(found.guarantee.words)]
-    if found.warnings:
-        lines += ["", "Warnings:"]
-        for warning in found.warnings:
-            lines += _wrapped(f"- {warning}", "  ")
-    return "\n".join(lines)
-
-
-def records(group: Group) -> str:
-    """Say how many records a group has: about how many of all, where that is private."""
-    return f"{group.n:,} records" if group.size is None else f"about {group.size:,.0f} of {group.n:,} records"
-
-
-def meaning(found: Contrast) -> str:
-    """Say what the columns of the comparison are."""
-    level = f"{100 * found.level:g}%"
-    first, second = (group.label for group in found.groups)
-    what = f"{first} - {second} is the difference of {found.title}, with its {level}"
-    if found.is_bootstrap:
-        return (
-            f"{what} confidence interval from pairs of refits. 'beyond' says whether that lies outside of "
-            f"[-{found.margin:g}, {found.margin:g}], each component by itself."
-        )
-    if found.by_sign:
-        return (
-            f"{what} credible interval. Pr(> 0) is the posterior probability that it is positive, each row "
-            "by itself."
-        )
-    return (
-        f"{what} credible interval. Pr(beyond) is the posterior probability that it is larger than "
-        f"{found.margin:g} in absolute value, each component by itself."
-    )
-
-
-def last_column(found: Contrast) -> str:
-    """Name the last column of the table."""
-    return "beyond" if found.is_bootstrap else "Pr(> 0)" if found.by_sign else "Pr(beyond)"
-
-
-def last_cell(found: Contrast, part: Difference) -> str:
-    """Return what it says of a difference."""
-    if part.probability is None:
-        return "yes" if part.excludes_margin else "no"
-    return figure(part.above if found.by_sign else part.probability, ".3f")
-
-
-def _table(found: Contrast) -> list[str]:
-    level = f"{100 * found.level:g}%"
-    last = last_column(found)
-    first, second = found.groups
-    a, b = first.label, second.label
-    rows = [("", f"{found.title} in {a}", f"in {b}", f"{a} - {b}", f"{level} interval", last)]
-    for place, part in enumerate(found.differences):
-        ending = last_cell(found, part)
-        interval = f"{figure(part.lower)} to {figure(part.upper)}"
-        cells = (figure(first.mean[place]), figure(second.mean[place]), figure(part.mean), interval, ending)
-        rows.append((part.name, *cells))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
-
-
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+__all__ = ["Contrast", "Difference", "Group", "Joint"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +51,14 @@ class Group:
     method: str
     mean: Floats
     size: float | None = None
+
+    @property
+    def in_words(self) -> str:
+        """Say whose fit it is: of how many records, about how many of all where that is private."""
+        count = f"{self.n:,} records"
+        if self.size is not None:
+            count = f"about {self.size:,.0f} of {self.n:,} records"
+        return f"{self.file} ({count}, {self.method})"
 
 
 @dataclass(frozen=True)
@@ -184,7 +117,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Result):
     """Two fits compared, share by share.
 
     Parameters
@@ -220,43 +153,6 @@ class Contrast:
     warnings: tuple[str, ...]
     failures: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the comparison as lists, dicts and numbers that strict JSON can hold."""
-        guarantee = {
-            name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "rho", "adjacency", "words")
-        }
-        return {
-            "contrast": self.title,
-            "margin": self.margin,
-            "level": self.level,
-            "interpretation": "confidence" if self.is_bootstrap else "posterior",
-            "groups": {
-                group.label: {
-                    "file": group.file,
-                    "n": group.n,
-                    "method": group.method,
-                    **({} if group.size is None else {"size": group.size}),
-                    "mean": dict(zip(self.names, group.mean.tolist(), strict=True)),
-                }
-                for group in self.groups
-            },
-            "difference": {
-                found.name: {
-                    "mean": found.mean,
-                    "sd": found.sd,
-                    "lower": found.lower,
-                    "upper": found.upper,
-                    "mcse": found.mcse,
-                    "probability": found.probability,
-                    "excludes_margin": found.excludes_margin,
-                    **({} if found.above is None else {"above": found.above}),
-                }
-                for found in self.differences
-            },
-            "guarantee": guarantee | {"public_groups": self.public_groups},
-            "warnings": list(self.warnings),
-        }
-
     @property
     def by_sign(self) -> bool:
         """Whether groups of one release are compared without a margin: then the sign is what is asked."""
@@ -267,6 +163,118 @@ class Contrast:
         """Names of the components."""
         return [found.name for found in self.differences]
 
-    def to_text(self) -> str:
-        """Return the comparison as text for a terminal."""
-        return text(self)
+    def meaning(self) -> str:
+        """Say what the columns of the comparison are."""
+        level = f"{100 * self.level:g}%"
+        first, second = (group.label for group in self.groups)
+        what = f"{first} - {second} is the difference of {self.title}, with its {level}"
+        if self.is_bootstrap:
+            return (
+                f"{what} confidence interval from pairs of refits. 'beyond' says whether that lies outside "
+                f"of [-{self.margin:g}, {self.margin:g}], each component by itself."
+            )
+        if self.by_sign:
+            return (
+                f"{what} credible interval. Pr(> 0) is the posterior probability that it is positive, each "
+                "row by itself."
+            )
+        return (
+            f"{what} credible interval. Pr(beyond) is the posterior probability that it is larger than "
+            f"{self.margin:g} in absolute value, each component by itself."
+        )
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The comparison; HDF5 has a group `contrast`, which holds the table and says the rest in attributes.
+
+        These are margin, level, files and the joint guarantee, and of groups of one release `group_a`,
+        `group_b` and their mean sizes.
+        """
+        names = ("epsilon", "delta", "rho", "adjacency", "words")
+        guarantee = {name: getattr(self.guarantee, name) for name in names}
+        said: dict[str, Any] = {
+            "contrast": self.title,
+            "margin": self.margin,
+            "level": self.level,
+            "interpretation": "confidence" if self.is_bootstrap else "posterior",
+        }
+        table = self._table()
+        attrs = said | {name: guarantee[name] for name in ("epsilon", "delta", "rho")}
+        attrs |= {"guarantee": guarantee["words"], "public_groups": int(self.public_groups)}
+        attrs |= {"adjacency": guarantee["adjacency"] or ""}
+        means = {}
+        for low, group in zip("ab", self.groups, strict=True):
+            attrs |= {f"file_{low}": group.file, f"n_{low}": group.n, f"method_{low}": group.method}
+            if group.size is not None:
+                attrs |= {f"group_{low}": group.label, f"size_{low}": group.size}
+            means[f"mean_{low}"] = Array(("component",), group.mean)
+        held = {name: Attr(value) for name, value in attrs.items()} | {"": table, **means}
+        sections = [
+            *(Section(name, Each(value)) for name, value in said.items()),
+            Section(
+                "groups",
+                Each({group.label: self._group(group) for group in self.groups}),
+                brief=[Words(f"{group.label}: {group.in_words}", "   ") for group in self.groups],
+                title="Groups",
+                page=[Items([f"**{group.label}**: {group.in_words}" for group in self.groups])],
+            ),
+            Section(
+                "difference",
+                Each(table),
+                "Differences",
+                text=[[table], [Words(self.meaning(), "")]],
+                page=[table],
+            ),
+            Section("guarantee", Each(guarantee | {"public_groups": self.public_groups})),
+            Section("contrast", Each(hdf5=held)),
+            warnings_section(self.warnings),
+        ]
+        heading = "Two groups compared"
+        return Tree(heading, heading, self.guarantee.words, tuple(sections), self.warnings)
+
+    def _group(self, group: Group) -> dict[str, Any]:
+        return {
+            "file": group.file,
+            "n": group.n,
+            "method": group.method,
+            **({} if group.size is None else {"size": group.size}),
+            "mean": dict(zip(self.names, group.mean.tolist(), strict=True)),
+        }
+
+    def _table(self) -> Table:
+        first, second = self.groups
+        found = self.differences
+        last = "beyond" if self.is_bootstrap else "Pr(> 0)" if self.by_sign else "Pr(beyond)"
+        keys = ("mean", "sd", "lower", "upper", "mcse", "probability", "excludes_margin", "above")
+        held = {key: [getattr(part, key) for part in found] for key in keys}
+        shown = "text page"
+        return Table(
+            "component",
+            self.names,
+            [
+                Column("", first.mean.tolist(), f"{self.title} in {first.label}", where=shown),
+                Column("", second.mean.tolist(), f"in {second.label}", where=shown),
+                Column("mean", held["mean"], f"{first.label} - {second.label}"),
+                Column("sd", held["sd"], "sd", where="json hdf5 page"),
+                Column("lower", held["lower"]),
+                Column("upper", held["upper"]),
+                Column(
+                    "",
+                    [f"{figure(part.lower)} to {figure(part.upper)}" for part in found],
+                    f"{100 * self.level:g}% interval",
+                    str,
+                    where=shown,
+                ),
+                Column("mcse", held["mcse"], "MCSE", ".2g", where="json hdf5 page"),
+                Column("probability", held["probability"]),
+                Column("excludes_margin", held["excludes_margin"]),
+                Column("above", held["above"], optional=True),
+                Column("", [self._ending(part) for part in found], last, str, where=shown),
+            ],
+        )
+
+    def _ending(self, part: Difference) -> str:
+        """Return what the last column says of a difference."""
+        if part.probability is None:
+            return "yes" if part.excludes_margin else "no"
+        return figure(part.above if self.by_sign else part.probability, ".3f")

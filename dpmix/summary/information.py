@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmix.results.nodes import Section, Tile, percent
 from dpmix.run.chains_reader import Chains
 
 __all__ = ["InformationKept", "information_kept"]
@@ -45,7 +46,7 @@ class InformationKept:
     def in_words(self) -> str:
         """Say it in a sentence."""
         if self.width == 0.0:
-            return "the outputs of the mechanism, which lose nothing of the release."
+            return "the outputs or bins of the mechanism, which lose nothing of the release."
         if math.isnan(self.location):
             return f"cells of width {self.width:.4g}."
         return (
@@ -54,9 +55,15 @@ class InformationKept:
             "standard deviations."
         )
 
-    def contents(self) -> dict[str, float | None]:
-        """Return what summary files and JSON hold of it; None for what is not known."""
-        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+    def section(self) -> Section:
+        """Return what is reported of it; what is not known is None."""
+        data = {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+        tiles = []
+        if self.width > 0.0:
+            note = f"by cells of width {self.width:.3g}; of log sd {percent(self.log_sd)}"
+            tiles = [Tile("Information kept on location", percent(self.location), note)]
+        text = [[f"Counts: {self.in_words()}"]]
+        return Section("information_kept", data, text=text, page=(), tiles=tiles)
 
 
 def information_kept(chains: Chains) -> InformationKept | None:

@@ -11,8 +11,7 @@ from dpmix.errors import DataError
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.summary.check.loo import loo_of
-from dpmix.summary.check.release_check import check_release
+from dpmix.summary.beyond import Beyond
 from dpmix.summary.clustering import cluster
 from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
 from dpmix.summary.density import generator, posterior_density
@@ -20,23 +19,13 @@ from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.grids import choose_grids, public_bounds
-from dpmix.summary.information import information_kept
 from dpmix.summary.prior import prior_of
 from dpmix.summary.prior_draws import mixture_prior
 from dpmix.summary.prior_floor import floor_remarks
 from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
-from dpmix.summary.remarks import (
-    beyond_remarks,
-    check_remarks,
-    convergence_remarks,
-    information_remarks,
-    learning_remarks,
-    prior_remarks,
-    release_remarks,
-)
+from dpmix.summary.registered import Basis, reported
+from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.result import ClusterCounts, Summary
-from dpmix.summary.sensitivity import sensitivity_of
-from dpmix.summary.sensitivity_remarks import sensitivity_remarks
 from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
 
@@ -63,7 +52,6 @@ def summarize_chains(
     SpecError
         When quantities are asked for that the columns do not have.
     """
-    loo = loo_of(chains) if options.loo else None  # refused before anything is computed
     source = family_of(chains)
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
@@ -94,14 +82,18 @@ def summarize_chains(
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
-    sensitivity = sensitivity_of(chains, series)
     remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
-    remarks += sensitivity_remarks(sensitivity, chains)
-    remarks += beyond_remarks(posterior.beyond, bounds, chains)
-    check = check_release(chains)
-    remarks += check_remarks(check)
-    kept = information_kept(chains)
-    remarks += information_remarks(kept)
+    beyond = Beyond(posterior.beyond, bounds)
+    quantities, said = reported(
+        Basis(
+            chains,
+            options,
+            series,
+            beyond,
+            lambda: mixture_shares(chains, source, grids, series, prior.series),
+        )
+    )
+    remarks += said
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
@@ -122,12 +114,7 @@ def summarize_chains(
         band_draws=posterior.band_draws,
         provenance=provenance_of(chains),
         prior=prior_of(chains),
-        beyond_bounds=posterior.beyond,
-        check=check,
-        loo=loo,
-        information=kept,
-        sensitivity=sensitivity,
-        variance_shares=mixture_shares(chains, source, grids, series, prior.series),
+        quantities=quantities,
     )
 
 

@@ -12,8 +12,7 @@ from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import compositions
-from dpmix.summary.check.loo import loo_of
-from dpmix.summary.check.release_check import check_release
+from dpmix.summary.beyond import Beyond
 from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.composition_results import Composition
 from dpmix.summary.density import Density
@@ -22,11 +21,10 @@ from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
 from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.registered import Basis, reported
 from dpmix.summary.regression import regression_account
-from dpmix.summary.remarks import check_remarks, convergence_remarks, learning_remarks, release_remarks
+from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
-from dpmix.summary.sensitivity import sensitivity_of
-from dpmix.summary.sensitivity_remarks import sensitivity_remarks
 from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
@@ -99,7 +97,6 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         that the chains do not hold.
     """
     check_quantities(chains, options)
-    loo = loo_of(chains) if options.loo else None
     series: dict[str, Floats] = {}
     prior: dict[str, Floats] = {}
     distributions: dict[str, Distribution] = {}
@@ -131,10 +128,9 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     line = regression_account(chains)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
     remarks += learning_remarks(parameters) + line.remarks
-    sensitivity = sensitivity_of(chains, series)
-    remarks += sensitivity_remarks(sensitivity, chains)
-    check = check_release(chains)
-    remarks += check_remarks(check)
+    beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
+    quantities, said = reported(Basis(chains, options, series, beyond, lambda: parametric_shares(chains)))
+    remarks += said
     remarks += release_remarks(distance, 0.0, chains)
     if found_compositions:
         remarks += composition_remarks(list(found_compositions.values()), chains)
@@ -159,11 +155,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         distributions=distributions,
         compositions=found_compositions,
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
-        beyond_bounds=_censored(found_compositions) or line.beyond,
-        check=check,
-        loo=loo,
-        sensitivity=sensitivity,
-        variance_shares=parametric_shares(chains),
+        quantities=quantities,
         labels=_row_labels(chains, parameters),
     )
 

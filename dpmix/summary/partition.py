@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.results.nodes import Array, Each, Section
+
 Labels = NDArray[np.int32]
+LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
 
 
 @dataclass(frozen=True)
@@ -113,32 +116,57 @@ class Clustering:
         """The estimate that is reported first."""
         return self.estimates[self.loss]
 
-    def contents(self) -> dict[str, Any]:
-        """Return what is written of it, arrays as they are."""
-        found = _contents(self.estimate) | {
+    def section(self) -> Section:
+        """Return what is reported of it."""
+        others = (estimate for loss, estimate in self.estimates.items() if loss != self.loss)
+        data = _data(self.estimate) | {
             "ari_posterior_mean": self.ari_posterior_mean,
             "draws": self.draws,
-            "subsample": self.kept if len(self.kept) < self.records else None,
-            "other": _contents(next(e for loss, e in self.estimates.items() if loss != self.loss)),
+            "subsample": Each(None),
+            "other": _data(next(others)),
         }
-        return found | ({"coclustering": self.similarity} if self.coclustering else {})
+        if len(self.kept) < self.records:  # the places of those records; else all are there
+            data |= {"subsample": Each(self.kept), "obs": Each(hdf5=Array(("obs",), self.kept))}
+        if self.coclustering:
+            data["coclustering"] = Array(("obs", "obs2"), self.similarity)
+        return Section("clustering", data, "Clusters of the records", [f"Partition: {self.in_words()}"])
+
+    def in_words(self) -> str:
+        """Say what the estimate is, and how sure."""
+        estimate, ball = self.estimate, self.estimate.ball
+        bounds = (ball.vertical_upper.n_clusters, ball.vertical_lower.n_clusters)
+        text = (
+            f"{estimate.n_clusters} cluster{'s' * (estimate.n_clusters != 1)} with the least expected "
+            f"{LOSS_NAMES[estimate.loss]} ({estimate.expected_loss:.3g}); the {100 * ball.level:g}% ball of "
+            f"radius {ball.radius:.3g} holds partitions of {bounds[0]} to {bounds[1]} clusters; expected ARI "
+            f"{estimate.expected_ari:.2f}"
+        )
+        if estimate.ari is not None:
+            text += f"; ARI with the true labels {estimate.ari:.2f}"
+        if len(self.kept) < self.records:
+            text += f"; of a subsample of {len(self.kept):,} of the {self.records:,} records"
+        return text + (f" (from {self.draws:,} of {self.of:,} draws)" if self.draws < self.of else "")
 
 
-def _contents(estimate: Estimate) -> dict[str, Any]:
+def _data(estimate: Estimate) -> dict[str, Any]:
     ball = estimate.ball
+    bounds = {name: getattr(ball, name) for name in ("vertical_upper", "vertical_lower", "horizontal")}
+    figures = {
+        name: [getattr(bound, name) for bound in bounds.values()] for name in ("n_clusters", "distance")
+    }
     return {
         "loss": estimate.loss,
-        "estimate": estimate.labels,
+        "estimate": Array(("obs",), estimate.labels),
         "expected_loss": estimate.expected_loss,
         "n_clusters": estimate.n_clusters,
         "credible_ball": {
-            "level": ball.level,
-            "probability": ball.probability,
-            "radius": ball.radius,
+            **{name: getattr(ball, name) for name in ("level", "probability", "radius")},
             **{
-                name: {"n_clusters": getattr(ball, name).n_clusters, "distance": getattr(ball, name).distance}
-                for name in ("vertical_upper", "vertical_lower", "horizontal")
+                name: Each({"n_clusters": bound.n_clusters, "distance": bound.distance})
+                for name, bound in bounds.items()
             },
+            "bound": Each(hdf5=Array(("bound",), list(bounds))),
+            **{name: Each(hdf5=Array(("bound",), values)) for name, values in figures.items()},
         },
         "expected_ari": estimate.expected_ari,
         "ari": estimate.ari,

@@ -1,16 +1,30 @@
-"""The summary of a released posterior, as data, text and JSON."""
+"""The summary of a released posterior, as data and as a tree."""
 
 from __future__ import annotations
 
-import textwrap
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.summary.result import WIDTH, figure
+from dpmix.results.nodes import (
+    Array,
+    Column,
+    Each,
+    Facts,
+    Items,
+    Note,
+    Section,
+    Table,
+    Tile,
+    Tree,
+    warnings_section,
+)
+from dpmix.results.result import Result
 
 __all__ = ["Accounted", "Expected", "PosteriorSummary", "Share"]
 
@@ -76,7 +90,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class PosteriorSummary:
+class PosteriorSummary(Result):
     """A released posterior, summarized.
 
     Parameters
@@ -127,80 +141,138 @@ class PosteriorSummary:
         found: Floats = self.posterior - self.prior
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the summary as lists, dicts and numbers that strict JSON can hold (None for no value)."""
-        parameters = {
-            f"p[{share.name}]": {
-                "mean": share.mean,
-                "sd": share.sd,
-                "lower": share.lower,
-                "upper": share.upper,
-                "prior_mean": share.prior_mean,
-                "accounted": None
-                if share.accounted is None
-                else {key: float(getattr(share.accounted, key)) for key in ("mean", "sd", "lower", "upper")},
-            }
-            for share in self.shares
-        }
-        density = {
-            share.name: {
-                "grid": share.grid.tolist(),
-                "mean": share.density.tolist(),
-                "prior": share.prior_density.tolist(),
-                "accounted": None if share.accounted is None else share.accounted.density.tolist(),
-            }
-            for share in self.shares
-        }
-        errors = {
-            key: {"mean": error.mean, "mcse": error.mcse}
-            for key, error in zip(("at_release", "prior", "of_release"), self.errors, strict=False)
-        }
-        if self.curve is not None:
-            errors["curve"] = {"share": self.curve[0].tolist(), "mean": self.curve[1].tolist()}
-        return {
-            "kind": "posterior",
-            "n": self.n,
-            "categories": [share.name for share in self.shares],
-            "prior": self.prior.tolist(),
-            "posterior": self.posterior.tolist(),
-            "level": self.level,
-            "parameters": parameters,
-            "density": density,
-            "hellinger_from_prior": self.hellinger_from_prior,
-            "expected_hellinger": errors,
-            "mechanism": dict(self.mechanism),
-            **{key: self.attrs[key] for key in ("epsilon", "delta", "rho", "private", "simulated")},
-            "warnings": list(self.warnings),
-        }
+    @cached_property
+    def tree(self) -> Tree:
+        """The summary; HDF5 has the parameters over `category`, densities over `category` and `point`.
 
-    def to_text(self) -> str:
-        """Return the headline figures as text for a terminal, in at most 96 columns."""
-        percent = f"{100 * self.level:g}%"
-        accounted = all(share.accounted is not None for share in self.shares)
-        header = ["", "prior mean", "parameter", "mean", "sd", f"{percent} interval"]
-        rows = [[*header, "mechanism accounted for"] if accounted else header]
-        for share, parameter in zip(self.shares, self.posterior, strict=True):
-            row = [f"p[{share.name}]", *map(figure, (share.prior_mean, parameter, share.mean, share.sd))]
-            row.append(f"{share.lower:.4g} to {share.upper:.4g}")
-            if share.accounted is not None:
-                row.append(f"{share.accounted.lower:.4g} to {share.accounted.upper:.4g}")
-            rows.append(row)
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            )
-            for row in rows
+        Figures with the mechanism accounted for begin with `accounted_` there, NaN where that takes a fit.
+        """
+        names = [share.name for share in self.shares]
+        described = {k: v for k, v in self.mechanism.items() if v not in (None, [])}
+        distance = (
+            f"Hellinger distance of the released posterior from its prior: {self.hellinger_from_prior:.3g}"
+        )
+        tiles = [
+            Tile("Records", f"{self.n:,}", f"{len(names)} categories"),
+            Tile(
+                "Hellinger distance from the prior",
+                f"{self.hellinger_from_prior:.2f}",
+                "0 where nothing is said",
+            ),
         ]
-        lines += [
-            "",
-            f"Hellinger distance of the released posterior from its prior: {self.hellinger_from_prior:.3g}",
+        table = self._table()
+        note = "Prior and posterior are the parameters of the beta or Dirichlet laws."
+        if any(share.accounted is None for share in self.shares):
+            note += " With so many possible counts, accounting for the mechanism takes dpmix fit."
+        attrs = {key: self.attrs[key] for key in ("epsilon", "delta", "rho", "private", "simulated")}
+        sections = (
+            Section("kind", "posterior"),
+            Section("n", self.n),
+            Section("categories", Each(names)),
+            Section("prior", Each(self.prior)),
+            Section("posterior", Each(self.posterior)),
+            Section("level", self.level),
+            Section(
+                "parameters", Each(table, {"": table}), "Intervals", text=[[table]], page=[table, Note(note)]
+            ),
+            Section("density", self._densities(names), "Probabilities of the categories"),
+            Section("hellinger_from_prior", self.hellinger_from_prior, tiles=tiles),
+            self._errors(distance),
+            Section("mechanism", Each(dict(self.mechanism))),
+            *(Section(key, Each(value)) for key, value in attrs.items()),
+            warnings_section(self.warnings),
+            Section(
+                "provenance",
+                title="Provenance",
+                page=[Facts({"Release": self.made, "Mechanism": json.dumps(described)})],
+            ),
+        )
+        heading = "A released posterior"
+        return Tree(heading, heading, self.guarantee, sections, self.warnings, page_order=["density"])
+
+    def _table(self) -> Table:
+        shares = self.shares
+        shown, held = "text page", "json hdf5"
+        names = ("mean", "sd", "lower", "upper")
+        own = [share.accounted for share in shares]
+        accounted = [None if a is None else {n: float(getattr(a, n)) for n in names} for a in own]
+
+        def of(key: str) -> list[float]:
+            return [getattr(share, key) for share in shares]
+
+        columns = [
+            Column("prior_mean", of("prior_mean"), "prior mean", where="json hdf5 text"),
+            Column("prior", self.prior.tolist(), "prior", where="hdf5 page"),
+            Column("", self.posterior.tolist(), "parameter", where="text"),
+            Column("posterior", self.posterior.tolist(), "posterior", where="hdf5 page"),
+            Column("mean", of("mean"), "mean"),
+            Column("sd", of("sd"), "sd"),
+            Column("lower", of("lower"), where=held),
+            Column("upper", of("upper"), where=held),
+            Column("", [_interval(s) for s in shares], f"{100 * self.level:g}% interval", str, where=shown),
+            Column("accounted", accounted, where="json"),
+            *(
+                Column(f"accounted_{name}", [None if a is None else a[name] for a in accounted], where="hdf5")
+                for name in names
+            ),
         ]
-        lines.append("Expected Hellinger distance of a released posterior from the true one:")
-        lines += [f"  {error.mean:.3g} {error.about}" for error in self.errors]
-        lines += ["", *textwrap.wrap(self.guarantee, WIDTH)]
-        if self.warnings:
-            lines += ["", "Warnings:"]
-            for text in self.warnings:
-                lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
-        return "\n".join(lines)
+        if None not in own:
+            means = [a.mean for a in own if a is not None]
+            intervals = [_interval(a) for a in own if a is not None]
+            columns += [
+                Column("", intervals, "mechanism accounted for", str, where="text"),
+                Column("", means, "mean, accounted", where="page"),
+                Column("", intervals, "interval, accounted", str, where="page"),
+            ]
+        rows = [f"p[{share.name}]" for share in shares]
+        return Table("category", rows, columns, coordinate=[share.name for share in shares])
+
+    def _densities(self, names: list[str]) -> Each:
+        curves: dict[str, list[Floats | None]] = {
+            "grid": [share.grid for share in self.shares],
+            "mean": [share.density for share in self.shares],
+            "prior": [share.prior_density for share in self.shares],
+            "accounted": [None if s.accounted is None else s.accounted.density for s in self.shares],
+        }
+        by_share = {
+            name: {key: found[place] for key, found in curves.items()} for place, name in enumerate(names)
+        }
+        unknown = np.full(self.shares[0].grid.size, np.nan)
+        filled = {k: np.stack([unknown if x is None else x for x in found]) for k, found in curves.items()}
+        held = {key: Array(("category", "point"), values) for key, values in filled.items()}
+        return Each(by_share, {"category": Array(("category",), names), **held})
+
+    def _errors(self, distance: str) -> Section:
+        data: dict[str, Any] = {}
+        for key, error in zip(("at_release", "prior", "of_release"), self.errors, strict=False):
+            data[key] = Each({"mean": error.mean, "mcse": error.mcse}, error.mean)
+            data[f"{key}_mcse"] = Each(hdf5=error.mcse)
+        if self.curve is not None:
+            share, mean = self.curve
+            data["share"] = Each(hdf5=Array(("share",), share))
+            data["curve"] = Each({"share": share, "mean": mean}, Array(("share",), mean))
+        title = "Expected Hellinger distance of a released posterior from the true one:"
+        found = [f"  {error.mean:.3g} {error.about}" for error in self.errors]
+        items = [f"{error.mean:.3g} ({_precision(error)}) {error.about}" for error in self.errors]
+        what = (
+            "Expected Hellinger distance between a released posterior and the true one, from 0 (equal) to 1, "
+            "by sums over outcomes of the mechanism, or by simulating it, from public quantities alone:"
+        )
+        tiles = [Tile("Expected Hellinger error", f"{error.mean:.3g}", error.about) for error in self.errors]
+        return Section(
+            "expected_hellinger",
+            data,
+            "Expected error",
+            text=[[distance, title, *found]],
+            page=[what, Items(items)],
+            tiles=tiles,
+            parts=[Section("expected_hellinger/curve")],
+        )
+
+
+def _interval(found: Share | Accounted) -> str:
+    return f"{found.lower:.4g} to {found.upper:.4g}"
+
+
+def _precision(error: Expected) -> str:
+    return f"Monte Carlo error {error.mcse:.1g}" if error.mcse > 1e-9 * error.mean else "exact"

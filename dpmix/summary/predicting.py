@@ -24,7 +24,7 @@ from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.release.categories import Categories
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
-from dpmix.spec.parametric_models import PREDICTING
+from dpmix.spec.combinations import models_that
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Floats
@@ -174,10 +174,10 @@ def predictor_of(chains: ChainSet, options: SummarySpec, source: str) -> Predict
         When the chains are of a model that predicts no column from others, or not as `dpmix fit` wrote them.
     """
     kind = str(chains.attrs.get("model", "mixture"))
-    if not isinstance(chains, NamedChains) or kind not in PREDICTING:
+    if not isinstance(chains, NamedChains) or kind not in models_that("predicts"):
         raise DataError(
             f"{source} is of model {kind}, which predicts no column from others; predictions are of "
-            f"{' and '.join(PREDICTING)}"
+            f"{' and '.join(models_that('predicts'))}"
         )
     try:
         found: Predictor = _KINDS[kind](chains, options)

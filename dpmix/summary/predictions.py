@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.results.nodes import Array, Column, Each, Note, Section, Table
 from dpmix.summary.families.family import Floats
 from dpmix.summary.predicting import Input
 
-__all__ = ["SHOWN", "Predictions", "labels_of", "row_of", "short"]
+__all__ = ["SHOWN", "Predictions", "labels_of", "row_of"]
 
 SHOWN = 20
 """Records that texts and reports show."""
@@ -53,12 +54,23 @@ class Predictions:
         """Return one object a record, for strict JSON."""
         return [row_of(self.columns, row) for row in self.values.tolist()]
 
-    def shown(self) -> list[tuple[str, ...]]:
-        """Return a table of the first records, as text: a header, then what each is and its predictions."""
-        rows = [
-            (label, *map(short, row)) for label, row in zip(self.labels, self.values.tolist(), strict=False)
-        ]
-        return [("", *self.columns), *rows]
+    def section(self) -> Section:
+        """Return what is reported of them: of all what is predicted, and a table of the first."""
+        first = self.values[: len(self.labels)].T.tolist()
+        columns = [Column(name, values, name) for name, values in zip(self.columns, first, strict=True)]
+        table = Table("record", self.labels, columns)
+        held = {
+            "quantity": Array(("quantity",), list(self.columns)),
+            "values": Array(("record", "quantity"), self.values),
+        }
+        more = f" Shown are the first of {len(self):,} records." if self.more else ""
+        return Section(
+            "at",
+            Each(self.to_json(), held),
+            "Predictions",
+            text=[[f"Predictions: {self.what}", table, *filter(None, [self.more])]],
+            page=[table, Note(f"{self.what[0].upper()}{self.what[1:]}.{more}")],
+        )
 
     @property
     def more(self) -> str:
@@ -70,11 +82,6 @@ class Predictions:
 def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
     """Return one record's predictions by name."""
     return dict(zip(columns, values, strict=True))
-
-
-def short(value: float) -> str:
-    """Write a figure as tables show it."""
-    return f"{value:.4g}"
 
 
 def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:

@@ -114,7 +114,8 @@ def centred_log_density(source: Family | NormalInverseWishart, parameters: Mappi
         return _gamma(a, source.a_shape, source.a_rate) + _gamma(b, source.b_shape, source.b_rate)
     if isinstance(source, NormalInverseWishart):
         return _wishart(source, parameters["mean"], parameters["covariance"])
-    assert isinstance(source, NormalInverseGamma | TruncatedNormalInverseGamma)  # there is no other
+    if not isinstance(source, NormalInverseGamma | TruncatedNormalInverseGamma):
+        raise Unavailable(f"{type(source).__name__} does not give the density of the base measure")
     variance = np.maximum(parameters["variance"], _LEAST)
     log_mean, inverse = math.log(source.b) - float(special.digamma(source.a)), source.a
     if isinstance(source, TruncatedNormalInverseGamma):

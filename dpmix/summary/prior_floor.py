@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dpmix.results.nodes import Remark
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import Column
-from dpmix.summary.result import Remark
 
 __all__ = ["PULL", "floor_remarks", "pull"]
 

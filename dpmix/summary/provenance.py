@@ -10,9 +10,9 @@ import numpy as np
 from dpmix.errors import DataError, SpecError
 from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.run_spec import RunSpec
+from dpmix.summary.chains_account import Acceptance, Provenance
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee_words import guarantee_in_words
-from dpmix.summary.result import Acceptance, Provenance
 
 __all__ = ["acceptance_of", "ess_per_second", "provenance_of", "spec_of"]
 

@@ -11,11 +11,12 @@ from scipy.special import ndtr
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
+from dpmix.results.nodes import Remark, percent
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
+from dpmix.summary.beyond import BEYOND
 from dpmix.summary.families.family import Floats
-from dpmix.summary.remarks import BEYOND, prior_remarks
-from dpmix.summary.result import Remark, percent
+from dpmix.summary.remarks import prior_remarks
 
 __all__ = ["RegressionAccount", "regression_account"]
 

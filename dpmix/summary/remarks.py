@@ -8,12 +8,14 @@ from typing import Any
 
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics.rounding import figure
+from dpmix.results.nodes import Remark, percent
 from dpmix.run.chains_reader import ChainSet
+from dpmix.summary.beyond import BEYOND, Beyond
+from dpmix.summary.chains_account import Acceptance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.guarantee_words import epsilon_in_words, is_private, is_simulated
 from dpmix.summary.information import InformationKept
-from dpmix.summary.result import Acceptance, Remark, percent
 
 RHAT = 1.01
 ESS = 400.0
@@ -31,8 +33,6 @@ LEARNT = 0.1
 """Contraction below which the prior, not the release, speaks."""
 ABSURD = 0.01
 """Prior probability of a mean within the bounds below which the prior makes no sense for the data."""
-BEYOND = 0.01
-"""Share of records beyond the bounds from which on it is said."""
 HEADLINES = frozenset(
     ("mean", "sd", "quantile", "tail", "beta", "prediction", "prediction_clamped", "p", "probability", "E")
 )
@@ -152,23 +152,19 @@ def _is_headline(name: str) -> bool:
     return title in HEADLINES or title.startswith("p_feature_")
 
 
-def beyond_remarks(
-    beyond: Mapping[str, float], bounds: Mapping[str, tuple[float, float] | None], chains: ChainSet
-) -> list[Remark]:
-    """Say what it means that a fit has records beyond the public bounds.
+def beyond_remarks(beyond: Beyond, chains: ChainSet) -> list[Remark]:
+    """Say what it means that the fit of a mixture has records beyond the public bounds.
 
     Parameters
     ----------
-    beyond : mapping of str to float
-        Share of the records beyond the bounds under the fit, by column.
-    bounds : mapping of str to pair or None
-        The bounds.
+    beyond : Beyond
     chains : ChainSet
         For the mechanism.
     """
+    bounds = beyond.bounds
     texts = []
-    for name, share in beyond.items():
-        if share <= BEYOND:
+    for name, share in beyond.shares.items():
+        if share <= BEYOND or name not in bounds:
             continue
         text = f"Under the fit {percent(share)} of records lie beyond the public bounds {_pair(bounds[name])}"
         text += _of(name)
@@ -187,9 +183,9 @@ def beyond_remarks(
     return [Remark(text, convergence=False) for text in texts]
 
 
-def information_remarks(kept: InformationKept | None) -> list[Remark]:
+def information_remarks(kept: InformationKept, chains: ChainSet) -> list[Remark]:
     """Say that components are narrower than the cells that records were counted in."""
-    if kept is None or not kept.narrow > NARROW:
+    if not kept.narrow > NARROW:
         return []
     text = (
         f"Under the fit {percent(kept.narrow)} of records are of components whose standard deviation is "
@@ -199,7 +195,7 @@ def information_remarks(kept: InformationKept | None) -> list[Remark]:
     return [Remark(text, convergence=False)]
 
 
-def check_remarks(check: Check) -> list[Remark]:
+def check_remarks(check: Check, chains: ChainSet) -> list[Remark]:
     """Say that the release is unlike what the fitted model would release, where it is."""
     if not check.suspect:
         return []

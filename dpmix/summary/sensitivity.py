@@ -20,7 +20,7 @@ import numpy as np
 from arviz_stats.base import array
 from numpy.typing import NDArray
 
-from dpmix.run.chains_reader import ChainSet
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family import Floats
@@ -71,7 +71,9 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
         name: Index(prior.indices.get(name), likelihood.indices.get(name), prior.noise.get(name))
         for name in wanted
     }
-    return Sensitivity(indices, prior.k, likelihood.k, no_prior, no_likelihood)
+    return Sensitivity(
+        indices, prior.k, likelihood.k, no_prior, no_likelihood, of_clusters=isinstance(chains, Chains)
+    )
 
 
 def _of_likelihood(chains: ChainSet, wanted: Mapping[str, Floats]) -> Scaled:

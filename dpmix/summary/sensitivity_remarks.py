@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.prior_density import key_of_prior
 from dpmix.summary.remarks import HEADLINES, MOST_LISTED
-from dpmix.summary.result import Remark
 from dpmix.summary.sensitivity_result import SENSITIVE, Sensitivity
 
 __all__ = ["sensitivity_remarks"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from dpmix.results.nodes import Attr, Column, Each, Note, Section, Table
 
 __all__ = ["SENSITIVE", "Index", "Sensitivity"]
 
 SENSITIVE = 0.05
 """Index from which on a quantity is called sensitive."""
+_MOST_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Sensitivity:
         The larger Pareto k of both powers.
     no_prior, no_likelihood : str
         Why there is none of these; empty where there is one.
+    of_clusters : bool
+        Whether the prior is that of a mixture's clusters.
     """
 
     indices: Mapping[str, Index] = field(default_factory=dict)
@@ -64,27 +68,65 @@ class Sensitivity:
     k_likelihood: float | None = None
     no_prior: str = ""
     no_likelihood: str = ""
+    of_clusters: bool = False
 
     @property
     def has_likelihood(self) -> bool:
         """Whether the likelihood's row is there."""
         return any(index.likelihood is not None for index in self.indices.values())
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
-        reasons = {"prior": self.no_prior, "likelihood": self.no_likelihood}
-        return {
-            "parameters": {
-                name: {
-                    "prior": index.prior,
-                    "likelihood": index.likelihood,
-                    "noise": index.noise,
-                    "diagnosis": index.diagnosis or None,
-                }
-                for name, index in self.indices.items()
-            }
-            or None,
-            "pareto_k": {"prior": self.k_prior, "likelihood": self.k_likelihood},
-            "threshold": SENSITIVE,
-            "reason": {key: text for key, text in reasons.items() if text} or None,
+    def section(self) -> Section:
+        """Return what is reported of them."""
+        reasons = {
+            key: why for key, why in (("prior", self.no_prior), ("likelihood", self.no_likelihood)) if why
         }
+        ks = {"prior": self.k_prior, "likelihood": self.k_likelihood}
+        rest = {"pareto_k": Each(ks), "threshold": Attr(SENSITIVE), "reason": Each(reasons or None)}
+        title = "Sensitivity to the prior"
+        if not self.indices:
+            page = [f"Not known: {self.no_prior}."] if self.no_prior else []
+            return Section("prior_sensitivity", Each({"parameters": None, **rest}), title, page=page)
+        table = self._table()
+        order = sorted(range(len(table.rows)), key=lambda place: not table.columns[0].bad[place])
+        return Section(
+            "prior_sensitivity",
+            {"parameters": table, **rest, **{f"pareto_k_{name}": Each(hdf5=k) for name, k in ks.items()}},
+            title,
+            page=[table.take(order[:_MOST_ROWS]), Note(self._note())],
+        )
+
+    def _table(self) -> Table:
+        found = list(self.indices.values())
+        shown = "json hdf5 page" if self.has_likelihood else "json hdf5"
+        return Table(
+            "parameter",
+            list(self.indices),
+            [
+                Column("prior", [i.prior for i in found], "prior", ".3f", bad=[i.sensitive for i in found]),
+                Column("likelihood", [i.likelihood for i in found], "likelihood", ".3f", where=shown),
+                Column("noise", [i.noise for i in found], "noise", ".3f"),
+                Column(
+                    "diagnosis", [i.diagnosis or None for i in found], "what it says", str, where="json page"
+                ),
+            ],
+            title="scalar",
+        )
+
+    def _note(self) -> str:
+        text = (
+            "How far the posterior of each scalar moves when the prior, or the likelihood, is raised to a "
+            f"power: distance of distribution functions per doubling of the power. From {SENSITIVE:g} on, "
+            "and where it is above **noise** (what draws of this number show for a scalar that has nothing "
+            "to do with the prior), the prior matters; where the likelihood's is below "
+            f"{SENSITIVE:g}, the release says little."
+        )
+        if self.of_clusters:
+            text += " The prior is that of the occupied clusters' parameters and of the concentration."
+        both = {"prior": self.k_prior, "likelihood": self.k_likelihood}
+        ks = ", ".join(f"{name} {k:.2f}" for name, k in both.items() if k is not None)
+        if ks:
+            text += f" Pareto k of the importance weights: {ks}; above 0.7 nothing is reported."
+        if not self.has_likelihood and self.no_likelihood:
+            text += f" No likelihood's: {self.no_likelihood}."
+        left = len(self.indices) - _MOST_ROWS
+        return text + (f" {left:,} more are in the JSON." if left > 0 else "")

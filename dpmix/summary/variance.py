@@ -24,7 +24,7 @@ import numpy as np
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.summary.check.replicators import places
 from dpmix.summary.check.state_densities import states_at
-from dpmix.summary.clean_run import clean_posteriors
+from dpmix.summary.clean_run import clean_posteriors, runs_for
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import Column, columns_of
@@ -128,6 +128,10 @@ def mixture_shares(
     if chains.draws * len(chains.ids) < 20:
         return VarianceShares(reason=f"{chains.draws} saved draws are too few for variances")
     columns = columns_of(chains, source)
+    if chains.mechanism.protects and not all(runs_for(column.family) for column in columns):
+        return VarianceShares(
+            reason=f"fits to noise-free replicates are not known of the kernel {chains.layout.kernel}"
+        )
     wanted = places(chains, _STATES)
     states = states_at(chains, source, wanted, spread_rest=True)
     order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]

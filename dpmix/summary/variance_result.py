@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmix.results.nodes import ABSENT, Column, Each, Section, Table, by_name
+
 __all__ = ["QUANTITIES", "Shares", "VarianceShares", "shares_of"]
 
 QUANTITIES = ("mean", "median", "density")
@@ -42,14 +44,32 @@ class VarianceShares:
     columns: Mapping[str, Mapping[str, Shares | None]] = field(default_factory=dict)
     reason: str = ""
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of them."""
-        found: dict[str, Any] = {
+    def section(self) -> Section:
+        """Return what is reported of them."""
+        held: dict[str, Any] = {
             name: {key: None if part is None else dict(vars(part)) for key, part in parts.items()}
             for name, parts in self.columns.items()
         }
-        found = found[""] if list(found) == [""] else found or dict.fromkeys(QUANTITIES)
-        return found | ({"reason": self.reason} if self.reason else {})
+        held = by_name(held) or dict.fromkeys(QUANTITIES)
+        rows = {
+            f"{column},{quantity}" if column else quantity: part
+            for column, parts in self.columns.items()
+            for quantity, part in parts.items()
+            if part is not None
+        }
+        names = ("sampling", "privacy", "prior")
+        columns = [Column(name, [getattr(part, name) for part in rows.values()]) for name in names]
+        words = self.in_words()
+        return Section(
+            "variance_shares",
+            Each(
+                held | ({"reason": self.reason} if self.reason else {}),
+                Table("quantity", list(rows), columns) if words else ABSENT,
+            ),
+            "Where the uncertainty comes from",
+            text=[[f"Share of the posterior variance: {words}"]] if words else (),
+            page=[f"Not known: {self.reason}."] if self.reason and not words else (),
+        )
 
     def named(self) -> dict[str, Shares]:
         """Return those that are there, by name such as "mean" or "mean of height"."""

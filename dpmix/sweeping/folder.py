@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.models.custom.section import CustomModel
 from dpmix.release.synthetic_files import beside
 from dpmix.run.differences import first_difference
 from dpmix.run.workspace import workspace_of
 from dpmix.spec import RunSpec
-from dpmix.spec.model_section import CustomModel
 from dpmix.store.atomic import reason, write_bytes
 
 __all__ = ["Folder", "RunFolder", "adopt", "elsewhere", "identity_of", "of_no_run"]

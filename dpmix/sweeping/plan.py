@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.errors import DpmixError, SpecError
+from dpmix.models.custom.section import CustomModel
 from dpmix.release.synthetic_files import beside
 from dpmix.spec import RunSpec
 from dpmix.spec.fields import shown
 from dpmix.spec.load import read_contents, replaced
-from dpmix.spec.model_section import CustomModel
 from dpmix.spec.run_spec import check_spec
 from dpmix.spec.sweep_spec import LABEL, SweepSpec
 

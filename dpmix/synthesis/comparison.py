@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import guarantee_in_words
-from dpmix.synthesis.records import Column
+from dpmix.results.nodes import Block, Column, Each, Items, Note, Section, Table, Tree, Words
+from dpmix.results.result import Result
+from dpmix.synthesis.records import Column as Recorded
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
 __all__ = [
@@ -28,41 +31,10 @@ __all__ = [
     "number",
     "spread",
     "spreads",
-    "tables",
 ]
 
 
-# A comparison of kinds of synthesis as tables for a terminal.
-
-WIDTH = 100
-_CATEGORIES = 5
-
-
-def tables(comparison: Comparison) -> str:
-    """Return the comparison as text: who takes part, then a table for each column, a row a kind."""
-    lines = [
-        *_wrapped(comparison.notice),
-        "",
-        *_wrapped(
-            f"{comparison.n} confidential records; {comparison.runs} independent synthetic data "
-            f"set{'s' * (comparison.runs > 1)} of each kind, of which means are shown (+- standard deviation)"
-        ),
-        "",
-        *_table(_field(comparison)),
-    ]
-    for index, column in enumerate(comparison.columns):
-        if column.bounds is not None:
-            low, high = column.bounds
-            lines += ["", f"{column.name}, within [{low:g}, {high:g}]", *_table(_numbers(comparison, index))]
-        else:
-            lines += ["", *_labels(comparison, index)]
-    lines += _together(comparison)
-    if comparison.refused:
-        lines += ["", "Not compared:"]
-        for refusal in comparison.refused:
-            lines += _wrapped(f"- {refusal.name}: {refusal.reason}", "  ")
-    lines += ["", *_wrapped(_legend(comparison))]
-    return "\n".join(lines)
+_CATEGORIES = 5  # named on the terminal
 
 
 def number(value: float | None) -> str:
@@ -89,120 +61,6 @@ def most_frequent(comparison: Comparison, index: int, most: int) -> list[int]:
     shares = comparison.confidential.shares[index]
     assert shares is not None  # labels
     return sorted(int(place) for place in np.argsort(-shares, kind="stable")[:most])
-
-
-def _field(comparison: Comparison) -> list[list[str]]:
-    rows = [["", "records", "epsilon", "delta", "distinct", "repeats", "guarantee"]]
-    distinct = comparison.confidential.joint["distinct"]
-    rows.append(["confidential", str(comparison.n), "", "", number(distinct), "", "none"])
-    for found in comparison.contenders:
-        g = found.guarantee
-        rows.append(
-            [
-                found.name,
-                str(found.records),
-                "-" if g.epsilon is None else figure(g.epsilon, 4),
-                "-" if g.delta is None else figure(g.delta, 3),
-                number(found.joint["distinct"].mean),
-                f"{100 * found.joint['repeats'].mean:.1f}%",
-                _briefly(found),
-            ]
-        )
-    return rows
-
-
-def _briefly(found: Contender) -> str:
-    """Write the notion of privacy alone; the numbers stand beside it."""
-    g = found.guarantee
-    if g.epsilon == 0 and g.delta:
-        return "(0, delta)-DP"
-    if g.epsilon is not None:
-        return "(epsilon, delta)-DP" if g.delta else "epsilon-DP"
-    return found.guarantee_in_words
-
-
-def _numbers(comparison: Comparison, index: int) -> list[list[str]]:
-    names = ("mean", "sd", "q25", "q50", "q75")
-    rows = [["", "W1", "W1/width", "mean", "sd", "25%", "50%", "75%"]]
-    own = comparison.confidential.columns[index]
-    rows.append(["confidential", "", "", *(number(own[name]) for name in names)])
-    for found in comparison.contenders:
-        figures = found.columns[index]
-        rows.append(
-            [
-                found.name,
-                spread(figures["w1"]),
-                f"{figures['w1_scaled'].mean:.3g}",
-                *(number(figures[name].mean) for name in names),
-            ]
-        )
-    return rows
-
-
-def _labels(comparison: Comparison, index: int) -> list[str]:
-    names, known = comparison.categories[index], comparison.confidential.shares[index]
-    assert names is not None and known is not None  # labels
-    chosen = most_frequent(comparison, index, _CATEGORIES)
-    rows = [["", "TV", *(textwrap.shorten(names[i], 14, placeholder="..") for i in chosen), "others"]]
-    rows.append(["confidential", "", *_shares([float(known[i]) for i in chosen])])
-    for found in comparison.contenders:
-        shares = found.shares[index]
-        assert shares is not None  # labels
-        means = [float(shares[:, i].mean()) for i in chosen]
-        rows.append([found.name, spread(found.columns[index]["total_variation"]), *_shares(means)])
-    return [f"{comparison.columns[index].name}: shares of categories", *_table(rows)]
-
-
-def _shares(shares: list[float]) -> list[str]:
-    return [f"{share:.3f}" for share in (*shares, max(0.0, 1.0 - sum(shares)))]
-
-
-def _together(comparison: Comparison) -> list[str]:
-    """Return the table of all columns together, where there are several of a sort."""
-    titles = {"sliced_w1": "sliced W1", "exact_w1": "exact W1", "total_variation": "TV of labels"}
-    shown = [key for key in titles if any(key in found.joint for found in comparison.contenders)]
-    if not shown:
-        return []
-    rows = [["", *(titles[key] for key in shown)]]
-    rows += [
-        [found.name, *(spread(found.joint.get(key)) for key in shown)] for found in comparison.contenders
-    ]
-    return ["", "All columns together, numbers scaled by their bounds", *_table(rows)]
-
-
-def _legend(comparison: Comparison) -> str:
-    parts = ["repeats: share of the synthetic records that are equal to a confidential one"]
-    if any(column.bounds is not None for column in comparison.columns):
-        parts.append(
-            "W1: 1-Wasserstein distance from the confidential records, in the data's units and as a share of "
-            "the width of the bounds"
-        )
-    if comparison.several:
-        parts.append(f"sliced W1: mean over {DIRECTIONS} fixed directions")
-    if any("exact_w1" in found.joint for found in comparison.contenders):
-        parts.append("exact W1: optimal transport, Euclidean cost")
-    if any(column.bounds is None for column in comparison.columns):
-        parts.append("TV: total variation distance of the shares")
-    return "; ".join(parts) + "."
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    """Align a table: names to the left, all else to the right, but for a last column of words."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i == 0 or rows[0][i].startswith("guarantee") else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 Floats = NDArray[np.float64]
@@ -324,13 +182,17 @@ class Refusal:
     reason: str
 
 
+Cells = Sequence[tuple[str, Callable[[Contender], str]]]
+"""Heads of columns, and what they say of a kind."""
+
+
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """Kinds of synthesis side by side; for the curator only.
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of dpmix.synthesis.records.Column
         The columns.
     n : int
         Number of confidential records.
@@ -350,7 +212,7 @@ class Comparison:
         Rivals that did not take part.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[Recorded, ...]
     n: int
     simulated: bool
     runs: int
@@ -374,9 +236,10 @@ class Comparison:
         """Whether there are several numeric columns, which are also compared together."""
         return sum(column.bounds is not None for column in self.columns) > 1
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the comparison as lists, dicts and numbers that strict JSON can hold."""
-        return {
+    @cached_property
+    def tree(self) -> Tree:
+        """The comparison: who takes part, then a table for each column, a row a kind."""
+        held: dict[str, Any] = {
             "curator_only": True,
             "notice": self.notice,
             "simulated": self.simulated,
@@ -391,17 +254,156 @@ class Comparison:
                 },
             },
             "kinds": [self._kind(contender) for contender in self.contenders],
-            "refused": [
-                {"name": refusal.name, "kind": refusal.kind, "reason": refusal.reason}
-                for refusal in self.refused
-            ],
+            "refused": [dict(vars(refusal)) for refusal in self.refused],
         }
+        sets = f"{self.runs} independent synthetic data set{'s' * (self.runs > 1)}"
+        how = "of which means are shown (+- standard deviation)"
+        refused = ["Not compared:", *(f"- {refusal.name}: {refusal.reason}" for refusal in self.refused)]
+        sections = (
+            *(Section(key, Each(value)) for key, value in held.items()),
+            Section(
+                "introduction",
+                brief=[Words(self.notice, "")],
+                text=[[Words(f"{self.n} confidential records; {sets} of each kind, {how}", "")]],
+            ),
+            self._field(),
+            *(
+                self._numbers(place) if column.bounds is not None else self._labels(place)
+                for place, column in enumerate(self.columns)
+            ),
+            *self._together(),
+            Section("left out", text=[refused] if self.refused else []),
+            Section("legend", text=[[Words(self._legend(), "")]]),
+        )
+        heading = "Synthetic data beside the confidential records"
+        return Tree("For the curator only: synthetic data compared", heading, "", sections)
 
-    def to_text(self) -> str:
-        """Return the comparison as tables for a terminal."""
-        return tables(self)
+    def _table(self, own: Sequence[str] | None, columns: Cells) -> Table:
+        """Return a table of a row a kind, after one of the confidential records where there is such."""
+        names = [*(["confidential"] if own is not None else []), *(found.name for found in self.contenders)]
+        shown = [
+            Column(
+                "",
+                [*([own[i]] if own is not None else []), *map(write, self.contenders)],
+                label,
+                str,
+            )
+            for i, (label, write) in enumerate(columns)
+        ]
+        return Table("", names, shown)
 
-    def _confidential(self, index: int, column: Column) -> dict[str, Any]:
+    def _field(self) -> Section:
+        """Say what takes part, with its guarantee."""
+        distinct = number(self.confidential.joint["distinct"])
+        cells: Cells = [
+            ("records", lambda found: str(found.records)),
+            ("epsilon", lambda found: _figure(found.guarantee.epsilon, 4)),
+            ("delta", lambda found: _figure(found.guarantee.delta, 3)),
+            ("distinct", lambda found: number(found.joint["distinct"].mean)),
+            ("repeats", lambda found: f"{100 * found.joint['repeats'].mean:.1f}%"),
+            ("guarantee", _briefly),
+        ]
+        own = [str(self.n), "", "", distinct, "", "none"]
+        text, table = self._table(own, cells), self._table(own, cells[:-1])
+        text = replace(text, columns=[*text.columns[:-1], replace(text.columns[-1], left=True)])
+        words = [
+            f"**{found.name}**: {found.words}. One data set is {found.guarantee_in_words}."
+            for found in self.contenders
+        ]
+        note = (
+            "**distinct** is the number of different records, and **repeats** the share of the synthetic "
+            "records that are equal to a confidential one; both are means over runs."
+        )
+        page: list[Block] = [table, Items(words, small=True), Note(note)]
+        return Section("field", title="What is compared", text=[[text]], page=page)
+
+    def _numbers(self, index: int) -> Section:
+        """Set the distributions of a numeric column side by side."""
+        column, own = self.columns[index], self.confidential.columns[index]
+        assert column.bounds is not None  # numbers
+        low, high = column.bounds
+        titles = {"mean": "mean", "sd": "sd", "q25": "25%", "q50": "50%", "q75": "75%"}
+
+        def cells(*written: str) -> Cells:
+            def of(key: str) -> Callable[[Contender], str]:
+                with_sd = key in written
+                return lambda f: (
+                    spread(f.columns[index][key]) if with_sd else number(f.columns[index][key].mean)
+                )
+
+            return [
+                ("W1", of("w1")),
+                ("W1/width", lambda found: f"{found.columns[index]['w1_scaled'].mean:.3g}"),
+                *((title, of(key)) for key, title in titles.items()),
+            ]
+
+        known = ["", "", *(number(own[key]) for key in titles)]
+        text, page = self._table(known, cells("w1")), self._table(known, cells("w1", "mean", "sd"))
+        note = f"Means over runs{' ± standard deviations' if self.runs > 1 else ''}."
+        return Section(
+            f"column/{index}",
+            title=column.name,
+            text=[[f"{column.name}, within [{low:g}, {high:g}]", text]],
+            page=[page, Note(f"{note} W1/width is W1 as a share of the width of the bounds.")],
+        )
+
+    def _labels(self, index: int) -> Section:
+        """Set the shares of a column's categories side by side."""
+        column, names = self.columns[index], self.categories[index]
+        known = self.confidential.shares[index]
+        assert names is not None and known is not None  # labels
+        chosen = most_frequent(self, index, _CATEGORIES)
+
+        def variation(found: Contender) -> str:
+            return spread(found.columns[index]["total_variation"])
+
+        def share(found: Contender, place: int) -> str:
+            shares = found.shares[index]
+            assert shares is not None  # labels
+            return _shares(shares[:, chosen].mean(axis=0).tolist())[place]
+
+        heads = [*(textwrap.shorten(names[i], 14, placeholder="..") for i in chosen), "others"]
+        cells: Cells = [(head, partial(share, place=place)) for place, head in enumerate(heads)]
+        own = ["", *_shares([float(known[i]) for i in chosen])]
+        text = self._table(own, [("TV", variation), *cells])
+        return Section(
+            f"column/{index}",
+            title=column.name,
+            text=[[f"{column.name}: shares of categories", text]],
+            page=[self._table(None, [("total variation", variation)])],
+        )
+
+    def _together(self) -> list[Section]:
+        """Set all columns together side by side, where there are several of a sort."""
+        titles = {"sliced_w1": "sliced W1", "exact_w1": "exact W1", "total_variation": "TV of labels"}
+        shown = [key for key in titles if any(key in found.joint for found in self.contenders)]
+        if not shown:
+            return []
+
+        def written(found: Contender, key: str) -> str:
+            return spread(found.joint.get(key))
+
+        table = self._table(None, [(titles[key], partial(written, key=key)) for key in shown])
+        note = [Note("Numbers are scaled by their bounds to [0, 1].")] if self.several else []
+        words: list[Block] = ["All columns together, numbers scaled by their bounds", table]
+        return [Section("together", title="All columns together", text=[words], page=[table, *note])]
+
+    def _legend(self) -> str:
+        parts = ["repeats: share of the synthetic records that are equal to a confidential one"]
+        if any(column.bounds is not None for column in self.columns):
+            parts.append(
+                "W1: 1-Wasserstein distance from the confidential records, in the data's units and as a "
+                "share of the width of the bounds"
+            )
+        if self.several:
+            parts.append(f"sliced W1: mean over {DIRECTIONS} fixed directions")
+        if any("exact_w1" in found.joint for found in self.contenders):
+            parts.append("exact W1: optimal transport, Euclidean cost")
+        if any(column.bounds is None for column in self.columns):
+            parts.append("TV: total variation distance of the shares")
+        return "; ".join(parts) + "."
+
+    def _confidential(self, index: int, column: Recorded) -> dict[str, Any]:
         names, density = self.categories[index], self.densities[index]
         if names is not None:
             shares = self.confidential.shares[index]
@@ -451,6 +453,24 @@ class Comparison:
         if density is not None:
             found["density"] = density.tolist()
         return found
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "-" if value is None else figure(value, digits)
+
+
+def _briefly(found: Contender) -> str:
+    """Write the notion of privacy alone; the numbers stand beside it."""
+    g = found.guarantee
+    if g.epsilon == 0 and g.delta:
+        return "(0, delta)-DP"
+    if g.epsilon is not None:
+        return "(epsilon, delta)-DP" if g.delta else "epsilon-DP"
+    return found.guarantee_in_words
+
+
+def _shares(shares: list[float]) -> list[str]:
+    return [f"{share:.3f}" for share in (*shares, max(0.0, 1.0 - sum(shares)))]
 
 
 def spreads(runs: Sequence[Mapping[str, float]]) -> dict[str, Spread]:

@@ -10,9 +10,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmix.numerics.rounding import figure
+from dpmix.results.as_html import sections
 from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, page
-from dpmix.synthesis.comparison import Comparison, Spread, most_frequent, number, spread
+from dpmix.synthesis.comparison import Comparison, Spread, most_frequent
 from dpmix.synthesis.utility import DIRECTIONS
 
 __all__ = ["boxes_figure", "density_figure", "render", "shares_figure"]
@@ -29,15 +29,13 @@ def render(comparison: Comparison) -> str:
     Pictures are SVG in data URIs; all text that comes from a file is escaped. The same comparison always
     gives the same page.
     """
-    return page(
-        "For the curator only: synthetic data compared - dpmix",
-        [
-            _head(comparison),
-            _guarantees(comparison),
-            *(_column(comparison, index) for index in range(len(comparison.columns))),
-            _together(comparison),
-        ],
-    )
+    pictures = {
+        f"column/{index}": _numbers(comparison, index) if column.bounds else _labels(comparison, index)
+        for index, column in enumerate(comparison.columns)
+    }
+    pictures["together"] = _together(comparison)
+    tree = comparison.tree
+    return page(f"{tree.name} - dpmix", [_head(comparison), *sections(tree, pictures)[1:]])
 
 
 def density_figure(comparison: Comparison, index: int) -> Figure:
@@ -153,61 +151,9 @@ def _head(comparison: Comparison) -> str:
     )
 
 
-def _guarantees(comparison: Comparison) -> str:
-    rows = [
-        [
-            "confidential",
-            str(comparison.n),
-            "",
-            "",
-            number(comparison.confidential.joint["distinct"]),
-            "",
-        ]
-    ]
-    for found in comparison.contenders:
-        g = found.guarantee
-        rows.append(
-            [
-                found.name,
-                str(found.records),
-                "-" if g.epsilon is None else figure(g.epsilon, 4),
-                "-" if g.delta is None else figure(g.delta, 3),
-                number(found.joint["distinct"].mean),
-                f"{100 * found.joint['repeats'].mean:.1f}%",
-            ]
-        )
-    words = "".join(
-        f"<li><b>{escape(found.name)}</b>: {escape(found.words)}. One data set is "
-        f"{escape(found.guarantee_in_words)}.</li>"
-        for found in comparison.contenders
-    )
-    header = ["", "records", "epsilon", "delta", "distinct", "repeats"]
-    return (
-        f'<h2>What is compared</h2>\n{_table(header, rows)}\n<ul class="note">{words}</ul>\n'
-        '<p class="note"><b>distinct</b> is the number of different records, and <b>repeats</b> the share of '
-        "the synthetic records that are equal to a confidential one; both are means over runs.</p>"
-    )
-
-
-def _column(comparison: Comparison, index: int) -> str:
-    if comparison.columns[index].bounds is None:
-        return _labels(comparison, index)
+def _numbers(comparison: Comparison, index: int) -> list[str]:
     name, density = comparison.columns[index].name, comparison.densities[index]
     assert density is not None  # numbers
-    keys = ("mean", "sd", "q25", "q50", "q75")
-    own = comparison.confidential.columns[index]
-    rows = [["confidential", "", "", *(number(own[key]) for key in keys)]]
-    for found in comparison.contenders:
-        figures = found.columns[index]
-        rows.append(
-            [
-                found.name,
-                spread(figures["w1"]),
-                f"{figures['w1_scaled'].mean:.3g}",
-                *(spread(figures[key]) for key in keys[:2]),
-                *(number(figures[key].mean) for key in keys[2:]),
-            ]
-        )
     overlay = captioned(
         density_figure(comparison, index),
         f"Densities of {name}",
@@ -221,15 +167,10 @@ def _column(comparison: Comparison, index: int) -> str:
         "1-Wasserstein distance between the confidential records and each run, in the data's units. Boxes "
         "hold the middle half of the runs; whiskers reach up to 1.5 times their length further.",
     )
-    header = ["", "W1", "W1/width", "mean", "sd", "25%", "50%", "75%"]
-    note = f"Means over runs{' &plusmn; standard deviations' if comparison.runs > 1 else ''}."
-    return (
-        f"<h2>{escape(name)}</h2>\n{overlay}\n{boxes}\n{_table(header, rows)}\n"
-        f'<p class="note">{note} W1/width is W1 as a share of the width of the bounds.</p>'
-    )
+    return [overlay, boxes]
 
 
-def _labels(comparison: Comparison, index: int) -> str:
+def _labels(comparison: Comparison, index: int) -> list[str]:
     name, names = comparison.columns[index].name, comparison.categories[index]
     known = comparison.confidential.shares[index]
     assert names is not None and known is not None  # labels
@@ -242,7 +183,6 @@ def _labels(comparison: Comparison, index: int) -> str:
             f" Shown are the {len(chosen)} most frequent categories; others hold {100 * left:.1f}% of the "
             "confidential records."
         )
-    bars = captioned(shares_figure(comparison, index), f"Shares of the categories of {name}", caption)
     variations = [found.columns[index]["total_variation"] for found in comparison.contenders]
     boxes = captioned(
         boxes_figure(comparison, list(variations), "total variation distance"),
@@ -250,46 +190,25 @@ def _labels(comparison: Comparison, index: int) -> str:
         "Total variation distance between the shares of the confidential records and of each run, over all "
         "categories.",
     )
-    rows = [
-        [found.name, spread(variation)]
-        for found, variation in zip(comparison.contenders, variations, strict=True)
-    ]
-    return f"<h2>{escape(name)}</h2>\n{bars}\n{boxes}\n{_table(['', 'total variation'], rows)}"
+    bars = captioned(shares_figure(comparison, index), f"Shares of the categories of {name}", caption)
+    return [bars, boxes]
 
 
-def _together(comparison: Comparison) -> str:
+def _together(comparison: Comparison) -> list[str]:
     titles = {
         "sliced_w1": ("Sliced W1", f"the mean of W1 over projections on {DIRECTIONS} fixed directions"),
         "exact_w1": ("Exact W1", "optimal transport at Euclidean cost"),
         "total_variation": ("Total variation", "that of the shares of whole tuples of labels"),
     }
-    shown = [key for key in titles if any(key in found.joint for found in comparison.contenders)]
-    if not shown:
-        return ""
-    rows = [[found.name, *(spread(found.joint.get(key)) for key in shown)] for found in comparison.contenders]
-    pictures = "\n".join(
+    return [
         captioned(
             boxes_figure(comparison, [found.joint.get(key) for found in comparison.contenders], title),
             f"Box plots: {title}",
             f"{title}: {what}.",
         )
         for key, (title, what) in titles.items()
-        if key in shown
-    )
-    note = '<p class="note">Numbers are scaled by their bounds to [0, 1].</p>' if comparison.several else ""
-    header = ["", *(titles[key][0] for key in shown)]
-    return f"<h2>All columns together</h2>\n{pictures}\n{_table(header, rows)}\n{note}"
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell).replace('+-', '&plusmn;')}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        if any(key in found.joint for found in comparison.contenders)
+    ]
 
 
 def _colour(place: int) -> str:

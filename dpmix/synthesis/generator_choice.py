@@ -10,10 +10,11 @@ from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.mechanisms.smoothed_histogram.curator import weight_of
+from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.exact import digits, expm1, round_up
 from dpmix.release.columns import Cells, Column, Grid
-from dpmix.spec.mechanism_section import PerturbedHistogramMechanism, SmoothedHistogramMechanism
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,

@@ -6,17 +6,21 @@ computes for normal kernels, Gauss-Legendre sums of the oracle's densities for b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.models.counts.cell_counts import NOISES, NoisyCounts, SmoothedDraws
 from dpmix.models.counts_mixture.grid import Counts, tally
+from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from tests.helpers import samplers
-from tests.oracles import kernels
+from tests.oracles import histograms, kernels
 from tests.oracles.blocks import Table, all_blocks, tabulate
 from tests.oracles.joint import Model, marginal_cdf
 from tests.oracles.marginals import log_g, mean_of_normal_cdf
@@ -24,12 +28,29 @@ from tests.oracles.marginals import log_g, mean_of_normal_cdf
 Array = NDArray[np.float64]
 
 
-def mixture(model: Model, counts: Counts) -> CountsMixture:
+def mixture(model: Model, counts: Counts | HistogramCounts) -> CountsMixture:
     """Return dpmix's model of an oracle's model given counts."""
     shape, rate = model.alpha if isinstance(model.alpha, tuple) else (0.0, 0.0)
     alpha = shape / rate if isinstance(model.alpha, tuple) else model.alpha
     mixing = PitmanYor(alpha, model.discount, shape, rate)
     return CountsMixture(counts, samplers.channel(model), samplers.kernel(model), mixing)
+
+
+def histogram(model: Model, z: Array, n: int) -> CountsMixture:
+    """Return dpmix's model of an oracle's model given a histogram of n records."""
+    kind, (bins, *rest) = model.channel
+    lo, width = rest[-2:]
+    edges = np.linspace(lo, lo + width, bins + 1)
+    release: Any
+    if kind == "smoothed":
+        weight = float(rest[0])
+        seen = histograms.count(model.channel, z).astype(float)
+        release = SmoothedDraws(seen, (1.0 - weight) * bins / n, weight)
+    else:
+        release = NoisyCounts(np.array(z, dtype=float), NOISES[rest[0]], float(rest[1]))
+    found = mixture(replace(model, channel=("none", 0.0)), HistogramCounts(release, n, edges))
+    assert isinstance(found.channel, NoNoise)
+    return found
 
 
 def counted(model: Model, z: Array, edges: Array) -> Counts:

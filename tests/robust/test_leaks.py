@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from dpmix.release.release_file import read_release
-from dpmix.spec.messages import KINDS
+from dpmix.spec.messages import known_kinds
 from tests.helpers.confidential import (
     CASES,
     COUNTS,
@@ -42,8 +42,8 @@ from tests.unit.cli.test_cli import outcome
 
 
 def test_every_kind_is_searched() -> None:
-    assert {kind for kind, _, _ in MECHANISMS} == {k for k in KINDS["mechanism.kind"] if k != "none"}
-    assert {kind for kind, _, _ in SYNTHESES} == set(KINDS["synthesis.kind"])
+    assert {kind for kind, _, _ in MECHANISMS} == {k for k in known_kinds("mechanism.kind") if k != "none"}
+    assert {kind for kind, _, _ in SYNTHESES} == set(known_kinds("synthesis.kind"))
 
 
 @pytest.fixture

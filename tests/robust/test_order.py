@@ -15,16 +15,14 @@ from scipy import stats
 
 import dpmix
 from dpmix.errors import SpecError
+from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.gaussian.section import GaussianMechanism
+from dpmix.mechanisms.laplace.section import LaplaceMechanism
+from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.privacy.order import random_order
 from dpmix.release.release_file import read_release
 from dpmix.spec import load_spec
-from dpmix.spec.mechanism_section import (
-    BinomialMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    WaveletMechanism,
-)
 
 FAITHFUL = Path(__file__).parents[2] / "configs" / "data" / "faithful.csv"
 UNIT = ((0.0, 1.0),)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
+from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -31,9 +32,7 @@ __all__ = ["LAW", "BinomialLaw"]
 class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
-    finite_outputs = True
-    on_domain = True
-
+    capabilities = BinomialMechanism
     trials: Annotated[Whole, Field(ge=1), Says("does not state its trials, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, lt=1), Says("does not state its weight, between 0 and 1")]
     domain: OnePair

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels.multivariate import MultivariateNormal, cholesky, forward, spread_normal
+from dpmix.kernels.multivariate import MultivariateNormal, spread_normal
 from dpmix.mechanisms.channels.channel_functions import (
     augment,
     draw_latent,
@@ -26,6 +26,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
     settle,
 )
+from dpmix.numerics.factors import cholesky, half_log_determinant, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 
 __all__ = ["GaussianRows", "LaplaceRows", "Rows", "laplace_rows"]
@@ -66,11 +67,12 @@ def laplace_rows(values: NDArray[np.float64], scales: NDArray[np.float64]) -> La
 
 @njit
 def _factor(theta, h, d, variances, factor):
-    """Set `factor` to the Cholesky factor of the covariance of z; return its log determinant."""
+    """Set `factor` to the Cholesky factor of the covariance of z; return half its log determinant."""
     total = theta[d:, h].copy().reshape(d, d)
     for i in range(len(variances)):
         total[i, i] += variances[i]
-    return cholesky(total, factor)
+    cholesky(total, factor)
+    return half_log_determinant(factor)
 
 
 @njit
@@ -78,7 +80,7 @@ def _log_density(values, i, theta, h, factor, log_determinant, gap):
     d = len(gap)
     for c in range(d):
         gap[c] = values[i, c] - theta[c, h]
-    return -0.5 * (forward(factor, gap) + d * _LOG_2PI) - log_determinant
+    return -0.5 * (solve_lower(factor, gap) + d * _LOG_2PI) - log_determinant
 
 
 @njit
@@ -113,11 +115,8 @@ def _draw_of(rng, values, variances, z, theta, h):
     for c in range(d):
         gap[c] = values[i, c] - y[c] - math.sqrt(variances[c]) * rng.standard_normal()
     _factor(theta, h, d, variances, factor)
-    forward(factor, gap)
-    for c in range(d - 1, -1, -1):
-        for r in range(c + 1, d):
-            gap[c] -= factor[r, c] * gap[r]
-        gap[c] /= factor[c, c]
+    solve_lower(factor, gap)
+    solve_transposed(factor, gap)
     for c in range(d):
         for r in range(d):
             y[c] += theta[d + c * d + r, h] * gap[r]

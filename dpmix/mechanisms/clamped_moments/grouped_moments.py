@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.mechanisms.clamped_moments.curator import ClampedMoments, GroupedWidths, grouped_widths
+from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group
 from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats
 from dpmix.privacy.noise import AdditiveNoise
-from dpmix.spec.mechanism_section import ClampedMomentsMechanism
 
 __all__ = ["GroupedMoments"]
 

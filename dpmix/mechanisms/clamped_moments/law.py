@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, counted, of_scale
 from dpmix.mechanisms.laws.statistic_laws import far_beyond
 from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups, is_number
@@ -15,6 +16,8 @@ __all__ = ["LAW", "ClampedMomentsLaw"]
 
 class ClampedMomentsLaw(SumsOfGroups):
     """Means (sums, of groups) of products of predictors and response, rescaled to [-1, 1], plus noise."""
+
+    capabilities = ClampedMomentsMechanism
 
     bounds: Annotated[
         tuple[Pair, ...],

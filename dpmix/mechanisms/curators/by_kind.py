@@ -9,31 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.curators.public_records import PublicRecords
-from dpmix.mechanisms.laws.every import Law, law_of, law_type
+from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.privacy.accounting import Guarantee
+from dpmix.spec.kinds import MECHANISMS, kinds_that
 
-__all__ = ["KINDS", "Groups", "Mechanism", "from_spec", "needs_n", "stated"]
+__all__ = ["Groups", "Mechanism", "from_spec", "needs_n", "stated"]
 
-KINDS = (
-    "laplace",
-    "gaussian",
-    "wavelet",
-    "binomial",
-    "smoothed_histogram",
-    "perturbed_histogram",
-    "noisy_counts",
-    "clamped_moments",
-    "log_moments",
-    "posterior",
-)
-"""Kinds that add noise; a command imports the modules of those that it meets."""
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
@@ -41,22 +28,19 @@ _GROUPED = {"log_moments": "grouped_log_moments", "clamped_moments": "grouped_mo
 """Module of a kind's folder with what releases it of groups, where the kind's own does not."""
 
 
-def _module(kind: str) -> Any:
-    return import_module(f"dpmix.mechanisms.{kind}.curator")
-
-
-def _module_of_groups(kind: str) -> Any:
-    return import_module(f"dpmix.mechanisms.{kind}.{_GROUPED.get(kind, 'curator')}")
+def _curator(kind: str, *, groups: bool = False) -> Any:
+    """Return what has the functions `make` and `stated` of a kind."""
+    return MECHANISMS.part(kind, _GROUPED.get(kind, "curator") if groups else "curator")
 
 
 def _listed(capability: str = "protects") -> str:
-    """Return the kinds whose laws have a capability, for messages."""
-    return " or ".join(kind for kind in KINDS if getattr(law_type(kind), capability))
+    """Return the kinds that have a capability, for messages."""
+    return " or ".join(kind for kind in kinds_that(capability) if MECHANISMS.section(kind).protects)
 
 
 def needs_n(spec: Any) -> bool:
     """Whether the guarantee of a mechanism depends on the number of records, and the spec does not say it."""
-    return law_type(spec.kind).of_known_number and spec.n is None
+    return bool(spec.of_known_number) and spec.n is None
 
 
 def from_spec(
@@ -92,20 +76,19 @@ def from_spec(
         For kinds that are not here, bounds that are missing or not one pair per column, several columns where
         the kind releases one, and a number of records that is missing or another than ``mechanism.n``.
     """
-    if spec.kind == "none":
+    _check_kind(spec, "applied")
+    if not spec.protects:
         raise PrivacyError(
-            f"mechanism.kind: none adds no noise, so that there is nothing to release; choose {_listed()}"
+            f"mechanism.kind: {spec.kind} adds no noise, so that there is nothing to release; choose "
+            f"{_listed()}"
         )
-    if spec.kind not in KINDS:
-        raise SpecError(f"mechanism.kind: {spec.kind} cannot be applied here; choose {_listed()}")
-    law = law_type(spec.kind)
-    _check_groups(spec.kind, groups)
+    _check_groups(spec, groups)
     given = getattr(spec, "n", None)
     if n is not None and given is not None and given != n:
         raise SpecError(f"mechanism.n: {given}, but there are {n} records; leave it out, or correct it")
     records = PublicRecords(columns, n, tuple(names), tuple(categories), groups)
-    if law.on_domain:
-        if columns > 1 and not law.columns_each:
+    if spec.on_domain:
+        if columns > 1 and not spec.columns_each:
             raise SpecError(
                 f"data.columns: names {columns} columns, but {spec.kind} releases one; release each by a "
                 f"spec of its own, or use mechanism.kind {_listed('columns_each')}"
@@ -117,17 +100,21 @@ def from_spec(
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = records.names or tuple(f"column {i + 1}" for i in range(columns))
         records = records._replace(n=number, names=known)
-    of = _module(spec.kind) if groups is None else _module_of_groups(spec.kind)
-    made: Any = of.make(spec, records)
+    made: Any = _curator(spec.kind, groups=groups is not None).make(spec, records)
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
     ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
     return ordered
 
 
-def _check_groups(kind: str, groups: Groups | None) -> None:
-    if groups is not None and not law_type(kind).grouped:
+def _check_kind(spec: Any, done: str) -> None:
+    if spec.kind not in MECHANISMS:
+        raise SpecError(f"mechanism.kind: {spec.kind} cannot be {done} here; choose {_listed()}")
+
+
+def _check_groups(spec: Any, groups: Groups | None) -> None:
+    if groups is not None and not spec.grouped:
         raise SpecError(
-            f"data.group: {kind} is not for groups whose sizes are private; use {_listed('grouped')}"
+            f"data.group: {spec.kind} is not for groups whose sizes are private; use {_listed('grouped')}"
         )
 
 
@@ -153,18 +140,16 @@ def stated(
         For kinds that are not here, for bounds that are not one pair per column, and where the bounds or the
         number of records are missing and needed.
     """
-    if spec.kind == "none":
-        return law_of({"kind": "none"}), Guarantee(None, None, None)
-    _check_groups(spec.kind, groups)
-    if spec.kind not in KINDS:
-        raise SpecError(f"mechanism.kind: {spec.kind} cannot be fitted here; choose {_listed()}")
-    law = law_type(spec.kind)
-    if law.columns_each:
+    _check_kind(spec, "fitted")
+    if not spec.protects:
+        return law_of({"kind": spec.kind}), Guarantee(None, None, None)
+    _check_groups(spec, groups)
+    if spec.columns_each:
         if spec.domain is not None:
             _check_pairs(spec.domain, columns)
-    elif law.on_domain:  # bounds of the others, where there are any, are their own
+    elif spec.on_domain:  # bounds of the others, where there are any, are their own
         _check_domain(spec, 1)
-    own, guarantee = _module(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
+    own, guarantee = _curator(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
     described = {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.discrete_gaussian import discrete_gaussian_epsilon, discrete_gaussian_sigma
 from dpmix.privacy.noise import DiscreteGaussianNoise
-from dpmix.spec.mechanism_section import NoisyCountsMechanism, PerturbedHistogramMechanism
 
 __all__ = ["of_discrete_gaussian", "sigma_for", "stated_discrete_gaussian"]
 

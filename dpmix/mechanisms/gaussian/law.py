@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laws.additive import Noisy
 from dpmix.mechanisms.laws.law_base import Floats
 
@@ -13,6 +14,7 @@ __all__ = ["LAW", "GaussianLaw"]
 class GaussianLaw(Noisy):
     """z_l = y_l + N(0, s_l^2)."""
 
+    capabilities = GaussianMechanism
     noise = "gaussian"
     noise_name = "Gaussian noise"
     variance_of_unit = 1.0

@@ -8,10 +8,10 @@ from typing import ClassVar
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound
 from dpmix.privacy.noise import Kind, calibrated
-from dpmix.spec.mechanism_section import LaplaceMechanism
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.mechanisms.laws.additive import Noisy
 from dpmix.mechanisms.laws.law_base import Floats
 
@@ -13,6 +14,7 @@ __all__ = ["LAW", "LaplaceLaw"]
 class LaplaceLaw(Noisy):
     """z_l = y_l + Laplace(s_l)."""
 
+    capabilities = LaplaceMechanism
     noise = "laplace"
     noise_name = "Laplace noise"
     variance_of_unit = 2.0

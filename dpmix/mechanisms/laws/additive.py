@@ -31,9 +31,6 @@ class Additive(Law):
         ``"laplace"`` or ``"gaussian"``; ``"none"`` where nothing is added.
     """
 
-    additive = True
-    on_data_scale = True
-    columns_each = True
     noise: ClassVar[str]
 
     def channel(self, scale: float) -> Any:
@@ -76,7 +73,6 @@ class Additive(Law):
 class Noisy(Additive):
     """z_l = y_l + noise of scale s_l in each column l."""
 
-    on_domain = True
     noise_name: ClassVar[str]
     variance_of_unit: ClassVar[float]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpmix.mechanisms.laws.law_base import Law
+from dpmix.spec.capabilities import Elsewhere
 
 __all__ = ["LAW", "ElsewhereLaw"]
 
@@ -10,8 +11,7 @@ __all__ = ["LAW", "ElsewhereLaw"]
 class ElsewhereLaw(Law):
     """Nothing is known of it here."""
 
-    trust = "global"
-    guarantees = False
+    capabilities = Elsewhere
 
     def done(self, n: int) -> str:
         """Say that nothing is known."""

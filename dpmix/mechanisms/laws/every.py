@@ -7,35 +7,21 @@ from importlib import import_module
 from typing import Any
 
 from dpmix.mechanisms.laws.law_base import EstimatedMoments, Law, LawError, Observation, expect
+from dpmix.spec.kinds import MECHANISMS
 
 __all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "expect", "law_of", "law_type"]
 
-KINDS = (
-    "none",
-    "laplace",
-    "gaussian",
-    "wavelet",
-    "binomial",
-    "smoothed_histogram",
-    "perturbed_histogram",
-    "noisy_counts",
-    "clamped_moments",
-    "log_moments",
-    "posterior",
-    "synthetic",
-    "elsewhere",
-)
 _WITHOUT_FOLDER = ("synthetic", "elsewhere")
 """Kinds that are no mechanism of a spec."""
 
 
 def law_type(kind: str) -> type[Law]:
     """Return the class of a kind of mechanism; `UnknownLaw` for those of other versions."""
-    if kind in _WITHOUT_FOLDER or kind not in KINDS:
-        module = import_module(f"dpmix.mechanisms.laws.{kind if kind in KINDS else 'unknown'}")
+    if kind in MECHANISMS:
+        found: type[Law] = MECHANISMS.part(kind, "law")
     else:
-        module = import_module(f"dpmix.mechanisms.{kind}.law")
-    found: type[Law] = module.LAW
+        known = kind if kind in _WITHOUT_FOLDER else "unknown"
+        found = import_module(f"dpmix.mechanisms.laws.{known}").LAW
     return found
 
 

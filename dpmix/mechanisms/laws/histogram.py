@@ -18,10 +18,6 @@ __all__ = ["HistogramLaw"]
 class HistogramLaw(Law):
     """A release that depends on the records through their counts in equal bins, in each group if any."""
 
-    trust = "global"
-    grouped = True
-    on_domain = True
-
     bins: Annotated[Whole, Field(ge=1), Says("does not state its bins, a whole number of at least 1")]
     domain: OnePair
 

@@ -18,7 +18,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -31,6 +30,7 @@ from pydantic import (
 )
 
 from dpmix.errors import DataError, DpmixError
+from dpmix.spec.capabilities import Capabilities
 
 __all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Says", "expect"]
 
@@ -134,56 +134,20 @@ class Observation(NamedTuple):
     noise_scale: float | Floats
 
 
-class Law(BaseModel):
+class Law(Capabilities):
     """What is public of a mechanism, as a release states it.
 
     Keys that are not fields are kept, as those of other versions.
 
     Attributes
     ----------
-    trust : str
-        ``"local"``: each record is released by itself; ``"global"``: the whole sample together.
-    row : str
-        What a row of the released values is, as their dimension is named.
-    rows_name : str
-        What the rows of a release of the whole sample are called.
-    additive : bool
-        Whether each released number is the record's own plus noise.
-    on_data_scale : bool
-        Whether a released value is about one of the data's, so that both can be drawn on one axis.
-    finite_outputs : bool
-        Whether there are finitely many values that a release of a record can have.
-    columns_each : bool
-        Whether each column is released on its own, so that a fit may take some of them.
-    statistic : bool
-        Whether it is of the whole sample, of several columns together, without bounds of each.
-    grouped : bool
-        Whether a release can be of groups whose sizes are private.
-    protects : bool
-        Whether anything is done to the records.
-    guarantees : bool
-        Whether a release of it states what is guaranteed.
-    on_domain : bool
-        Whether it is of columns whose public bounds it needs.
-    of_known_number : bool
-        Whether its release, or what that guarantees, depends on the number of records.
+    capabilities : type of Capabilities
+        Where these are stated: the section of the spec, for mechanisms that have one.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
-    trust: ClassVar[str] = "local"
-    row: ClassVar[str] = "record"
-    rows_name: ClassVar[str] = "numbers"
-    additive: ClassVar[bool] = False
-    on_data_scale: ClassVar[bool] = False
-    finite_outputs: ClassVar[bool] = False
-    columns_each: ClassVar[bool] = False
-    statistic: ClassVar[bool] = False
-    grouped: ClassVar[bool] = False
-    protects: ClassVar[bool] = True
-    guarantees: ClassVar[bool] = True
-    on_domain: ClassVar[bool] = False
-    of_known_number: ClassVar[bool] = False
+    capabilities: ClassVar[type[Capabilities]] = Capabilities
 
     _json: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -193,6 +157,14 @@ class Law(BaseModel):
     scale: Scales = ()
     calibration: str | None = None
     requested: dict[str, Any] | None = None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Take over what is stated elsewhere."""
+        stated = cls.__dict__.get("capabilities")
+        if stated is not None:
+            for name in Capabilities.__class_vars__:
+                setattr(cls, name, getattr(stated, name))
 
     @field_validator("groups", mode="before")
     @classmethod

@@ -14,11 +14,6 @@ FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
 class Statistic(Law):
     """One column of numbers: a statistic of the sample, of several columns together, with noise on each."""
 
-    trust = "global"
-    grouped = True
-    statistic = True
-    of_known_number = True
-
     def length(self) -> tuple[int, str]:
         """Return how many numbers a release has, and what gives that many."""
         raise NotImplementedError

@@ -14,6 +14,7 @@ from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
 from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name
 from dpmix.mechanisms.laws.sums_of_groups import is_number
+from dpmix.spec.capabilities import Synthetic
 
 __all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
 
@@ -67,9 +68,7 @@ def _checked_columns(value: Any) -> Any:
 class SyntheticLaw(Law):
     """Synthetic records, with codes for labels, drawn by a generator with settings of its own."""
 
-    trust = "global"
-    rows_name = "synthetic records"
-
+    capabilities = Synthetic
     generator: Annotated[
         Literal[
             "pitman_yor",

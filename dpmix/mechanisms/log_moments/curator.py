@@ -17,13 +17,13 @@ from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import LogMomentsMechanism
 
 __all__ = [
     "Grouped",

@@ -14,10 +14,10 @@ from dpmix.mechanisms.curators.mechanism import Progress
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.log_moments.curator import BITS, Floats, Grouped, LogMoments, checked, grouped_sums
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import AdditiveNoise, calibrated
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import LogMomentsMechanism
 
 __all__ = ["GroupedLogMoments"]
 

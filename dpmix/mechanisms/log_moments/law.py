@@ -10,12 +10,15 @@ from pydantic import Field, model_validator
 
 from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, of_scale
 from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups, is_number
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 
 __all__ = ["LAW", "LogMomentsLaw"]
 
 
 class LogMomentsLaw(SumsOfGroups):
     """Means (sums, of groups) of log max(x_j, a) over the records of one or two parts, plus noise."""
+
+    capabilities = LogMomentsMechanism
 
     components: Annotated[
         Whole, Field(ge=2), Says("does not state its components, a whole number of at least 2")

@@ -17,10 +17,10 @@ from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic
 from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_name, noise_sd
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
-from dpmix.spec.mechanism_section import NoisyCountsMechanism
 
 __all__ = ["NoisyCounts", "stated"]
 

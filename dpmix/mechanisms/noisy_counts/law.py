@@ -9,12 +9,15 @@ from pydantic import Field
 from dpmix.mechanisms.laws.law_base import Floats, OneScale, Says, Whole, of_scale
 from dpmix.mechanisms.laws.noise_laws import noise_name
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
+from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 
 __all__ = ["LAW", "NoisyCountsLaw"]
 
 
 class NoisyCountsLaw(Statistic):
     """Counts of records by class and level of each feature, in each group where there are any, plus noise."""
+
+    capabilities = NoisyCountsMechanism
 
     levels: Annotated[
         tuple[Annotated[Whole, Field(ge=2)], ...],

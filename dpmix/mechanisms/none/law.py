@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Floats
+from dpmix.mechanisms.none.section import NoMechanism
 
 __all__ = ["LAW", "NoLaw"]
 
@@ -15,9 +16,8 @@ __all__ = ["LAW", "NoLaw"]
 class NoLaw(Additive):
     """z = y."""
 
+    capabilities = NoMechanism
     noise = "none"
-    protects = False
-    guarantees = False
 
     def channel(self, scale: float) -> Any:
         """Return the channel that records go through as they are."""

@@ -17,12 +17,12 @@ from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_sd
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
 from dpmix.privacy.gaussian_delta import gaussian_mu
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import PerturbedHistogramMechanism
 
 Noise = Literal["laplace", "gaussian", "geometric", "discrete_gaussian"]
 

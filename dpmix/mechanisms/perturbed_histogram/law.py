@@ -21,6 +21,7 @@ from dpmix.mechanisms.laws.law_base import (
     of_scale,
 )
 from dpmix.mechanisms.laws.noise_laws import NOISES, WHOLE, draw_noise, noise_name, noise_variance
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 
 __all__ = ["LAW", "PerturbedHistogramLaw"]
 
@@ -28,9 +29,7 @@ __all__ = ["LAW", "PerturbedHistogramLaw"]
 class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
 
-    row = "bin"
-    rows_name = "noisy counts"
-
+    capabilities = PerturbedHistogramMechanism
     noise: Annotated[
         Literal["laplace", "gaussian", "geometric", "discrete_gaussian"],
         Says(f"does not state its noise, one of {', '.join(NOISES)}"),

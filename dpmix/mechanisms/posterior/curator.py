@@ -10,7 +10,7 @@ from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.posterior.noise_on_counts import GeometricPosterior, LaplacePosterior, NoisyPosterior
 from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
-from dpmix.spec.mechanism_section import PosteriorMechanism
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
 __all__ = ["GeometricPosterior", "LaplacePosterior", "NoisyPosterior", "PosteriorRelease", "from_spec"]
 

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Positive, Says, Scales, Whole, of_scale
 from dpmix.mechanisms.laws.noise_laws import noise_name
 from dpmix.mechanisms.laws.sums_of_groups import is_number
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
 __all__ = ["LAW", "PosteriorLaw", "unproved_in_words"]
 
@@ -20,10 +21,7 @@ _MOST_BITS = 1000  # of weights that are doubles
 class PosteriorLaw(Law):
     """The parameters of a Dirichlet posterior, by an exponential mechanism or from noisy counts."""
 
-    trust = "global"
-    row = "category"
-    rows_name = "parameters of a posterior"
-    of_known_number = True
+    capabilities = PosteriorMechanism
 
     prior: Annotated[
         tuple[Positive, ...], Field(min_length=2), Says("does not state its prior, positive numbers")

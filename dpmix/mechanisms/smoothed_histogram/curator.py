@@ -17,10 +17,10 @@ from dpmix.mechanisms.curators.mechanism import Pairs, Progress
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import SmoothedHistogramMechanism
 
 _GRID = 2**52
 

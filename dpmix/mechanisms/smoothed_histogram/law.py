@@ -22,6 +22,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 
 __all__ = ["LAW", "SmoothedHistogramLaw"]
 
@@ -29,11 +30,7 @@ __all__ = ["LAW", "SmoothedHistogramLaw"]
 class SmoothedHistogramLaw(HistogramLaw):
     """Draws, uniform on the domain with probability w, else from the histogram of the records."""
 
-    row = "draw"
-    rows_name = "draws"
-    on_data_scale = True
-    of_known_number = True
-
+    capabilities = SmoothedHistogramMechanism
     draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]
     scale: Scales

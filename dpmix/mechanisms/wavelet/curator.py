@@ -14,12 +14,12 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, sum_up
 from dpmix.privacy.conversions import laplace_rho, rho_to_pure_bound
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
 from dpmix.release.sanitized import Release
-from dpmix.spec.mechanism_section import WaveletMechanism
 
 _MOST = 2**28
 """Numbers that a release may have: two gigabytes."""

@@ -23,6 +23,7 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
+from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import equal_edges
 
 __all__ = ["LAW", "MOST_LEVELS", "WaveletLaw"]
@@ -33,8 +34,7 @@ MOST_LEVELS = 24
 class WaveletLaw(Law):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
-    on_domain = True
-
+    capabilities = WaveletMechanism
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
     scale: OneScale

@@ -13,6 +13,7 @@ unless all counts are clipped; between those two cases a joint move of all h_j i
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from dpmix.models.counts.cell_counts import (
     log_noise,
 )
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = ["POSITIVE", "SUM", "TOTAL", "log_shares", "refresh", "start_noisy", "sum_of_others", "tally"]
 
@@ -75,49 +77,47 @@ def log_shares(explained, h, others, positive, total, cells):
     return found + explained * math.log(h) if explained > 0.0 else found
 
 
+class _Cell(NamedTuple):
+    """What h_j is drawn given: c_j, s_j, S and positive ones of the others, M, J, the noise."""
+
+    records: float
+    explained: float
+    others: float
+    positive: float
+    total: float
+    cells: float
+    noise: int
+    scale: float
+
+
+@log_height.register
+def _log_cell(curve: _Cell, at):
+    """Integers are the floors of a real number."""
+    h = math.floor(at) if curve.noise == GEOMETRIC else at
+    value = log_shares(curve.explained, h, curve.others, curve.positive, curve.total, curve.cells)
+    return value + log_noise(curve.noise, curve.scale, h - curve.records)
+
+
 @njit
 def _move(likelihood, rng, state, j):
-    """Move h_j by slice sampling: stepping out, then shrinkage. Integers are the floors of a real number."""
-    noisy, sums = state.noisy, state.sums
-    whole = likelihood.noise == GEOMETRIC
-    c, s, now = state.counts[j], state.explained[j], noisy[j]
+    """Move h_j by slice sampling."""
+    noisy, sums, scale = state.noisy, state.sums, likelihood.scale
+    c, s, now = float(state.counts[j]), state.explained[j], noisy[j]
     others = sum_of_others(noisy, sums, j, j)
     positive = sums[POSITIVE] - (1.0 if now > 0.0 else 0.0)
-    cells, total = float(len(noisy)), sums[TOTAL]
-    width = 2.0 * likelihood.scale
+    curve = _Cell(c, s, others, positive, sums[TOTAL], float(len(noisy)), likelihood.noise, scale)
+    width = 2.0 * scale
     if s > 0.0:
-        width = min(width, 3.0 * (c + likelihood.scale) / math.sqrt(s))
-    if whole:
+        width = min(width, 3.0 * (c + scale) / math.sqrt(s))
+    x = now
+    if curve.noise == GEOMETRIC:
         width += 1.0
-    x = now + rng.random() if whole else now
-    level = log_shares(s, now, others, positive, total, cells)
-    level += log_noise(likelihood.noise, likelihood.scale, now - c) - rng.standard_exponential()
-    low = x - width * rng.random()
-    high = low + width
-    ends = 0
-    while ends < 2:
-        at = low if ends == 0 else high
-        h = math.floor(at) if whole else at
-        value = log_shares(s, h, others, positive, total, cells)
-        if value + log_noise(likelihood.noise, likelihood.scale, h - c) <= level:
-            ends += 1
-        elif ends == 0:
-            low -= width
-        else:
-            high += width
-    while True:
-        y = low + (high - low) * rng.random()
-        h = math.floor(y) if whole else y
-        value = log_shares(s, h, others, positive, total, cells)
-        if value + log_noise(likelihood.noise, likelihood.scale, h - c) > level or y == x:
-            break
-        if y < x:
-            low = y
-        else:
-            high = y
-    noisy[j] = h
-    sums[SUM] = others + max(h, 0.0)
-    sums[POSITIVE] = positive + (1.0 if h > 0.0 else 0.0)
+        x = now + rng.random()
+    level = log_height(curve, x) - rng.standard_exponential()
+    h, _ = draw_on_slice(rng, curve, x, level, width)
+    noisy[j] = math.floor(h) if curve.noise == GEOMETRIC else h
+    sums[SUM] = others + max(noisy[j], 0.0)
+    sums[POSITIVE] = positive + (1.0 if noisy[j] > 0.0 else 0.0)
 
 
 @njit

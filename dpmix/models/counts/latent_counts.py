@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dpmix.models.counts.cell_counts import hides_counts, log_count, reach
 from dpmix.models.counts.hidden_noise import POSITIVE, SUM, TOTAL, log_shares, refresh, sum_of_others
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = [
     "EXACT",
@@ -287,33 +288,42 @@ def _swap_pair(prior, likelihood, rng, state, a, b, along):
         _put_pair(prior, state, a, b, total - now, along)
 
 
+class _Pair(NamedTuple):
+    """What the count of cell a is drawn given: it and that of b, which sum to `total`; see `_log_weight`."""
+
+    prior: Any
+    likelihood: Any
+    state: Any
+    a: int
+    b: int
+    now: int
+    total: int
+    most: int
+    along: bool
+
+
+@log_height.register
+def _log_pair_at(curve: _Pair, y):
+    """Take the whole number x as the interval [x, x + 1)."""
+    x = min(int(y), curve.most)
+    if x == curve.now:
+        return math.inf
+    return _log_weight(
+        curve.prior, curve.likelihood, curve.state, curve.a, curve.b, x, curve.total, curve.along
+    )
+
+
 @njit
 def _move_pair(prior, likelihood, rng, state, a, b, along, least):
     """Move records between two cells by slice sampling given their sum, noisy counts `along` or not."""
     now = state.counts[a]
     total = now + state.counts[b]
+    most = total - least
     width = _width(likelihood, state, a, b, total, along)
     level = _log_weight(prior, likelihood, state, a, b, now, total, along) - rng.standard_exponential()
-    place = now + rng.random()
-    low = place - width * rng.random()
-    high = low + width
-    first, stop = float(least), total + 1.0 - least
-    while low > first and _log_weight(prior, likelihood, state, a, b, int(low), total, along) > level:
-        low -= width
-    while high < stop and _log_weight(prior, likelihood, state, a, b, int(high), total, along) > level:
-        high += width
-    low, high = max(low, first), min(high, stop)
-    new = now
-    while True:
-        y = low + (high - low) * rng.random()
-        new = min(int(y), total - least)
-        if new == now or _log_weight(prior, likelihood, state, a, b, new, total, along) > level:
-            break
-        if y < place:
-            low = y
-        else:
-            high = y
-    _put_pair(prior, state, a, b, new, along)
+    curve = _Pair(prior, likelihood, state, a, b, now, total, most, along)
+    y, _ = draw_on_slice(rng, curve, now + rng.random(), level, width, float(least), most + 1.0)
+    _put_pair(prior, state, a, b, min(int(y), most), along)
 
 
 @njit

@@ -35,9 +35,10 @@ import math
 
 from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.models.counts_mixture.coordinates import log_prior_moments, place_moments
-from dpmix.models.counts_mixture.loops import LEAST, log_ratio
+from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.pairs import adopt, common, part
+from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.numerics.jit import njit
 
 __all__ = ["jump"]
@@ -77,12 +78,10 @@ def _pick(rng, work, k, total, but):
 @njit
 def _accepts(rng, work, ratio):
     """Return whether a proposal is accepted, and adopt it; `ratio`: the log of all but the likelihoods."""
-    ratio += log_ratio(work.counts, work.mixed, work.proposed, work.terms)
+    ratio += log_gain(work.source, rng, work)
     if not -rng.standard_exponential() < ratio:
         return False
-    mixed, proposed = work.mixed, work.proposed
-    for c in range(len(mixed)):
-        mixed[c] = proposed[c]
+    take_over(work.source, work)
     return True
 
 

@@ -27,8 +27,10 @@ import numpy as np
 
 from dpmix.kernels.kernel_functions import log_prior
 from dpmix.models.counts_mixture.coordinates import place, prior_slopes, walk
-from dpmix.models.counts_mixture.loops import LEAST, dot, log_ratio
+from dpmix.models.counts_mixture.loops import LEAST, dot
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
+from dpmix.models.counts_mixture.source import log_gain, take_over, weigh
+from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.jit import njit
 
 __all__ = ["langevin"]
@@ -40,45 +42,17 @@ _PART = 0.5  # e^2 / 2
 
 
 @njit
-def _decompose(a, size):
-    """Replace the lower triangle of `a` by its Cholesky factor; False where there is none."""
-    for j in range(size):
-        pivot = a[j, j]
-        for k in range(j):
-            pivot -= a[j, k] * a[j, k]
-        if not 0.0 < pivot < math.inf:
-            return False
-        root = math.sqrt(pivot)
-        a[j, j] = root
-        for i in range(j + 1, size):
-            rest = a[i, j]
-            for k in range(j):
-                rest -= a[i, k] * a[j, k]
-            a[i, j] = rest / root
-    return True
-
-
-@njit
-def _solve_upper(a, size, x):
-    """Replace x by L'^-1 x, L the lower triangle of `a`."""
-    for i in range(size - 1, -1, -1):
-        rest = x[i]
-        for k in range(i + 1, size):
-            rest -= a[k, i] * x[k]
-        x[i] = rest / a[i, i]
-
-
-@njit
-def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, damping, metric, drift):
+def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, after, damping, metric, drift):
     """Set `metric` to the factor of M and `drift` to M^-1 grad, held to a length; return the log prior.
 
-    ``rows[of[j]]`` are those of the j-th chosen atom. Minus infinity where there is no such metric.
+    ``rows[of[j]]`` are those of the j-th chosen atom; after: whether at the proposal. Minus infinity where
+    there is no such metric.
     """
     cells, size = len(mixed), 3 * m - 1
-    basis, roots = work.basis, work.roots
+    basis = work.basis
     mean, factor = basis[size], basis[size + 1]
+    pulls = weigh(work.source, work, mixed, after, factor)
     for c in range(cells):
-        factor[c] = roots[c] / mixed[c]
         mean[c] = 0.0
     if m > 1:
         total = 0.0
@@ -98,7 +72,7 @@ def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, damping, met
             for c in range(cells):
                 row[c] = weight * slopes[c] * factor[c]
     for i in range(size):
-        drift[i] = dot(basis[i], roots)
+        drift[i] = dot(basis[i], pulls)
         for k in range(i + 1):
             metric[i, k] = dot(basis[i], basis[k])
     for i in range(m - 1):
@@ -114,16 +88,11 @@ def _look(kernel, work, chosen, m, weights, theta, rows, of, mixed, damping, met
         metric[at, at] += damping * curvature
         drift[at + m] += other
         metric[at + m, at + m] += damping * other_curvature
-    if not _decompose(metric, size):
+    own = metric[:size, :size]
+    if not cholesky(own, own):
         return -math.inf
-    length = 0.0
-    for i in range(size):
-        rest = drift[i]
-        for k in range(i):
-            rest -= metric[i, k] * drift[k]
-        drift[i] = rest / metric[i, i]
-        length += drift[i] * drift[i]
-    _solve_upper(metric, size, drift)
+    length = solve_lower(metric, drift[:size])
+    solve_transposed(metric, drift[:size])
     most = _LONGEST * math.sqrt(size)
     length = math.sqrt(length)
     if length > most:
@@ -179,6 +148,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
         work.rows,
         chosen,
         work.mixed,
+        False,
         damping,
         work.metric,
         drift,
@@ -195,7 +165,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
         noise[i] = rng.standard_normal()
         ratio += 0.5 * noise[i] * noise[i] - math.log(work.metric[i, i])
         y[i] = noise[i]
-    _solve_upper(work.metric, size, y)
+    solve_transposed(work.metric, y[:size])
     for i in range(size):
         y[i] += x[i] + _PART * drift[i]
     if not _propose(kernel, work, chosen, m, least, y):
@@ -212,7 +182,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
             proposed[c] += after * masses[c] - before * old[c]
     for c in range(len(mixed)):
         proposed[c] = max(proposed[c], LEAST)
-    gain = log_ratio(work.counts, mixed, proposed, work.terms)
+    gain = log_gain(work.source, rng, work)
     if not gain > _HOPELESS:
         return 0.0
     ratio += gain
@@ -229,6 +199,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
         work.rows_at,
         slots,
         proposed,
+        True,
         damping,
         work.metric_at,
         back,
@@ -252,8 +223,7 @@ def langevin(channel, kernel, rng, theta, cells, work, m, least, damping):
                 theta[i, h] = work.theta_at[i, h]
             _copy(work.rows_at[j], work.rows[h])
             work.sloped[h] = True
-        for c in range(len(mixed)):
-            mixed[c] = proposed[c]
+        take_over(work.source, work)
     return acceptance
 
 

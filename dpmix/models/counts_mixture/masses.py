@@ -80,6 +80,9 @@ def _fill_differences(mean, variance, edges, tails, rows):
     last = len(edges)
     tail, density, slope = tails[0], tails[1], tails[2]
     masses, by_mean, by_log = rows[0], rows[1], rows[2]
+    if last == 0:  # one cell, the whole line
+        masses[0], by_mean[0], by_log[0] = 1.0, 0.0, 0.0
+        return
     half = 0.5 * variance
     for c in range(1, last):
         left, right = tail[c - 1], tail[c]

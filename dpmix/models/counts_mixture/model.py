@@ -14,9 +14,20 @@ from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.models.counts_mixture.grid import Counts
+from dpmix.models.counts_mixture.histogram import HistogramCounts
 from dpmix.models.counts_mixture.masses import Cells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
-from dpmix.models.counts_mixture.state import ACCEPTED, PROPOSED, TAIL, make_state, make_work, start, widened
+from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, latent_counts
+from dpmix.models.counts_mixture.state import (
+    ACCEPTED,
+    FIXED,
+    PROPOSED,
+    TAIL,
+    make_state,
+    make_work,
+    start,
+    widened,
+)
 from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor, truncation_error
@@ -43,14 +54,15 @@ class CountsMixture:
 
     Parameters
     ----------
-    counts : Counts
-        Of all cells, from values or from a tally.
+    counts : Counts or HistogramCounts
+        Of all cells, from values or from a tally; or of the bins of a histogram, where they are latent.
     channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
+        The channel is from records to cells: that without noise for the bins of a histogram.
     mixing : PitmanYor
         Of discount 0.
     """
 
-    counts: Counts
+    counts: Counts | HistogramCounts
     channel: Any
     kernel: Any
     mixing: PitmanYor
@@ -60,13 +72,19 @@ class CountsMixture:
         if self.mixing.discount != 0.0:
             raise ValueError("a discount above 0 leaves too many atoms with too much weight")
 
-    def worked(self) -> tuple[Floats, Floats, Floats]:
-        """Return the counts that chains work on, and their edges or the outputs: empty cells left out."""
+    def worked(self, rng: Generator) -> tuple[NDArray[Any], Floats, Floats, FixedCounts | LatentCounts]:
+        """Return what chains work on: counts, their edges or the outputs, and where the counts come from.
+
+        Empty cells are left out. Latent counts are drawn to start from; they change in place.
+        """
+        if isinstance(self.counts, HistogramCounts):
+            source = latent_counts(self.counts.release, self.counts.n, rng)
+            return source.held.counts, self.counts.inner, np.zeros(0), source
         if self.counts.width == 0.0:
             some = np.flatnonzero(self.counts.counts)
-            return self.counts.counts[some].astype(np.float64), np.zeros(0), some.astype(np.float64)
+            return self.counts.counts[some].astype(np.float64), np.zeros(0), some.astype(np.float64), FIXED
         joined = self.counts.joined()
-        return joined.counts.astype(np.float64), np.ascontiguousarray(joined.edges), np.zeros(0)
+        return joined.counts.astype(np.float64), np.ascontiguousarray(joined.edges), np.zeros(0), FIXED
 
     @property
     def room(self) -> int:
@@ -97,7 +115,7 @@ class CountsChain:
 
     def __init__(self, model: CountsMixture, rng: Generator) -> None:
         self.model, self.rng = model, rng
-        self._counts, edges, outputs = model.worked()
+        self._counts, edges, outputs, self._source = model.worked(rng)
         self._cells = cells_for(model.channel, model.kernel, edges, outputs)
         self._state = make_state(model.kernel, model.room)
         start(model.kernel, model.mixing, rng, model.counts.n, self._state)
@@ -107,7 +125,7 @@ class CountsChain:
 
     def _make_room(self) -> None:
         room, rows = len(self._state.sizes), theta_rows(self.model.kernel)
-        self._work = make_work(self.model.kernel, room, len(self._counts))
+        self._work = make_work(self.model.kernel, room, len(self._counts), self._source)
         self._output = Output(
             n_clusters=np.zeros(_DRAWS, dtype=np.int32),
             concentration=np.zeros(_DRAWS),
@@ -210,10 +228,16 @@ class CountsChain:
             "theta": self._state.theta[:, :k].copy(),
             "floats": self._state.floats.copy(),
             "damping": self._state.damping.copy(),
+            "latent": self._latent.copy(),
             "room": np.array([len(self._state.sizes)]),
             "plan": self._plan[:SAVED].copy(),
             "generators": [self.rng.bit_generator.state],
         }
+
+    @property
+    def _latent(self) -> NDArray[Any]:
+        """Counts that are latent, changed in place; none where they are known."""
+        return self._counts if isinstance(self._source, LatentCounts) else self._counts[:0]
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go on from a `snapshot`."""
@@ -224,6 +248,7 @@ class CountsChain:
         self._state.theta[:, :k] = snapshot["theta"]
         self._state.floats[:] = snapshot["floats"]
         self._state.damping[:] = snapshot["damping"]
+        self._latent[:] = snapshot["latent"]
         self._make_room()
         self._plan[:SAVED] = snapshot["plan"]
         self._plan[SAVED] = 0

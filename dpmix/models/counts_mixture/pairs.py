@@ -26,8 +26,9 @@ from __future__ import annotations
 import math
 
 from dpmix.models.counts_mixture.coordinates import log_prior_moments, place_moments
-from dpmix.models.counts_mixture.loops import LEAST, log_ratio
+from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.models.histogram_mixture.model import moments
 from dpmix.numerics.jit import njit
 
@@ -56,11 +57,10 @@ def move_mass(rng, work, a, b, least, total):
     gain, one, other = first - weights[a], work.rows[a, 0], work.rows[b, 0]
     for c in range(len(mixed)):
         proposed[c] = max(mixed[c] + gain * (one[c] - other[c]), LEAST)
-    if not -rng.standard_exponential() < log_ratio(work.counts, mixed, proposed, work.terms):
+    if not -rng.standard_exponential() < log_gain(work.source, rng, work):
         return False
     weights[a], weights[b] = first, second
-    for c in range(len(mixed)):
-        mixed[c] = proposed[c]
+    take_over(work.source, work)
     return True
 
 
@@ -134,12 +134,11 @@ def move_pair(channel, kernel, rng, theta, cells, work, a, b, heavy, least):
     for c in range(len(mixed)):
         change = (first * one[c] - weights[a] * old_one[c]) + (second * other[c] - weights[b] * old_other[c])
         proposed[c] = max(mixed[c] + change, LEAST)
-    ratio += log_ratio(work.counts, mixed, proposed, work.terms)
+    ratio += log_gain(work.source, rng, work)
     if not -rng.standard_exponential() < ratio:
         return False
     weights[a], weights[b] = first, second
     adopt(work, theta, a, 0)
     adopt(work, theta, b, 1)
-    for c in range(len(mixed)):
-        mixed[c] = proposed[c]
+    take_over(work.source, work)
     return True

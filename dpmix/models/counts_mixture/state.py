@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from dpmix.kernels import theta_rows
 from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, draw_measure, initial_concentration
 
 __all__ = [
     "ACCEPTED",
     "CONCENTRATION",
+    "FIXED",
     "LEFT_OVER",
     "LOG_LIKELIHOOD",
     "MOST",
@@ -43,6 +45,7 @@ MOST = 12  # atoms that move together
 CONCENTRATION, LOG_LIKELIHOOD, LEFT_OVER, ACCEPTED, PROPOSED = 0, 1, 2, 3, 4  # state.floats
 _FIRST_ATOMS = 8  # at most so many clusters to start from
 _FIRST_RECORDS = 1000
+FIXED = FixedCounts()
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +54,8 @@ class State(NamedTuple):
     """Kept from sweep to sweep, changed in place, with room for H clusters.
 
     clusters (1,): how many there are, k; sizes (H,) of the first k; theta (P, H), beyond k scratch; floats:
-    the scalars named above, the last two since the last saved draw; damping (3,): what Langevin steps of the
-    heavy atoms together, of one and of two atoms adapt, in logarithms.
+    the scalars named above, the last two since the last saved draw; damping (6,): what Langevin steps of the
+    heavy atoms together, of one and of two atoms adapt, in logarithms, and those that take counts along.
     """
 
     clusters: Any
@@ -68,7 +71,8 @@ class Work(NamedTuple):
     counts, roots (B,): of the cells, to the power of a ladder, and their square roots; weights (H,), rows
     (H, 3, B): masses and derivatives of the atoms, sloped (H,): whether these are set; mixed (B,): sum_h w_h
     G_hc; proposed, terms (B,); weights_at (H,), theta_at (P, H), rows_at (MOST, 3, B): of a proposal; basis
-    (D + 2, B), metric, metric_at (D, D), vectors (8, D) with D = 3 MOST; chosen, numbers (H,).
+    (D + 2, B), metric, metric_at (D, D), vectors (8, D) with D = 3 MOST; chosen, numbers (H,); source: where
+    the counts come from (`dpmix.models.counts_mixture.source`), pulls (B,) its scratch.
     """
 
     counts: Any
@@ -89,6 +93,8 @@ class Work(NamedTuple):
     vectors: Any
     chosen: Any
     numbers: Any
+    source: Any
+    pulls: Any
 
 
 def make_state(kernel: Any, room: int) -> State:
@@ -98,11 +104,11 @@ def make_state(kernel: Any, room: int) -> State:
         np.zeros(room, dtype=np.int64),
         np.ones((theta_rows(kernel), room)),
         np.zeros(5),
-        np.zeros(3),
+        np.zeros(6),
     )
 
 
-def make_work(kernel: Any, room: int, cells: int) -> Work:
+def make_work(kernel: Any, room: int, cells: int, source: FixedCounts | LatentCounts = FIXED) -> Work:
     """Return room for so many atoms and cells."""
     size = 3 * MOST
     return Work(
@@ -124,6 +130,8 @@ def make_work(kernel: Any, room: int, cells: int) -> Work:
         vectors=np.zeros((8, size)),
         chosen=np.zeros(room, dtype=np.int64),
         numbers=np.zeros(room, dtype=np.int64),
+        source=source,
+        pulls=np.zeros(cells),
     )
 
 

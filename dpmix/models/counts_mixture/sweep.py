@@ -2,7 +2,8 @@
 
 In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
 ``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
-those that hold any are the clusters. A sweep costs cells times atoms, whatever the number of records.
+those that hold any are the clusters. Where the counts are latent they move given P, and P once more with the
+counts along. A sweep costs cells times atoms, whatever the number of records.
 
 Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
 about the weight from which on the data tell of an atom.
@@ -18,6 +19,7 @@ from dpmix.models.counts_mixture.langevin import langevin
 from dpmix.models.counts_mixture.loops import log, mix
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.pairs import move_mass, move_pair
+from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, log_fit, renew
 from dpmix.models.counts_mixture.state import (
     ACCEPTED,
     CONCENTRATION,
@@ -27,7 +29,7 @@ from dpmix.models.counts_mixture.state import (
     PROPOSED,
     draw_random_measure,
 )
-from dpmix.numerics.jit import njit
+from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
 __all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "Output", "ladder_power", "run"]
@@ -92,11 +94,15 @@ def _list(work, atoms, least):
 
 @njit
 def _step(channel, kernel, rng, state, cells, work, kind, m, least, gain):
-    """Take a Langevin step of the chosen atoms, and adapt its damping by `gain`; return its acceptance."""
-    level = state.damping[kind] + _SPREAD[kind] * (2.0 * rng.random() - 1.0)
+    """Take a Langevin step of the chosen atoms, and adapt its damping by `gain`; return its acceptance.
+
+    kind: place of its damping, those of steps that take counts along after the others.
+    """
+    which = kind % len(_SPREAD)
+    level = state.damping[kind] + _SPREAD[which] * (2.0 * rng.random() - 1.0)
     found = langevin(channel, kernel, rng, state.theta, cells, work, m, least, math.exp(level))
-    moved = state.damping[kind] - gain * _GAIN[kind] * (found - _TARGET)
-    state.damping[kind] = min(max(moved, _LOWEST[kind]), _HIGHEST)
+    moved = state.damping[kind] - gain * _GAIN[which] * (found - _TARGET)
+    state.damping[kind] = min(max(moved, _LOWEST[which]), _HIGHEST)
     return found
 
 
@@ -231,29 +237,66 @@ def _keep_clusters(state, work, atoms):
 
 
 @njit
-def _sweep(channel, kernel, mixing, rng, state, cells, work, total, gain):
-    """Move everything; `total`: the sum of the counts, `gain`: of adaptation, 0 after burn-in."""
-    alpha = draw_concentration(rng, mixing, state.floats[CONCENTRATION], total, state.clusters[0])
-    state.floats[CONCENTRATION] = alpha
-    atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
-    mix(work.weights, work.rows, atoms, work.mixed)
+def _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, first):
+    """Move P by every kind of move; return the number of atoms. first: place of the dampings."""
+    alpha = state.floats[CONCENTRATION]
     least, heavy = min(_LEAST / total, _MOST_LEAST), min(_HEAVY / math.sqrt(total), _MOST_HEAVY)
     for _ in range(_TOGETHER):
         m = _choose_heavy(rng, work, atoms, heavy)
         if m > 0:
-            found = _step(channel, kernel, rng, state, cells, work, 0, m, heavy, gain)
+            found = _step(channel, kernel, rng, state, cells, work, first, m, heavy, gain)
             state.floats[ACCEPTED] += found
             state.floats[PROPOSED] += 1.0
     for _ in range(_LOCAL):
         m = _choose_few(rng, work, atoms, least)
         if m > 0:
-            _step(channel, kernel, rng, state, cells, work, m, m, least, gain)
+            _step(channel, kernel, rng, state, cells, work, first + m, m, least, gain)
     _move_masses(rng, work, atoms, least, total)
     _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
     for _ in range(_JUMPS):
         atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
     mix(work.weights, work.rows, atoms, work.mixed)
-    state.floats[LOG_LIKELIHOOD] = _allocate(rng, work, atoms)
+    return atoms
+
+
+@dispatch()
+def _move_along(source, channel, kernel, rng, state, cells, work, atoms, total, power, gain):
+    """Move latent counts given P, and P with the counts along; return the number of atoms."""
+
+
+@_move_along.register
+def _move_along_fixed(
+    source: FixedCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+):
+    return atoms
+
+
+@_move_along.register
+def _move_along_latent(
+    source: LatentCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+):
+    renew(source, rng, work, power)
+    if power == 1.0:
+        source.along[0] = 1
+        atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, len(_SPREAD))
+        source.along[0] = 0
+        renew(source, rng, work, power)
+    return atoms
+
+
+@njit
+def _sweep(channel, kernel, mixing, rng, state, cells, work, total, power, gain):
+    """Move everything.
+
+    total: the sum of the counts to the power of a ladder, `power`; gain: of adaptation, 0 after burn-in.
+    """
+    alpha = draw_concentration(rng, mixing, state.floats[CONCENTRATION], total, state.clusters[0])
+    state.floats[CONCENTRATION] = alpha
+    atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
+    mix(work.weights, work.rows, atoms, work.mixed)
+    atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
+    atoms = _move_along(work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain)
+    state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
     _keep_clusters(state, work, atoms)
 
 
@@ -306,7 +349,7 @@ def run(channel, kernel, mixing, rng, state, cells, work, counts, plan, until, o
                 work.counts[c] = power * counts[c]
                 work.roots[c] = math.sqrt(work.counts[c])
         gain = 1.0 / math.sqrt(1.0 + done) if done < skip else 0.0
-        _sweep(channel, kernel, mixing, rng, state, cells, work, power * total, gain)
+        _sweep(channel, kernel, mixing, rng, state, cells, work, power * total, power, gain)
         plan[STEP] = done + 1
         if due:
             _record(rng, state, output, plan[SAVED])

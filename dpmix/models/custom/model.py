@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DpmixError
 from dpmix.models import sum_augmentation
+from dpmix.models.custom.section import CustomModel
 from dpmix.models.custom.user_code import FUNCTIONS, UserCode, load_code
 from dpmix.models.model_protocols import Arrays, Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, default_offers, make_tally
 from dpmix.numerics.jit import fresh_njit, keep_nothing
 from dpmix.release.sanitized import Release
-from dpmix.spec.model_section import CustomModel
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Custom", "build"]

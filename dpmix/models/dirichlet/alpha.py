@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.gamma import trigamma
 from dpmix.numerics.gammainc import log_gamma_p
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_in_box, log_height
 
 __all__ = ["log_likelihood", "log_prior", "normal_score", "slice_alpha", "whiten"]
 
-WIDTH = 4.0  # of the first box, in standard deviations
 FARTHEST = 690.0  # |log alpha| beyond which there is no mass
 
 
@@ -133,57 +134,36 @@ def whiten(alpha, n, prior, root):
     cholesky(covariance, root)
 
 
-@njit
-def _level(point, alpha, n, sums, prior):
-    """Return the log posterior density of `point` = log alpha (d,), and set alpha."""
-    jacobian = 0.0
+class _Compositions(NamedTuple):
+    """What log alpha is drawn given: n compositions with sums (d,) of log x_j; `alpha` (d,) is set."""
+
+    n: float
+    sums: Any
+    prior: Any
+    alpha: Any
+
+
+@log_height.register
+def _level(curve: _Compositions, point):
+    alpha, jacobian = curve.alpha, 0.0
     for j in range(len(point)):
         if not abs(point[j]) < FARTHEST:
             return -math.inf
         alpha[j] = math.exp(point[j])
         jacobian += point[j]
-    return log_prior(alpha, prior) + log_likelihood(alpha, n, sums) + jacobian
+    return log_prior(alpha, curve.prior) + log_likelihood(alpha, curve.n, curve.sums) + jacobian
 
 
 @njit
 def slice_alpha(rng, alpha, n, sums, prior, root, repeats):
-    """Move alpha (d,) given n compositions with sums (d,) of log x_j by multivariate slice sampling.
+    """Move alpha (d,) given n compositions with sums (d,) of log x_j, by slices within boxes.
 
-    A box around the present point, placed at random, shrinks towards it until a point drawn within is on the
-    slice (Neal 2003, Figure 8). Its edges are along the columns of `root` (d, d), in log alpha.
+    Their edges are along the columns of `root` (d, d), in log alpha.
     """
     d = len(alpha)
-    point, offered, trial = np.empty(d), np.empty(d), np.empty(d)
-    low, high, step = np.empty(d), np.empty(d), np.empty(d)
+    point = np.empty(d)
     for j in range(d):
         point[j] = math.log(alpha[j])
-    now = _level(point, trial, n, sums, prior)
-    for _ in range(repeats):
-        bar = now - rng.standard_exponential()
-        for j in range(d):
-            low[j] = -WIDTH * rng.random()
-            high[j] = low[j] + WIDTH
-        while True:
-            for j in range(d):
-                step[j] = low[j] + (high[j] - low[j]) * rng.random()
-            widest = 0.0
-            for j in range(d):
-                offered[j] = point[j]
-                for k in range(j + 1):
-                    offered[j] += root[j, k] * step[k]
-                widest = max(widest, high[j] - low[j])
-            found = _level(offered, trial, n, sums, prior)
-            if found >= bar:
-                for j in range(d):
-                    point[j] = offered[j]
-                now = found
-                break
-            if widest < 1e-14:
-                break
-            for j in range(d):
-                if step[j] < 0.0:
-                    low[j] = step[j]
-                else:
-                    high[j] = step[j]
+    draw_in_box(rng, _Compositions(n, sums, prior, np.empty(d)), point, root, repeats)
     for j in range(d):
         alpha[j] = math.exp(point[j])

@@ -19,6 +19,7 @@ from dpmix.models.dirichlet.alpha import log_prior
 from dpmix.models.dirichlet.maps import follow, root_density, set_maps, unpack, write
 from dpmix.numerics.factors import cholesky
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = ["Learnt", "learn", "make_learnt", "move_jointly", "reach"]
 
@@ -78,28 +79,48 @@ def _log_release(law, sums):
     return total
 
 
-@njit
-def _approximate(law, learnt, room, alpha, point, start, offered, maps, sums, logs, cubes):
-    """Return the approximate log density of `point` = log alpha, and set the alpha that is `offered`.
+class _Line(NamedTuple):
+    """A line through `point` = log alpha (d,) along `step` (d,).
 
-    start (parts, d) is what the sums of few records, in proportion, lack of those of all at the centre.
+    start (parts, d) is what the sums of few records, in proportion, lack of those of all at the centre;
+    `offered`, maps, sums, logs and cubes are set.
     """
+
+    law: Any
+    learnt: Any
+    room: Any
+    alpha: Any
+    point: Any
+    step: Any
+    start: Any
+    offered: Any
+    maps: Any
+    sums: Any
+    logs: Any
+    cubes: Any
+
+
+@log_height.register
+def _approximate(line: _Line, at):
+    """Of log alpha, approximately."""
+    law, small, sums = line.law, line.learnt.small, line.sums
     jacobian = 0.0
-    for j in range(len(point)):
-        if not abs(point[j]) < 300.0:
+    for j in range(len(line.point)):
+        log_alpha = line.point[j] + at * line.step[j]
+        if not abs(log_alpha) < 300.0:
             return -math.inf
-        offered[j] = math.exp(point[j])
-        jacobian += point[j]
-    if not set_maps(alpha, offered, learnt.small, maps):
+        line.offered[j] = math.exp(log_alpha)
+        jacobian += log_alpha
+    if not set_maps(line.alpha, line.offered, small, line.maps):
         return -math.inf
-    if not follow(law, room, maps, learnt.small, min(FEW, law.starts[-1]), sums, logs, cubes):
+    if not follow(law, line.room, line.maps, small, min(FEW, law.starts[-1]), sums, line.logs, line.cubes):
         return -math.inf
     for part in range(len(sums)):
         size = law.starts[part + 1] - law.starts[part]
         times = size / min(size, FEW)
-        for j in range(len(point)):
-            sums[part, j] = start[part, j] + times * sums[part, j]
-    return log_prior(offered, law.prior) + jacobian + _log_release(law, sums)
+        for j in range(len(line.point)):
+            sums[part, j] = line.start[part, j] + times * sums[part, j]
+    return log_prior(line.offered, law.prior) + jacobian + _log_release(law, sums)
 
 
 @njit
@@ -110,8 +131,9 @@ def _slice(rng, law, learnt, room, alpha, point, start, offered, maps, sums, log
     are reversible for the approximate density.
     """
     d = len(point)
-    step, trial = np.empty(d), np.empty(d)
-    now = _approximate(law, learnt, room, alpha, point, start, offered, maps, sums, logs, cubes)
+    step = np.zeros(d)
+    line = _Line(law, learnt, room, alpha, point, step, start, offered, maps, sums, logs, cubes)
+    now = log_height(line, 0.0)
     first = now
     if now == -math.inf:
         return math.nan
@@ -124,37 +146,11 @@ def _slice(rng, law, learnt, room, alpha, point, start, offered, maps, sums, log
             for k in range(j + 1):
                 value += learnt.root[j, k] * step[k]
             step[j] = value
-        bar = now - rng.standard_exponential()
-        low = -3.0 * rng.random()
-        high = low + 3.0
-        for end in range(2):
-            while True:
-                at = low if end == 0 else high
-                for j in range(d):
-                    trial[j] = point[j] + at * step[j]
-                if not (
-                    _approximate(law, learnt, room, alpha, trial, start, offered, maps, sums, logs, cubes)
-                    > bar
-                ):
-                    break
-                if end == 0:
-                    low -= 3.0
-                else:
-                    high += 3.0
-        while high - low > 1e-13:
-            at = low + (high - low) * rng.random()
-            for j in range(d):
-                trial[j] = point[j] + at * step[j]
-            found = _approximate(law, learnt, room, alpha, trial, start, offered, maps, sums, logs, cubes)
-            if found > bar:
-                for j in range(d):
-                    point[j] = trial[j]
-                now = found
-                break
-            if at < 0.0:
-                low = at
-            else:
-                high = at
+        at, found = draw_on_slice(rng, line, 0.0, now - rng.standard_exponential(), 3.0)
+        if at != 0.0:
+            now = found
+        for j in range(d):
+            point[j] += at * step[j]
     return now - first
 
 

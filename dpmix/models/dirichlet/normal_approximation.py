@@ -19,15 +19,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.dirichlet.alpha import FARTHEST, WIDTH, log_prior, whiten
+from dpmix.models.dirichlet.alpha import FARTHEST, log_prior, whiten
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt
 from dpmix.models.dirichlet.model import Composition, Part, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import start_alpha
 from dpmix.models.model_protocols import ParametricChain
-from dpmix.numerics.factors import cholesky
+from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.gamma import digamma, log_beta, trigamma
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_in_box, log_height
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
@@ -278,25 +279,6 @@ class NormalChain(ParametricChain):
 
 
 @njit
-def _solve(factor, rest):
-    """Turn `rest` (d,) into the solution of factor z = rest, factor (d, d) lower."""
-    for j in range(len(rest)):
-        for k in range(j):
-            rest[j] -= factor[j, k] * rest[k]
-        rest[j] /= factor[j, j]
-
-
-@njit
-def _solve_back(factor, rest):
-    """Turn `rest` (d,) into the solution of factor' z = rest, factor (d, d) lower."""
-    for back in range(len(rest)):
-        j = len(rest) - 1 - back
-        for k in range(j + 1, len(rest)):
-            rest[j] -= factor[k, j] * rest[k]
-        rest[j] /= factor[j, j]
-
-
-@njit
 def _factorize(law, part, variances):
     """Factorize the covariance of what was released of a part, given the variances of its noise."""
     covariance = law.moments.covariance
@@ -307,9 +289,18 @@ def _factorize(law, part, variances):
     cholesky(law.spread, law.factor)
 
 
-@njit
-def _level(law, point, alpha, variances, rest):
-    """Return the log density of `point` = log alpha given the variances (P, d), and set alpha."""
+class _Given(NamedTuple):
+    """What log alpha is drawn given: the variances (P, d); `alpha` (d,) and `rest` (d,) are set."""
+
+    law: Any
+    variances: Any
+    alpha: Any
+    rest: Any
+
+
+@log_height.register
+def _level(curve: _Given, point):
+    law, alpha, rest = curve.law, curve.alpha, curve.rest
     d = len(point)
     total = 0.0
     for j in range(d):
@@ -322,10 +313,10 @@ def _level(law, point, alpha, variances, rest):
         return -math.inf
     censored_moments(alpha, law.threshold, law.moments)
     for part in range(len(law.sizes)):
-        _factorize(law, part, variances)
+        _factorize(law, part, curve.variances)
         for j in range(d):
             rest[j] = law.released[part, j] - law.moments.mean[j]
-        _solve(law.factor, rest)
+        solve_lower(law.factor, rest)
         for j in range(d):
             total -= 0.5 * rest[j] * rest[j] + math.log(law.factor[j, j])
     return total if total == total else -math.inf
@@ -335,35 +326,8 @@ def _level(law, point, alpha, variances, rest):
 def _slice(law, rng, alpha, variances, root, repeats):
     """Move alpha (d,) given the variances (P, d), within boxes along the columns of `root` (d, d)."""
     d = len(alpha)
-    point, offered, trial, rest = np.log(alpha), np.empty(d), np.empty(d), np.empty(d)
-    low, high, step = np.empty(d), np.empty(d), np.empty(d)
-    now = _level(law, point, trial, variances, rest)
-    for _ in range(repeats):
-        bar = now - rng.standard_exponential()
-        for j in range(d):
-            low[j] = -WIDTH * rng.random()
-            high[j] = low[j] + WIDTH
-        while True:
-            widest = 0.0
-            for j in range(d):
-                step[j] = low[j] + (high[j] - low[j]) * rng.random()
-                widest = max(widest, high[j] - low[j])
-            for j in range(d):
-                offered[j] = point[j]
-                for k in range(j + 1):
-                    offered[j] += root[j, k] * step[k]
-            found = _level(law, offered, trial, variances, rest)
-            if found >= bar:
-                point[:] = offered
-                now = found
-                break
-            if widest < 1e-14:
-                break
-            for j in range(d):
-                if step[j] < 0.0:
-                    low[j] = step[j]
-                else:
-                    high[j] = step[j]
+    point = np.log(alpha)
+    draw_in_box(rng, _Given(law, variances, np.empty(d), np.empty(d)), point, root, repeats)
     for j in range(d):
         alpha[j] = math.exp(point[j])
 
@@ -402,8 +366,8 @@ def _draw_noise(law, rng, variances, part, own, rest, root):
         for k in range(j + 1):
             value += root[j, k] * rest[k]
         rest[j] = law.released[part, j] - mean[j] - value / size - own[j]
-    _solve(law.factor, rest)
-    _solve_back(law.factor, rest)
+    solve_lower(law.factor, rest)
+    solve_transposed(law.factor, rest)
     for j in range(d):
         own[j] += variances[part, j] * rest[j]
 

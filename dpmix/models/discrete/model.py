@@ -32,10 +32,10 @@ from dpmix.models.discrete.posterior_law import (
     write_functionals,
 )
 from dpmix.models.discrete.public_facts import Public, functional_columns, public_of
+from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.release.sanitized import GROUP, Release
-from dpmix.spec.model_section import DiscreteModel
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Discrete", "DiscreteGroups", "build"]

@@ -45,9 +45,9 @@ from dpmix.models.discrete.measure_functionals import (
 )
 from dpmix.models.discrete.process_draws import Measure, default_tolerance
 from dpmix.models.discrete.public_facts import Public, bases_of, confidential, grids_of, vector_of
+from dpmix.models.discrete.section import DiscreteModel
 from dpmix.release.columns import Cells, Grid
 from dpmix.release.sanitized import Release
-from dpmix.spec.model_section import DiscreteModel
 
 __all__ = ["ProcessPosterior", "posterior_of", "prior_functionals", "told_apart", "write_functionals"]
 

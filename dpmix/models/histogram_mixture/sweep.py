@@ -23,7 +23,7 @@ from dpmix.models.histogram_mixture.counts_state import draw_random_measure
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration
 
-__all__ = ["ladder_power", "move_along", "move_sizes", "sweep_groups"]
+__all__ = ["couple", "ladder_power", "log_release", "move_along", "move_sizes", "sweep_groups"]
 
 
 # Moves of the mixing measure, and of group sizes, that take the counts along.
@@ -62,7 +62,7 @@ def _share_out(rng, number, shares, total, out, sign):
 
 
 @njit
-def _couple(rng, before, after, counts, proposed, excess):
+def couple(rng, before, after, counts, proposed, excess):
     """Draw counts of records that follow masses from `before` to `after`; False where they cannot."""
     moved, total = 0, 0.0
     for j in range(len(counts)):
@@ -83,7 +83,7 @@ def _couple(rng, before, after, counts, proposed, excess):
 
 
 @njit
-def _log_release(likelihood, noisy, first, counts, proposed):
+def log_release(likelihood, noisy, first, counts, proposed):
     """Return the log likelihood ratio of proposed counts (m,) to those there are, from bin `first` on."""
     total = 0.0
     for j in range(len(counts)):
@@ -133,9 +133,9 @@ def move_along(
             fill_masses(kernel, proposal, h, edges, fresh)
             for j in range(len(mixed)):
                 after[j] = max(mixed[j] + weights[h] * (fresh[j] - masses[h, j]), 0.0)
-            if not _couple(rng, mixed, after, counts, moved, excess):
+            if not couple(rng, mixed, after, counts, moved, excess):
                 continue
-            ratio += _log_release(likelihood, noisy, first, counts, moved)
+            ratio += log_release(likelihood, noisy, first, counts, moved)
             if -rng.standard_exponential() < ratio:
                 theta[:, h] = proposal[:, h]
                 masses[h] = fresh
@@ -158,10 +158,10 @@ def move_along(
         gain = one - weights[a]
         for j in range(len(mixed)):
             after[j] = max(mixed[j] + gain * (masses[a, j] - masses[b, j]), 0.0)
-        if not _couple(rng, mixed, after, counts, moved, excess):
+        if not couple(rng, mixed, after, counts, moved, excess):
             continue
         ratio = -discount * math.log(one * other / (weights[a] * weights[b]))
-        ratio += _log_release(likelihood, noisy, first, counts, moved)
+        ratio += log_release(likelihood, noisy, first, counts, moved)
         if -rng.standard_exponential() < ratio:
             weights[a], weights[b] = one, other
             mixed[:] = after
@@ -222,8 +222,8 @@ def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
         come[:] = there
         _take_out(rng, number, here, left)
         _share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
-        ratio = _log_release(likelihood, noisy, g * bins, here, left)
-        ratio += _log_release(likelihood, noisy, h * bins, there, come)
+        ratio = log_release(likelihood, noisy, g * bins, here, left)
+        ratio += log_release(likelihood, noisy, h * bins, there, come)
         if -rng.standard_exponential() < ratio:
             here[:] = left
             there[:] = come

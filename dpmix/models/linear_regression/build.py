@@ -9,10 +9,10 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.groups import GroupedRegression
 from dpmix.models.linear_regression.latent_records import farthest_change
 from dpmix.models.linear_regression.model import LinearRegression, check_widths, moments_law, start_values
+from dpmix.models.linear_regression.section import LinearRegressionModel
 from dpmix.models.linear_regression.units import Units
 from dpmix.models.sum_augmentation import default_offers
 from dpmix.release.sanitized import Release
-from dpmix.spec.model_section import LinearRegressionModel
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["build"]

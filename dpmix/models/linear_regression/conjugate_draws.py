@@ -13,7 +13,7 @@ import numpy as np
 from dpmix.models.linear_regression.joint import move_jointly
 from dpmix.models.linear_regression.latent_records import BLOCK, COV, MEAN, SD, Moments
 from dpmix.models.sum_augmentation import draw_theta
-from dpmix.numerics.factors import cholesky, product
+from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import njit
 
 __all__ = ["draw_covariance", "draw_line", "draw_predictors", "second_moments"]
@@ -106,16 +106,11 @@ def draw_covariance(rng, freedom, matrix, root):
     p = len(matrix)
     factor, inverse = np.zeros((p, p)), np.zeros((p, p))
     cholesky(matrix, factor)
-    for i in range(p):  # lower A, then its inverse, by rows
+    for i in range(p):
         for j in range(i):
             root[i, j] = rng.standard_normal()
         root[i, i] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
-        for j in range(i):
-            value = 0.0
-            for k in range(j, i):
-                value -= root[i, k] * inverse[k, j]
-            inverse[i, j] = value / root[i, i]
-        inverse[i, i] = 1.0 / root[i, i]
+    invert_lower(root, inverse)
     spread = product(factor, inverse.T)
     cholesky(product(spread, spread.T), root)
 

@@ -20,6 +20,7 @@ accepted; and the covariance of the parameters, from which lines are drawn.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from dpmix.models.linear_regression.latent_records import (
 )
 from dpmix.numerics.factors import cholesky, invert_lower, product
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = [
     "ACCEPTED",
@@ -372,12 +374,30 @@ def _standardized(model, values, moments, work, out):
                 out[i, j] += half[i, k] * inverse[j, k]
 
 
-@njit
-def _log_density(model, point, values, moments, near, work, rest, inverse):
-    """Return the approximate log posterior density of coordinates; `values` is set to their parameters."""
-    unpack(model, point, values)
-    level = approximate(model, values, moments, near, work, rest)
-    return log_prior(model, values, inverse) - model.rate * level
+class _Line(NamedTuple):
+    """A line through `point` (k,) along `step` (k,); `offer` (k,) and `values`, its parameters, are set."""
+
+    model: Any
+    point: Any
+    step: Any
+    offer: Any
+    values: Any
+    moments: Any
+    near: Any
+    work: Any
+    rest: Any
+    inverse: Any
+
+
+@log_height.register
+def _log_density(line: _Line, at):
+    """Approximate: by the moments, with the records near a bound apart."""
+    model = line.model
+    for i in range(len(line.point)):
+        line.offer[i] = line.point[i] + at * line.step[i]
+    unpack(model, line.offer, line.values)
+    level = approximate(model, line.values, line.moments, line.near, line.work, line.rest)
+    return log_prior(model, line.values, line.inverse) - model.rate * level
 
 
 @njit
@@ -404,38 +424,14 @@ def slice_lines(model, rng, lines, point, root, values, moments, near, work, res
     are reversible for the approximate posterior.
     """
     k = len(point)
-    step, offer = np.empty(k), np.empty(k)
+    step = np.empty(k)
+    line = _Line(model, point, step, np.empty(k), values, moments, near, work, rest, inverse)
     for _ in range(lines):
         _draw_line(model, rng, root, step)
-        now = _log_density(model, point, values, moments, near, work, rest, inverse)
-        level = now - rng.standard_exponential()
-        low = -2.0 * rng.random()
-        high = low + 2.0
-        for end in range(2):
-            while True:
-                at = low if end == 0 else high
-                for i in range(k):
-                    offer[i] = point[i] + at * step[i]
-                found = _log_density(model, offer, values, moments, near, work, rest, inverse)
-                if not found > level:
-                    break
-                if end == 0:
-                    low -= 2.0
-                else:
-                    high += 2.0
-        while True:
-            at = low + (high - low) * rng.random()
-            for i in range(k):
-                offer[i] = point[i] + at * step[i]
-            if high - low < 1e-13:
-                break
-            if _log_density(model, offer, values, moments, near, work, rest, inverse) > level:
-                point[:] = offer
-                break
-            if at < 0.0:
-                low = at
-            else:
-                high = at
+        level = log_height(line, 0.0) - rng.standard_exponential()
+        at, _ = draw_on_slice(rng, line, 0.0, level, 2.0)
+        for i in range(k):
+            point[i] += at * step[i]
 
 
 @njit

@@ -25,6 +25,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.conjugate_draws import draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
 from dpmix.models.linear_regression.latent_records import COV, MEAN, SD, Line, Moments, size_of
+from dpmix.models.linear_regression.section import LinearRegressionModel
 from dpmix.models.linear_regression.sweep import make_room, run_moment_sweeps
 from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
 from dpmix.models.linear_regression.units import Units
@@ -33,7 +34,6 @@ from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tal
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.release.sanitized import Release
 from dpmix.spec.default_priors import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
-from dpmix.spec.model_section import LinearRegressionModel
 
 __all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
 

@@ -27,10 +27,10 @@ from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.multinomial.loops import sweep_exchange
 from dpmix.models.multinomial.release_law import Known, Listed, known_of, listed
+from dpmix.models.multinomial.section import MultinomialModel
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
 from dpmix.posteriors.weight_loops import weight
 from dpmix.release.sanitized import Release
-from dpmix.spec.model_section import MultinomialModel
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = ["Multinomial", "build"]

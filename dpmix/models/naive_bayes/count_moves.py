@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.naive_bayes.latent_records import ClassCounts, class_totals, cost
 from dpmix.numerics.jit import njit
+from dpmix.numerics.slices import draw_on_slice, log_height
 
 __all__ = ["Tables", "make_tables", "start_counts", "sweep_class_counts"]
 
@@ -92,59 +93,60 @@ def _log_shift(model, tables, counts, here, there, size, shift):
     return value
 
 
+class _Line(NamedTuple):
+    """What the number x of records is drawn given that leave each of here[:size] for one of there[:size].
+
+    `first` and `second` are the classes whose totals (I,) follow, or both -1; x is at most `high`.
+    """
+
+    model: Any
+    tables: Any
+    counts: Any
+    totals: Any
+    here: Any
+    there: Any
+    size: int
+    first: int
+    second: int
+    high: float
+
+
+@njit
+def _log_line(line, x):
+    """Return the log weight of x."""
+    model, tables = line.model, line.tables
+    value = _log_shift(model, tables, line.counts, line.here, line.there, line.size, x)
+    if line.first >= 0:
+        value += _log_class(model, tables, line.totals[line.first] - x)
+        value += _log_class(model, tables, line.totals[line.second] + x)
+    return value
+
+
+@log_height.register
+def _log_line_at(curve: _Line, y):
+    """Take the whole number x as the interval [x, x + 1)."""
+    x = min(math.floor(y), curve.high)
+    return math.inf if x == 0.0 else _log_line(curve, x)
+
+
 @njit
 def _move(model, tables, rng, counts, totals, here, there, size, first, second):
-    """Move records from the cells here[:size] to there[:size], or back, as many from each.
-
-    `first` and `second` are the classes whose totals (I,) follow, or both -1.
-    """
+    """Move records from the cells here[:size] to there[:size], or back, as many from each, by a slice."""
     low, high = -math.inf, math.inf
     for k in range(size):
         low = max(low, -counts[there[k]])
         high = min(high, counts[here[k]])
     if high <= low:
         return
-    across = first >= 0
-    level = _log_shift(model, tables, counts, here, there, size, 0.0) - rng.standard_exponential()
-    if across:
-        level += _log_class(model, tables, totals[first]) + _log_class(model, tables, totals[second])
+    line = _Line(model, tables, counts, totals, here, there, size, first, second, high)
+    level = _log_line(line, 0.0) - rng.standard_exponential()
     width = min(2.0 / (model.rate * math.sqrt(size)), high - low) + 1.0
-    place = rng.random()  # the whole number x is the interval [x, x + 1)
-    left = place - width * rng.random()
-    right = left + width
-    for end in range(2):
-        while (left >= low) if end == 0 else (right < high + 1.0):
-            x = math.floor(left if end == 0 else right)
-            value = _log_shift(model, tables, counts, here, there, size, x)
-            if across:
-                value += _log_class(model, tables, totals[first] - x)
-                value += _log_class(model, tables, totals[second] + x)
-            if value <= level:
-                break
-            if end == 0:
-                left -= width
-            else:
-                right += width
-    left, right = max(left, low), min(right, high + 1.0)
-    while True:
-        y = left + (right - left) * rng.random()
-        x = min(math.floor(y), high)
-        if x == 0.0:
-            return
-        value = _log_shift(model, tables, counts, here, there, size, x)
-        if across:
-            value += _log_class(model, tables, totals[first] - x)
-            value += _log_class(model, tables, totals[second] + x)
-        if value > level:
-            break
-        if y < place:
-            left = y
-        else:
-            right = y
+    y, _ = draw_on_slice(rng, line, rng.random(), level, width, low, high + 1.0)
+    x = min(math.floor(y), high)
     for k in range(size):
         counts[here[k]] -= x
         counts[there[k]] += x
-    if across:
+    if first >= 0:
         totals[first] -= x
         totals[second] += x
 

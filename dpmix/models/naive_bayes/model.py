@@ -37,6 +37,7 @@ from dpmix.models.naive_bayes.latent_records import (
     set_alias,
     weigh_cell,
 )
+from dpmix.models.naive_bayes.section import NaiveBayesModel
 from dpmix.models.sum_augmentation import (
     REFRESH,
     AugmentedChain,
@@ -49,7 +50,6 @@ from dpmix.models.sum_augmentation import (
 from dpmix.numerics.jit import njit
 from dpmix.numerics.streams import fill_uniforms, make_words, seed
 from dpmix.release.sanitized import GROUP, Release
-from dpmix.spec.model_section import NaiveBayesModel
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = [

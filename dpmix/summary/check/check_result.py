@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmix.results.nodes import Array, Column, Each, Section, Table, Tile, by_name
 
 __all__ = ["SUSPECT", "Check", "Curve", "Entry"]
 
@@ -95,23 +96,33 @@ class Check:
             return None
         return max(self.entries, key=lambda e: abs(e.observed - e.mean) / max(e.upper - e.lower, 1e-300))
 
-    def contents(self) -> dict[str, Any]:
-        """Return what summary files and JSON hold of it."""
+    def section(self) -> Section:
+        """Return what is reported of it."""
+        text = [[f"Check: {self.in_words()}"]] if self.overall is not None or self.reason else []
         if self.overall is None:
-            return {"statistic": None, "p": None, "reason": self.reason}
-        found: dict[str, Any] = {
+            none = Each({"statistic": None, "p": None, "reason": self.reason})
+            shown = [f"No check: {self.reason}."] if self.reason else []
+            return Section("check", none, "Release check", text=text, page=shown)
+        figures = ("observed", "mean", "lower", "upper", "p")
+        columns = [Column(name, [getattr(entry, name) for entry in self.entries]) for name in figures]
+        data = {
             "statistic": self.statistic,
-            "p": self.p,
+            "p": Each(self.p),
             "overall": self.overall,
-            "entries": [vars(entry) for entry in self.entries],
-            "replicates": self.replicates,
+            "entries": Table("entry", [entry.name for entry in self.entries], columns, "list"),
+            "replicates": Each(self.replicates, float(self.replicates)),
             "visible_from": self.visible_from,
             "visible": self.visible,
         }
-        curves = {name: vars(curve) for name, curve in self.curves.items()}
+        curves = {
+            name: {key: Array(("grid",), values) for key, values in vars(curve).items()}
+            for name, curve in self.curves.items()
+        }
         if curves:
-            found["distribution"] = curves[""] if list(curves) == [""] else curves
-        return found
+            data["distribution"] = by_name(curves)
+        note = "small where the release is unlike the fit's replicates of it"
+        tile = Tile("Release check, p", f"{self.overall:.2g}", note)
+        return Section("check", data, "Release check", text=text, page=(), tiles=[tile])
 
     def in_words(self) -> str:
         """Say it in one or two sentences."""

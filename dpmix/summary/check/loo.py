@@ -10,6 +10,7 @@ import numpy as np
 from arviz_stats.base import array
 
 from dpmix.errors import SpecError
+from dpmix.results.nodes import Section
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
 from dpmix.summary.check.record_likelihoods import check_factorizes, log_likelihoods
@@ -39,6 +40,16 @@ class Loo:
     se: float
     p_loo: float
     pareto_k_max: float
+
+    def section(self) -> Section:
+        """Return what is reported of it."""
+        text = (
+            f"expected log predictive density {self.elpd:.1f} (standard error {self.se:.1f}), "
+            f"{self.p_loo:.1f} effective parameters, largest Pareto k {self.pareto_k_max:.2f}"
+        )
+        title = "Leave-one-out cross-validation"
+        shown = [[f"Leave-one-out: {text}"]]
+        return Section("loo", dict(vars(self)), title, text=shown, page=[f"{text[0].upper()}{text[1:]}."])
 
 
 def loo_of(chains: ChainSet) -> Loo:

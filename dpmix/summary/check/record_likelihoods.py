@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.mechanisms.binomial.law import BinomialLaw
+from dpmix.mechanisms.gaussian.law import GaussianLaw
 from dpmix.mechanisms.laplace.law import LaplaceLaw
 from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.none.law import NoLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import haar_rows
@@ -86,7 +88,7 @@ def check_factorizes(chains: ChainSet) -> None:
     law, kind = chains.mechanism, chains.mechanism.kind
     if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
         raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
-    if not isinstance(law, Additive | WaveletLaw | BinomialLaw):
+    if not isinstance(law, NoLaw | LaplaceLaw | GaussianLaw | WaveletLaw | BinomialLaw):
         raise Unavailable(f"releases by {kind} have no likelihood of single records here")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmix.errors import DataError
 from dpmix.run.chains_reader import Chains
+from dpmix.spec.kinds import KERNELS
 from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
@@ -58,6 +59,9 @@ def family_of(chains: Chains) -> Family | NormalInverseWishart:
 
 def family_on_line(kernel: str, base: str, c: Mapping[str, float]) -> Family:
     """Return a kernel of one column with its base measure, whose parameters are among the constants `c`."""
+    if KERNELS.has(kernel, "family"):
+        made: Family = KERNELS.part(kernel, "family")(c)
+        return made
     if kernel == "beta":
         shapes = (c["base_a_shape"], c["base_a_rate"], c["base_b_shape"], c["base_b_rate"])
         return BetaGamma(*shapes, c["domain_lo"], c["domain_hi"] - c["domain_lo"])

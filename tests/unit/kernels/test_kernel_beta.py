@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, log_prior, propose, tally, value
-from dpmix.numerics.gamma import digamma, log_beta, log_gamma_draw, trigamma
+from dpmix.kernels import (
+    Beta,
+    draw_posterior,
+    draw_prior,
+    draw_record,
+    log_prior,
+    make_tuning,
+    propose,
+    tally,
+    value,
+)
+from dpmix.numerics.gamma import digamma, log_beta, log_gamma_draw, stirling, trigamma
 from dpmix.numerics.jit import njit
 
 KERNEL = Beta(2.0, 1.5, 3.0, 0.5, -2.0, 5.0)
@@ -169,11 +179,11 @@ def test_langevin_steps_leave_the_posterior_as_it_is(data, step):
     rng = np.random.default_rng([5, len(data)])
     draws, cdfs = exact(len(data), stats_of(data), 8_000, rng)
     theta = np.exp(draws)
-    tuning = np.array([step, 0.0, 0.0])
+    tuning = make_tuning(step)
     _langevin(KERNEL, rng, len(data), np.repeat(stats_of(data)[:, None], 8_000, 1), theta, tuning, 6)
     assert not np.any(np.log(theta) == draws)
     check(theta, cdfs)
-    assert tuning.tolist() == [step, 0.0, 0.0]
+    assert tuning.tolist() == (step, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("start", [(1e-6, 1e-6), (1e4, 1e-3), (1e5, 1e5)])
@@ -182,15 +192,15 @@ def test_adapted_langevin_steps_find_the_posterior_from_far_out(data, start):
     rng = np.random.default_rng(6)
     sums = stats_of(data)
     theta = np.array(start)[:, None]
-    tuning = np.array([0.05, 1.0, 0.0])
+    tuning = make_tuning(0.05, adapting=1.0)
     _langevin(KERNEL, rng, len(data), sums[:, None], theta, tuning, 400)
-    assert tuning[2] == 2000.0
-    assert 0.3 < tuning[0] <= 2.0  # the metric is that of the posterior: steps near 1 serve
-    tuning[1] = 0.0
+    assert tuning.adaptations == 2000.0
+    assert 0.3 < tuning.step <= 2.0  # the metric is that of the posterior: steps near 1 serve
+    tuning.adapting = 0.0
     fixed = tuning.copy()
     theta = np.repeat(theta, 4000, axis=1)
     _langevin(KERNEL, rng, len(data), np.repeat(sums[:, None], 4000, 1), theta, tuning, 10)
-    np.testing.assert_array_equal(tuning, fixed)
+    assert tuning == fixed
     _, cdfs = exact(len(data), sums, 1, rng)
     if len(data) == 5:  # the grid is too coarse for the others
         check(theta, cdfs)
@@ -221,3 +231,11 @@ def test_random_walk_from_the_ends_of_the_base_measure_stays_inside():
     ratios = [propose(kernel, rng, theta, 0, 0, 0.0, proposal) for _ in range(50)]
     assert -np.inf in ratios
     assert np.all(np.isfinite(proposal)) and np.all(proposal > 0.0)
+
+
+@pytest.mark.parametrize("x", [10.0, 10.7, 33.3, 1e4, 1e9])
+def test_stirling_against_mpmath(x: float) -> None:
+    with mp.workdps(40):
+        z = mp.mpf(x)
+        wanted = mp.loggamma(z) - ((z - 0.5) * mp.log(z) - z + mp.log(2 * mp.pi) / 2)
+        assert stirling(x) == pytest.approx(float(wanted), rel=1e-13)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, propose
+from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, make_tuning, propose
 from dpmix.mechanisms.channels.every import (
     GaussianNoise,
     LaplaceNoise,
@@ -214,12 +214,12 @@ def sample():
                 logs = [log_marginal(made(kind, scale), KERNEL, v, parameters(a, b), 1) for v in z]
                 found += [*np.log(out[1:5]), *logs]
     rng = np.random.default_rng(6)
-    theta, proposal, tuning = parameters(2.0, 0.3), np.ones((2, 2)), np.array([0.05, 1.0, 0.0])
+    theta, proposal, tuning = parameters(2.0, 0.3), np.ones((2, 2)), make_tuning(0.05, adapting=1.0)
     sums = np.array([[0.0, -9.0], [0.0, -14.0]])
     for _ in range(20):
         draw_posterior(KERNEL, rng, 7, sums, 1, theta, tuning)
         found += [*theta[:, 1], draw_record(KERNEL, rng, theta, 1)]
-        found += [propose(KERNEL, rng, theta, 1, 7, 0.4, proposal), *proposal[:, 1], tuning[0]]
+        found += [propose(KERNEL, rng, theta, 1, 7, 0.4, proposal), *proposal[:, 1], tuning.step]
         draw_prior(KERNEL, rng, proposal, 0)
         found += [*proposal[:, 0]]
     return np.array(found)

@@ -21,9 +21,9 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.release.release_file import read_release
 from dpmix.spec import load_spec
-from dpmix.spec.mechanism_section import LogMomentsMechanism
 from tests.helpers.laws import mechanism_problem, value_problem, value_warning
 from tests.helpers.specs import message
 

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import dpmix.mechanisms
+import dpmix.models
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.curators.by_kind import KINDS, from_spec, needs_n
+from dpmix.mechanisms.curators.by_kind import from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laplace.law import LaplaceLaw
-from dpmix.mechanisms.laws import every
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of, law_type
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
-from dpmix.spec import combinations
-from dpmix.spec.grouping import GROUPED
+from dpmix.spec.capabilities import Capabilities
+from dpmix.spec.combinations import taken_by
+from dpmix.spec.kinds import MECHANISMS, MODELS, capabilities_of, released_kinds
 from dpmix.spec.mechanism_section import MechanismSpec
-from dpmix.spec.run_spec import _BOUNDED
 from tests.helpers.seeds import rng_of
 
 UNIT = [[0.0, 1.0]]
 GROUPS = {"sex": ["f", "m"]}
 MISSING: Any = object()
+KINDS = tuple(kind for kind in MECHANISMS.names if kind != "none")
 
 # a whole description of each kind, and the words of what was done to 9 records
 STATED: dict[str, tuple[dict[str, Any], str]] = {
@@ -180,9 +183,9 @@ def records(kind: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def test_every_kind_is_in_the_tables() -> None:
-    assert set(STATED) == set(every.KINDS)
-    assert set(SECTIONS) == set(KINDS) == set(every.KINDS) - {"none", "synthetic", "elsewhere"}
-    for kind in every.KINDS:  # whatever a kind requires is left out once, or stated wrongly
+    assert set(STATED) == set(released_kinds())
+    assert set(SECTIONS) == set(KINDS) == set(released_kinds()) - {"none", "synthetic", "elsewhere"}
+    for kind in released_kinds():  # whatever a kind requires is left out once, or stated wrongly
         required = {name for name, field in law_type(kind).model_fields.items() if field.is_required()}
         assert required - {"kind"} <= {key for own, key, *_ in WRONG if own == kind}, kind
 
@@ -309,19 +312,35 @@ def test_a_law_of_a_known_number_asks_for_it(kind: str) -> None:
         from_spec(section(kind), columns)
 
 
-def test_what_the_spec_lists_follows_from_laws() -> None:
-    # the spec starts without NumPy, and lists these kinds itself
-    laws = {kind: law_type(kind) for kind in every.KINDS}
-    assert {kind for kind, law in laws.items() if law.grouped} == set(GROUPED)
-    histograms = {kind for kind, law in laws.items() if issubclass(law, HistogramLaw)}
-    assert histograms == set(combinations.GLOBAL_MECHANISMS)
-    assert {kind for kind, law in laws.items() if law.on_domain} == set(_BOUNDED)
-    assert {kind for kind, law in laws.items() if law.columns_each} == set(combinations.VECTOR_MECHANISMS)
+def test_laws_can_what_is_stated_of_them_once() -> None:
+    laws = {kind: law_type(kind) for kind in released_kinds()}
+    for kind, law in laws.items():
+        of = capabilities_of(kind)
+        assert all(getattr(law, name) == getattr(of, name) for name in Capabilities.__class_vars__)
+    histograms = {kind for kind, law in laws.items() if law.released == "histogram"}
+    assert histograms == {kind for kind, law in laws.items() if issubclass(law, HistogramLaw)}
+    assert {kind for kind, law in laws.items() if law.additive} == {
+        kind for kind, law in laws.items() if issubclass(law, Additive)
+    }
     fitted = {kind for kind, law in laws.items() if law.observe is not Law.observe}
-    assert fitted == set(combinations.MIXTURE_MECHANISMS)
-    assert {kind for kind, law in laws.items() if law.additive} == {"none", "laplace", "gaussian"}
+    assert fitted == set(taken_by("mixture")) == {*histograms, *mixtures_take("records")}
+    assert {kind for kind, law in laws.items() if law.normal_noise} == {"gaussian"}
     assert {kind for kind, law in laws.items() if not law.guarantees} == {"none", "elsewhere"}
     assert {kind for kind, law in laws.items() if not law.protects} == {"none"}
+    assert {law.trust == "local" for law in laws.values() if law.released == "records"} == {True}
+
+
+def mixtures_take(released: str) -> set[str]:
+    return {kind for kind in released_kinds() if capabilities_of(kind).released == released}
+
+
+def test_a_section_is_in_the_folder_of_its_kind() -> None:
+    folders = Path(dpmix.mechanisms.__file__).parent
+    assert {place.parent.name for place in folders.glob("*/section.py")} == set(MECHANISMS.names)
+    for kind in MECHANISMS.names:
+        assert get_args(MECHANISMS.section(kind).model_fields["kind"].annotation) == (kind,)
+    folders = Path(dpmix.models.__file__).parent
+    assert {place.parent.name for place in folders.glob("*/section.py")} == set(MODELS.names) - {"mixture"}
 
 
 @pytest.mark.parametrize("kind", ["wavelet", "binomial", "laplace"])

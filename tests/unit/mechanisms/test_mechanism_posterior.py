@@ -261,7 +261,7 @@ def test_columns_that_no_posterior_is_of_are_refused_by_the_spec(data: dict[str,
 
 def test_prior_and_categories_have_to_agree() -> None:
     from dpmix.mechanisms.curators.by_kind import from_spec
-    from dpmix.spec.mechanism_section import PosteriorMechanism
+    from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
     spec = PosteriorMechanism(kind="posterior", prior=(1.0, 1.0), epsilon=1.0, delta=1e-6)
     with pytest.raises(SpecError, match=r"mechanism.prior: has 2 entries, but data.categories lists 3"):

@@ -21,9 +21,9 @@ from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
 from dpmix.mechanisms.posterior.certified_search import certify, largest, search
 from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.distance_tables import Posteriors
 from dpmix.posteriors.hellinger_law import ExponentialMechanism
-from dpmix.spec.mechanism_section import PosteriorMechanism
 from tests.oracles import posteriors as oracle
 
 TWO = [

@@ -21,12 +21,12 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import exact_draws
 from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exact_draws import Listed, Shells, exact_sums, sampler
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.distance_tables import Posteriors
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy_posterior import nearest_counts
 from dpmix.privacy.exact import below
 from dpmix.release.release_file import read_release
-from dpmix.spec.mechanism_section import PosteriorMechanism
 from tests.helpers.laws import mechanism_problem, value_problem
 from tests.helpers.seeds import rng_of
 from tests.oracles import posteriors as oracle

@@ -22,12 +22,12 @@ from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.mechanisms.posterior.method_choice import choose
 from dpmix.mechanisms.posterior.proof import Proof, proved
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors import distance_tables
 from dpmix.posteriors.distance_tables import Posteriors
 from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy_posterior import distances
 from dpmix.release.release_file import read_release
-from dpmix.spec.mechanism_section import PosteriorMechanism
 from tests.oracles import posteriors as oracle
 
 FAMILIES = [

@@ -17,9 +17,11 @@ from scipy import stats
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, width
+from dpmix.mechanisms.gaussian.section import GaussianMechanism
+from dpmix.mechanisms.laplace.section import LaplaceMechanism
+from dpmix.mechanisms.none.section import NoMechanism
 from dpmix.privacy.conversions import laplace_rho
 from dpmix.privacy.gaussian_delta import gaussian_delta
-from dpmix.spec.mechanism_section import GaussianMechanism, LaplaceMechanism, NoMechanism
 
 ONE = ((1.0, 6.0),)
 THREE = ((1.0, 6.0), (0.0, 100.0), (0.1, 0.3))

@@ -17,8 +17,8 @@ from scipy import stats
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.binomial.curator import Binomial
+from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.spec.mechanism_section import BinomialMechanism
 
 DOMAIN = ((-1.0, 3.0),)
 GRID = np.array([-1.0, -1 + 2.0**-40, -0.3, 0.0, 1.0, 2.5, 3 - 2.0**-40, 3.0])

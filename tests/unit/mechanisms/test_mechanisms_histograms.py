@@ -19,11 +19,12 @@ from scipy import stats
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.perturbed_histogram.curator import SENSITIVITY, PerturbedHistogram
+from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
+from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.numerics.discrete_gaussian import log_pmf
 from dpmix.privacy.discrete_gaussian import discrete_gaussian_delta
 from dpmix.privacy.gaussian_delta import gaussian_delta
-from dpmix.spec.mechanism_section import PerturbedHistogramMechanism, SmoothedHistogramMechanism
 
 DOMAIN = ((0.0, 4.0),)
 NOISES = ["laplace", "geometric", "gaussian", "discrete_gaussian"]

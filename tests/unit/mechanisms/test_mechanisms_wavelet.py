@@ -16,8 +16,8 @@ from scipy.spatial.distance import cdist
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.wavelet.curator import Wavelet, haar, haar_rho, haar_sensitivity, paper_sensitivity
+from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.privacy.conversions import laplace_rho
-from dpmix.spec.mechanism_section import WaveletMechanism
 
 UNIT = ((0.0, 1.0),)
 

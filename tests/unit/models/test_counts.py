@@ -346,18 +346,18 @@ def _with_nan() -> Release:
 
 REFUSED = {
     ("laplace", "nig"): {"store": ["allocations"]},
-    ("gaussian", "nig"): {"subsample": 5},
+    ("gaussian", "nig"): {"store": ["allocations"], "subsample": 5},
     ("gaussian", "truncated_nig"): {},
     ("laplace", "multivariate_normal"): {},
     ("wavelet", "nig"): {},
-    ("smoothed_histogram", "beta"): {},
-    ("perturbed_histogram", "nig"): {},
+    ("smoothed_histogram", "beta"): {"width": 1.0},
     ("none", "nig"): {},
     ("binomial", "beta"): {"width": 0.5},
 }
 NAMED = {
     ("laplace", "nig"): "sampler.store: counts knows of no single records",
-    ("gaussian", "nig"): "sampler.subsample: counts knows of no single records",
+    ("gaussian", "nig"): "sampler.store: counts knows of no single records",
+    ("smoothed_histogram", "beta"): "sampler.width: 1 is not for smoothed_histogram",
     ("none", "nig"): "sampler.width: must be a number for counts without noise",
     ("binomial", "beta"): "sampler.width: 0.5 is not for binomial",
 }

@@ -29,7 +29,6 @@ from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.store import h5
 from dpmix.summary.parametric_summary import TOP_SHARES, summarize_parametric
-from dpmix.summary.summary_file import write_summary
 
 PLACES = np.linspace(-3.0, 3.0, 7)
 COLOURS = np.array(["red", "grün", "a/b"])
@@ -252,7 +251,7 @@ def test_the_summary_names_every_entry_and_knows_its_posterior(tmp_path: Path) -
 
 def test_summary_files_text_and_report_hold_it(tmp_path: Path) -> None:
     summary = summarize_parametric(read(fit(tmp_path / "c.h5", Toy())), SummarySpec.model_validate({}))
-    write_summary(tmp_path / "s.h5", summary.contents(), {"level": summary.level})
+    summary.write(tmp_path / "s.h5", {"level": summary.level})
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         assert set(tree.children) >= {"parameters", "distribution", "acceptance"}
         assert not {"density", "n_clusters", "clustering"} & set(tree.children)
@@ -357,7 +356,7 @@ def test_groups_are_summarized_each_on_its_own(tmp_path: Path) -> None:
     page = render(summary)
     for about in (" in w/o", " in other", " of hue in w/o", " of hue in other"):
         assert f"{about} of a record. The band" in page
-    write_summary(tmp_path / "s.h5", summary.contents(), {"level": 0.95})
+    summary.write(tmp_path / "s.h5", {"level": 0.95})
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         found = tree["distribution/w_o,hue"]["mean"].sel(category="red").item()
         assert found == summary.distributions["w/o,hue"].mean[0]

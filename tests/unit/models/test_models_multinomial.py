@@ -24,6 +24,7 @@ from dpmix.api.release_of import find_release
 from dpmix.cli import commands
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.posterior.curator import from_spec
+from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.models.multinomial.model import ExchangeChain, ListedChain, Multinomial, NoisyChain, build
 from dpmix.models.multinomial.release_law import Two, exponential_mechanism_of
 from dpmix.posteriors.distance_tables import Posteriors
@@ -33,7 +34,6 @@ from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.run import exit_codes
 from dpmix.spec import load_spec
-from dpmix.spec.mechanism_section import PosteriorMechanism
 from tests.helpers.fits import assert_same
 from tests.oracles import posteriors as oracle
 from tests.oracles.mc import discrepancies

@@ -38,14 +38,31 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
             todo += ast.iter_child_nodes(node)
 
 
+def lent(tree: ast.Module) -> dict[str, str]:
+    """Return the names that a package imports when they are asked for, and the modules they are of."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for each in node.body:
+                if isinstance(each, ast.ImportFrom) and each.module is not None:
+                    found |= {name.name: each.module for name in each.names}
+    return found
+
+
 def graph(root: Path, package: str = "dpmix") -> Graph:
     """Return which modules of a package each of them imports."""
     known = modules(root, package)
+    late = {
+        own: lent(ast.parse(path.read_text("utf-8")))
+        for own, path in known.items()
+        if path.stem == "__init__"
+    }
     arrows: Graph = {}
     for own, path in known.items():
         arrows[own] = set()
         for module, name in imports(ast.parse(path.read_text("utf-8"))):
             target = f"{module}.{name}" if f"{module}.{name}" in known else module
+            target = late.get(target, {}).get(name, target)
             if target in known and target != own:
                 arrows[own].add(target)
     return arrows
@@ -62,7 +79,7 @@ def circle(arrows: Graph) -> list[str]:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     arrows = graph(ROOT)
-    assert len(arrows) > 100 and "dpmix.spec.load" in arrows["dpmix.api.fit"] | arrows["dpmix.spec"]
+    assert len(arrows) > 100 and "dpmix.spec.load" in arrows["dpmix.api.fit"]
     assert circle(arrows) == []
 
 

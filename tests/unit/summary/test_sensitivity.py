@@ -18,6 +18,7 @@ from dpmix.errors import DataError
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.report.page import render
+from dpmix.results.as_json import plain
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
@@ -448,7 +449,9 @@ def test_models_without_a_density_say_so() -> None:
     for model, why in (("discrete", "functionals of P"), ("custom", "custom"), ("mixture", "no components")):
         chains = held({"mean": np.ones(9)}, {"model": model, "mechanism": '{"kind": "none"}'})
         found = sensitivity_of(_with_draws(chains), {})
-        assert why in found.no_prior and not found.indices and found.contents()["parameters"] is None
+        assert (
+            why in found.no_prior and not found.indices and plain(found.section().data)["parameters"] is None
+        )
         assert sensitivity_remarks(found, chains) == []
 
 
@@ -465,7 +468,7 @@ def test_files_that_somebody_changed_have_a_reason() -> None:
         chains = held({"p": np.full((200, 3), 1 / 3)}, {"model": "multinomial", "prior": prior})
         chains.__dict__["attrs"]["mechanism"] = json.dumps(mechanism)
         found = sensitivity_of(_with_draws(chains), {})
-        assert found.contents()["parameters"] is None
+        assert plain(found.section().data)["parameters"] is None
 
 
 def _with_draws(chains: Held) -> Held:

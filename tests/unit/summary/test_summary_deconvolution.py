@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ import dpmix
 from dpmix.errors import DataError, SpecError
 from dpmix.report.page import render
 from dpmix.spec import load_spec
-from dpmix.spec.combinations import combination_problem
+from dpmix.spec.combinations import check_combination
 from dpmix.summary.deconvolution import (
     Noise,
     bootstrap_mise,
@@ -274,15 +273,11 @@ def shown(page: str) -> str:
     ],
 )
 def test_a_spec_that_asks_for_it_in_vain_is_refused(mechanism, model, words):
-    spec = SimpleNamespace(
-        summary=SimpleNamespace(baseline="deconvolution_kde"),
-        sampler=SimpleNamespace(kind="neal8", latent="exact"),
-        model=SimpleNamespace(kind="mixture", **model),
-    )
-    key, sentence = combination_problem(mechanism["kind"], spec)
-    assert key == "summary.baseline"
-    assert "deconvolution_kde is for one column" in sentence
-    assert words in sentence
+    asked = {"model": model, "summary": {"baseline": "deconvolution_kde"}}
+    with pytest.raises(SpecError) as caught:
+        check_combination(mechanism["kind"], load_spec(asked))
+    assert str(caught.value).startswith("summary.baseline: deconvolution_kde is for one column")
+    assert words in str(caught.value)
 
 
 def test_a_spec_of_the_interface_may_ask_for_it():

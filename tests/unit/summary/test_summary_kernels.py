@@ -22,7 +22,6 @@ from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.several_columns import correlations, joint_distance, mean_density
-from dpmix.summary.summary_file import write_summary
 from tests.helpers.chains_files import (
     BETA,
     NIW,
@@ -352,7 +351,7 @@ def test_a_multivariate_summary_is_written_by_column(planar, tmp_path):
     assert {"mean[height]", "sd[weight/kg]", "density[height=0]", "correlation[height,weight/kg]"} <= set(
         found["parameters"]
     )
-    write_summary(tmp_path / "s.h5", summary.contents(), {"level": 0.95})
+    summary.write(tmp_path / "s.h5", {"level": 0.95})
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         assert tree["density/height"]["mean"].values.tolist() == found["density"]["height"]["mean"]
         assert tree["density/weight_kg"]["prior"].values.tolist() == found["density"]["weight/kg"]["prior"]

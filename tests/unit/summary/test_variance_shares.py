@@ -14,6 +14,7 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.report.page import render
+from dpmix.results.as_json import plain
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors
 from dpmix.summary.families.family import Floats
@@ -49,12 +50,12 @@ def test_shares_are_said_in_one_line() -> None:
         "mean 20% sampling, 70% privacy noise, 10% prior; median 60% sampling, 30% privacy noise, 10% prior. "
         "More epsilon would help mean; more records would help median."
     )
-    assert found.contents()["density"] is None
+    assert plain(found.section().data)["density"] is None
     assert VarianceShares({"": {"mean": Shares(0.1, 0.1, 0.8)}}).cure() == "The prior decides."
     two = VarianceShares({"x": {"mean": Shares(0.8, 0.1, 0.1)}, "y": {"mean": None}})
     assert two.in_words().startswith("mean of x 80%")
     none = VarianceShares(reason="why")
-    assert none.contents() == {"mean": None, "median": None, "density": None, "reason": "why"}
+    assert plain(none.section().data) == {"mean": None, "median": None, "density": None, "reason": "why"}
     assert none.in_words() == ""
 
 
@@ -316,4 +317,4 @@ def test_parametric_models_say_what_is_not_known() -> None:
         ("discrete", "no mean and standard deviation"),
     ):
         found = parametric_shares(held({"alpha": np.ones(9)}, {"model": model}, constants={}))
-        assert why in found.contents()["reason"] and found.contents()["mean"] is None
+        assert why in plain(found.section().data)["reason"] and plain(found.section().data)["mean"] is None

@@ -1,0 +1,61 @@
+"""What a spec says of noisy counts of bins, and what the mechanism can do."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from dpmix.spec.capabilities import counted
+from dpmix.spec.fields import refusal
+from dpmix.spec.mechanism_section import (
+    Bins,
+    Delta,
+    Epsilon,
+    MechanismSection,
+    Records,
+    Rho,
+    Scale,
+    delta_beside_epsilon,
+)
+
+__all__ = ["SECTION", "PerturbedHistogramMechanism"]
+
+
+class PerturbedHistogramMechanism(MechanismSection):
+    """Noisy counts of equal bins."""
+
+    released = "histogram"
+    countable = True
+    trust = "global"
+    row = "bin"
+    rows_name = "noisy counts"
+    grouped = True
+    on_domain = True
+    statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
+    kind: Literal["perturbed_histogram"] = Field(description="The mechanism.")
+    epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
+    scale: Scale = None
+    bins: Bins = Field(description="Number of equal bins m.")
+    noise: Literal["laplace", "gaussian", "geometric", "discrete_gaussian"] = Field(
+        "laplace", description="Noise of the counts."
+    )
+    n: Records | None = Field(
+        None, description="Number of confidential records, for a release without its file."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._one_column()
+        if self.noise in ("gaussian", "discrete_gaussian"):
+            delta_beside_epsilon(self.noise, self.epsilon, self.delta)
+        elif self.delta is not None:
+            raise refusal("delta", f"{self.noise} noise has none; leave it out, or use noise: gaussian")
+        return self
+
+    def done(self, grouped: bool) -> str:
+        """Say what is released."""
+        return f"{self.noise} noise on the counts of {counted(self.bins, 'bin')}"
+
+
+SECTION = PerturbedHistogramMechanism

@@ -1,0 +1,145 @@
+"""What a spec says of a linear regression, and what the model goes with."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, Tag, model_validator
+
+from dpmix.spec.default_priors import ERRORS_SHAPE, TRUNCATED_MEANS, coefficients_in_words
+from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal
+from dpmix.spec.model_section import Matrix, ModelSection, Vector, positive_definite
+
+__all__ = ["SECTION", "LinearRegressionModel"]
+
+NumberOrVector = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Vector, Tag("list")], number_or_list("number", "list")
+]
+PositiveOrVector = Annotated[
+    Annotated[Positive, Tag("number")]
+    | Annotated[tuple[Positive, ...], Listed, Field(min_length=1), Tag("list")],
+    number_or_list("number", "list"),
+]
+
+
+class ErrorPrior(Section):
+    """Inverse-gamma prior of the errors' variance."""
+
+    a: Positive = Field(ERRORS_SHAPE, description="Shape.")
+    b: Positive | None = Field(
+        None,
+        description="Scale, in the units of the data; where left out, the square of a quarter of the "
+        "response's public width.",
+    )
+
+
+class PredictorPrior(Section):
+    """Normal-inverse-Wishart prior of the predictors' mean and covariance."""
+
+    mu0: Vector | None = Field(
+        None, description="Prior mean of x_mean; where left out, the middle of the public bounds."
+    )
+    lambda_: Positive = Field(
+        0.16, alias="lambda", description="Prior sample size: x_mean varies by x_cov over lambda."
+    )
+    nu: Positive | None = Field(
+        None, description="Degrees of freedom of x_cov; where left out, the number of predictors plus 5."
+    )
+    Psi: Matrix | None = Field(
+        None,
+        description="Scale matrix of x_cov; where left out, diagonal, with squares of a fifth of the "
+        "predictors' public widths.",
+    )
+
+
+class LinearRegressionModel(ModelSection):
+    """Linear regression given noisy clamped moments."""
+
+    takes = ("clamped_moments",)
+    samplers = ("data_augmentation", "soma")
+    maker = "build"
+    predicts = True
+    predicts_intervals = True
+
+    kind: Literal["linear_regression"] = Field(description="The model.")
+    response: Literal["clamped", "truncated"] = Field(
+        "clamped",
+        description="clamped: errors are normal, and a response beyond its bounds counts as the nearer bound "
+        "(a Tobit model); truncated: errors are truncated so that responses lie within the bounds, and beta "
+        "is not the slope of the mean response.",
+    )
+    prior_mean: NumberOrVector = Field(
+        0.0,
+        description="Prior mean of the coefficients of variables rescaled to [-1, 1] by their public bounds: "
+        "one number, or one for each, the intercept first.",
+    )
+    prior_sd: PositiveOrVector = Field(
+        1.0,
+        description="Prior standard deviation of the coefficients of variables rescaled to [-1, 1]: one "
+        "number, or one for each, the intercept first.",
+    )
+    sigma2: Positive | None = Field(
+        None, description="Known variance of the errors; given a prior where left out."
+    )
+    sigma2_prior: ErrorPrior = Field(
+        ErrorPrior.model_construct(),
+        description="Inverse-gamma prior {a, b} of sigma2, where it is not known.",
+    )
+    x_mean: Vector | None = Field(
+        None, description="Known mean of the predictors; given a prior where left out."
+    )
+    x_cov: Matrix | None = Field(
+        None, description="Known covariance of the predictors; given a prior where left out."
+    )
+    x_prior: PredictorPrior = Field(
+        PredictorPrior.model_construct(),
+        description="Normal-inverse-Wishart prior {mu0, lambda, nu, Psi} of x_mean and x_cov, where one or "
+        "both are not known.",
+    )
+    predict: Matrix | None = Field(
+        None,
+        description="Predictors of new rows, for which the mean response, the mean of the clamped response "
+        "and a response are drawn.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key, matrix in (("x_cov", self.x_cov), ("x_prior.Psi", self.x_prior.Psi)):
+            if matrix is not None:
+                _check_covariance(key, matrix)
+        # a spec that was written with its defaults reads back
+        if self.sigma2 is not None and self.sigma2_prior != ErrorPrior():
+            raise refusal("sigma2_prior", "is for an unknown sigma2; leave out one of the two")
+        if self.x_mean is not None and self.x_cov is not None and self.x_prior != PredictorPrior():
+            raise refusal("x_prior", "is for an unknown x_mean or x_cov; leave it out, or one of these")
+        return self
+
+    def in_words(self, spec: Any) -> str:
+        """Say what is fitted, and what the prior of the coefficients means."""
+        cut = f". {TRUNCATED_MEANS[:-1]}" if self.response == "truncated" else ""
+        return f"a linear regression{self._coefficients(spec)}{cut}"
+
+    def _coefficients(self, spec: Any) -> str:
+        """Say what the prior of the coefficients means, where the bounds are known and all goes together."""
+        bounds = getattr(spec.mechanism, "bounds", None) or getattr(spec.mechanism, "domain", None) or ()
+        q = len(bounds)
+        mean, sd = (
+            value if isinstance(value, tuple) else (value,) * q for value in (self.prior_mean, self.prior_sd)
+        )
+        if q < 2 or len(mean) != q or len(sd) != q:
+            return ""
+        columns = None if spec.data is None else spec.data.columns
+        names = columns[:-1] if columns is not None and len(columns) == q else range(1, q)
+        titles, cut = [str(name) for name in names], self.response == "truncated"
+        return f": {coefficients_in_words(bounds, mean, sd, titles, truncated=cut)}"
+
+
+def _check_covariance(key: str, matrix: tuple[tuple[float, ...], ...]) -> None:
+    dim = len(matrix)
+    if any(len(row) != dim for row in matrix):
+        raise refusal(key, f"must be square: {dim} rows of {dim} numbers")
+    if any(matrix[i][j] != matrix[j][i] for i in range(dim) for j in range(i)):
+        raise refusal(key, "must be symmetric")
+    if not positive_definite(matrix):
+        raise refusal(key, "must be positive definite")
+
+
+SECTION = LinearRegressionModel

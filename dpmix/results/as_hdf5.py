@@ -1,0 +1,104 @@
+"""The data of a result as an HDF5 file.
+
+Each section is a group, a mapping in it a subgroup; an `Array` is a variable over its dimensions, a table one
+variable a column over its own. Numbers are scalars, words attributes; of the root both are attributes. What
+does not exist is NaN, and a section of which the result has nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmix.results.nodes import ABSENT, Array, Attr, Each, Table, Tree
+from dpmix.store.h5 import Attribute
+from dpmix.store.tree import Node, Variable, write_tree
+
+__all__ = ["write_result"]
+
+
+def write_result(
+    path: str | Path, tree: Tree, attrs: Mapping[str, Attribute] | None = None, *, force: bool = False
+) -> None:
+    """Write the data of a result.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    tree : Tree
+    attrs : mapping, optional
+        More attributes of the root: level, spec, guarantee.
+    force : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    UsageError, DataError
+        As `dpmix.store.h5.create`.
+    """
+    own: dict[str, Attribute] = {}
+    groups: dict[str, Node] = {}
+    for section in tree:
+        data = section.data.hdf5 if isinstance(section.data, Each) else section.data
+        if data is ABSENT or data is None or data == "":
+            continue
+        if isinstance(data, Table):
+            data = {"": data}
+        if isinstance(data, Mapping):
+            groups[section.key] = _node(data)
+        else:
+            own[section.key] = data
+    write_tree(path, Node({**own, **(attrs or {})}, groups=groups), force=force)
+
+
+def _node(data: Mapping[str, Any]) -> Node:
+    attrs: dict[str, Attribute] = {}
+    variables: dict[str, Variable] = {}
+    groups: dict[str, Node] = {}
+    for name, value in data.items():
+        match value.hdf5 if isinstance(value, Each) else value:
+            case None:
+                variables[name] = Variable((), np.asarray(np.nan))
+            case Array(values=None) | Attr(value="") | "":
+                pass
+            case Array(dims, values):
+                variables[name] = Variable(dims, np.asarray(values))
+            case Table() as table:
+                variables |= _table(table)
+            case Mapping() as inner:
+                # a slash in a name, which HDF5 reads as a path, becomes an underscore
+                safe = name.replace("/", "_")
+                groups[safe if safe not in groups else f"{safe}_{len(groups)}"] = _node(inner)
+            case Attr(value=number):
+                attrs[name] = np.nan if number is None else number
+            case str() as words:
+                attrs[name] = words
+            case found if found is not ABSENT:
+                variables[name] = Variable((), np.asarray(found, dtype=_kind(found)))
+    return Node(attrs, variables, groups)
+
+
+def _kind(value: Any) -> type[np.generic]:
+    return np.int64 if isinstance(value, int | np.integer) and not isinstance(value, bool) else np.float64
+
+
+def _table(table: Table) -> dict[str, Variable]:
+    dims = (table.dim,)
+    names = table.rows if table.coordinate is None else table.coordinate
+    found = {table.dim: Variable(dims, np.asarray(list(names)))}
+    for column in table.columns:
+        if "hdf5" not in column.where or (column.optional and all(v is None for v in column.values)):
+            continue
+        if column.form is str:
+            found[column.key] = Variable(dims, np.asarray([value or "" for value in column.values]))
+        else:
+            found[column.key] = Variable(dims, _numbers(column.values))
+    return found
+
+
+def _numbers(values: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,66 @@
+"""A result as text for a terminal, in at most 96 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from dpmix.results.nodes import Block, Items, Table, Tree, Words
+
+__all__ = ["WIDTH", "aligned", "to_text"]
+
+WIDTH = 96
+
+
+def to_text(tree: Tree) -> str:
+    """Return what sections say in brief, what they show, the guarantee, and warnings."""
+    shown = tree.ordered(tree.text_order)
+    parts = [[line for section in shown for piece in section.brief for line in _lines(piece)]]
+    parts += [[line for block in group for line in _lines(block)] for s in shown for group in s.text]
+    parts.append(textwrap.wrap(tree.guarantee, WIDTH))
+    if tree.warnings:
+        parts.append(["Warnings:", *(line for text in tree.warnings for line in _lines(f"- {text}"))])
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
+    """Return the lines of a table: these columns to the left, all else to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    places = set(left)
+    return [
+        "  ".join(
+            cell.ljust(width) if place in places else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _lines(block: Block) -> list[str]:
+    match block:
+        case Table():
+            return _table(block)
+        case Items(texts):
+            return [line for text in texts for line in textwrap.wrap(f"- {text}", WIDTH)]
+        case Words(text, indent):
+            return textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+        case str():
+            return textwrap.wrap(block, WIDTH, subsequent_indent="  ")
+    return []
+
+
+def _table(table: Table) -> list[str]:
+    shown = [
+        column
+        for column in table.columns
+        if column.label
+        and "text" in column.where
+        and not (column.if_any and all(value is None for value in column.values))
+    ]
+    cells = [["", *table.rows], *([column.label, *column.cells()] for column in shown)]
+    for column in [column for column in shown if column.spare]:
+        if sum(max(map(len, words)) + 2 for words in cells) - 2 > WIDTH:
+            place = shown.index(column)
+            del shown[place], cells[place + 1]
+    left = [place + 1 for place, column in enumerate(shown) if column.left]
+    return [line.rstrip() for line in aligned(list(zip(*cells, strict=True)), [0, *left])]

@@ -1,0 +1,354 @@
+"""What counts say of clusters: how probable each is by value, and the partition of a stated subsample.
+
+No record is in the state of a chain on counts, so that this is drawn afterwards from the saved weights and
+parameters (methods, section 12). Given a draw of P a record in cell c belongs to component h with probability
+w_h G_c(theta_h) / sum, independently of all others, whence
+
+- **coclustering** of cells: the probability that two records, one in each, share a component, is the mean of
+  sum_h p_ch p_c'h, exactly that of the posterior partition;
+- **the partition of a subsample**: its records' components are drawn, and their draws treated as saved
+  allocations are (`dpmix.summary.clustering`).
+
+Components have no names. Clusters that have are made in two steps that depend on no numbering:
+
+1. The values of records, in cells of the public bounds (a histogram's own bins), are partitioned: the
+   partition of least expected variation of information, weighted by the cells' posterior mass, by its lower
+   bound sum_c m_c (log m(c) - 2 log sum_c' m_c' S_cc' 1[same]), S the coclustering (Wade and Ghahramani
+   2018). Clusters are numbered by falling weight.
+2. In each draw every component counts to the cluster in whose cells the most of its mass lies; what it gives
+   to the cells' probabilities is added up by cluster. A draw with two components where the estimate has one
+   cluster so leaves it whole, one with a single component for two gives it to the nearer: that is what the
+   band shows.
+
+Mass w_0 on no saved component is spread over atoms first (`dpmix.summary.random_measures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.kernels import Beta, NormalNIG
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.models.counts_mixture.grid import Counts, tally
+from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.model import cells_for
+from dpmix.run.chains_reader import Chains
+from dpmix.run.subsample import subsample_of
+from dpmix.summary.check.state_densities import states_at
+from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
+from dpmix.summary.density import generator
+from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
+from dpmix.summary.grids import public_bounds, spread
+from dpmix.summary.random_measures import Measures
+
+__all__ = ["clusters_by_value", "kept_by_counts", "partition_of_cells", "subsample_labels"]
+
+MOST_DRAWS = 400
+MOST_CELLS = 64
+_SWEEPS = 20
+_TINY = 1e-300
+
+Ints = NDArray[np.int64]
+
+
+class _Cells(NamedTuple):
+    """Cells of released values: inner edges, or numbers of outputs; and where each of fewer cells begins."""
+
+    edges: Floats
+    outputs: Floats
+    starts: Ints
+    low: Floats
+    high: Floats
+
+
+def on_counts(chains: Chains) -> bool:
+    """Return whether the chains are of ``sampler.kind: counts``."""
+    return "cells_width" in chains.constants
+
+
+def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = False) -> ClustersByValue | None:
+    """Return clusters of values with their probabilities, for chains on counts; None for others.
+
+    Parameters
+    ----------
+    chains : Chains
+    level : float
+        Of bands and intervals.
+    coclustering : bool
+        Whether the coclustering of cells is to be written out.
+    """
+    if not on_counts(chains):
+        return None
+    family = family_of(chains)
+    assert not isinstance(family, NormalInverseWishart)  # the sampler is for one column
+    edges = _latent_edges(chains)
+    released = _released_cells(chains)
+    channel, kernel = _channel_of(chains), _kernel_of(chains)
+    parts, latent, seen = [], [], []
+    for _, _, measure in _states(chains, family, MOST_DRAWS):
+        weights = measure.weights / measure.weights.sum()
+        mass = _masses(family, measure.atoms, edges) * weights[:, None]
+        latent.append(mass)
+        parts.append(weights)
+        if released is not None:
+            at = _released_masses(channel, kernel, measure.atoms, released)
+            seen.append(np.add.reduceat(at, released.starts, axis=1) * weights[:, None])
+    together, mean_mass = _coclustering(latent), np.mean([mass.sum(axis=0) for mass in latent], axis=0)
+    estimate = partition_of_cells(together, mean_mass)
+    owners = [np.argmax(_by_cluster(mass.T, estimate), axis=0) for mass in latent]
+    size = int(estimate.max()) + 1
+    shares = np.stack([np.bincount(own, w, minlength=size) for own, w in zip(owners, parts, strict=True)])
+    tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
+    lower, upper = np.quantile(shares, tails, axis=0)
+    own_bins = chains.mechanism.kind == "none" or isinstance(chains.mechanism, HistogramLaw)
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
+    if isinstance(kernel, Beta):
+        ends[[0, -1]] = kernel.lo, kernel.lo + kernel.width
+    return ClustersByValue(
+        estimate,
+        shares.mean(axis=0),
+        lower,
+        upper,
+        _probabilities(latent, owners, size, tails, ends[:-1], ends[1:], together if coclustering else None),
+        None
+        if released is None or own_bins
+        else _probabilities(
+            seen,
+            owners,
+            size,
+            tails,
+            released.low,
+            released.high,
+            _coclustering(seen) if coclustering else None,
+        ),
+        len(latent),
+        level,
+    )
+
+
+def kept_by_counts(chains: Chains) -> Ints:
+    """Return the places of the records of ``sampler.subsample``, for chains on counts; else none."""
+    wanted = (chains.spec.get("sampler") or {}).get("subsample")
+    if wanted is None or not on_counts(chains) or isinstance(chains.mechanism, HistogramLaw):
+        return np.empty(0, dtype=np.int64)
+    return subsample_of(chains.n, int(wanted))
+
+
+def subsample_labels(chains: Chains, kept: Ints, most: int) -> Ints:
+    """Draw the components of records given saved states, up to `most` of these: labels (draws, records).
+
+    Equal labels in a row are of one component; they mean nothing from row to row. A record is known by the
+    cell of its released value, as the chains knew it.
+    """
+    family = family_of(chains)
+    assert not isinstance(family, NormalInverseWishart)
+    channel, kernel = _channel_of(chains), _kernel_of(chains)
+    values = np.ascontiguousarray(chains.observed, dtype=np.float64).reshape(chains.n, -1)[kept, 0]
+    grid, place = _cells_around(chains, values)
+    found = []
+    for chain, state, measure in _states(chains, family, most):
+        rng = generator(chains, int(chains.ids[chain]), -(2 * 10**9) - state)
+        joint = _released_masses(channel, kernel, measure.atoms, grid) * measure.weights[:, None]
+        below = np.cumsum(joint, axis=0)
+        below /= np.maximum(below[-1], _TINY)
+        u = rng.random(len(kept))
+        found.append(np.sum(u[None] >= below[:-1, place], axis=0))
+    return np.stack(found).astype(np.int64)
+
+
+def partition_of_cells(together: Floats, mass: Floats) -> Ints:
+    """Return the partition of cells (M,) of least expected variation of information that was found.
+
+    Parameters
+    ----------
+    together : float64 array (M, M)
+        Probability that records of two cells, or two of one, are in one cluster.
+    mass : float64 array (M,)
+        Weights of the cells.
+
+    Returns
+    -------
+    int64 array (M,)
+        Clusters, numbered from 0 by falling mass.
+    """
+    mass = mass / mass.sum()
+    size = len(mass)
+    below = np.cumsum(mass)
+    starts = [np.arange(size)]
+    starts += [np.minimum((below * k).astype(int), k - 1) for k in range(1, 9)]
+    best, least = starts[0], np.inf
+    for start in starts:
+        labels = np.unique(start, return_inverse=True)[1].ravel()
+        labels, value = _descend(together, mass, labels)
+        if value < least - 1e-12:
+            best, least = labels, value
+    found = np.unique(best, return_inverse=True)[1].ravel()
+    order = np.argsort(-np.bincount(found, mass), kind="stable")
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    return rank[found]
+
+
+def expected_loss(together: Floats, mass: Floats, labels: Ints) -> float:
+    """Return the bound of the expected variation of information, up to what no labels change."""
+    same = labels[:, None] == labels[None]
+    inside = same @ mass
+    agreed = (together * same) @ mass
+    return float(mass @ (np.log(inside) - 2.0 * np.log(np.maximum(agreed, _TINY))))
+
+
+def _descend(together: Floats, mass: Floats, labels: Ints) -> tuple[Ints, float]:
+    """Move single cells and merge clusters while that lowers the loss."""
+    value = expected_loss(together, mass, labels)
+    for _ in range(_SWEEPS):
+        before = value
+        for c in range(len(mass)):
+            names = np.unique(labels)
+            free = int(names[-1]) + 1
+            for name in (*names.tolist(), free):
+                if name == labels[c]:
+                    continue
+                tried = labels.copy()
+                tried[c] = name
+                found = expected_loss(together, mass, tried)
+                if found < value - 1e-12:
+                    labels, value = tried, found
+        names = np.unique(labels)
+        for i, one in enumerate(names):
+            for other in names[i + 1 :]:
+                tried = np.where(labels == other, one, labels)
+                found = expected_loss(together, mass, tried)
+                if found < value - 1e-12:
+                    labels, value = tried, found
+        if value >= before - 1e-12:
+            break
+    return labels, value
+
+
+def _states(chains: Chains, family: Family, most: int) -> Iterator[tuple[int, int, Measures]]:
+    """Give evenly spaced saved states with all their mass on atoms, by chain and number."""
+    count, draws = chains.n_clusters.shape
+    numbers = spread(draws, max(1, most // count))
+    for chain in range(count):
+        found = states_at(chains, family, [(chain, numbers)], spread_rest=True)
+        for (_, state), measure in sorted(found.items()):
+            yield chain, state, measure
+
+
+def _coclustering(joint: list[Floats]) -> Floats:
+    """Return the mean over draws of sum_h p_ch p_c'h, given weights times masses (component, cell)."""
+    cells = joint[0].shape[1]
+    total = np.zeros((cells, cells))
+    for mass in joint:
+        share = mass / np.maximum(mass.sum(axis=0), _TINY)
+        total += share.T @ share
+    return total / len(joint)
+
+
+def _by_cluster(by_cell: Floats, estimate: Ints) -> Floats:
+    """Add rows (cell, ..) up by cluster."""
+    found = np.zeros((int(estimate.max()) + 1, *by_cell.shape[1:]))
+    np.add.at(found, estimate, by_cell)
+    return found
+
+
+def _probabilities(
+    joint: list[Floats],
+    owners: list[Ints],
+    size: int,
+    tails: list[float],
+    low: Floats,
+    high: Floats,
+    together: Floats | None,
+) -> CellProbabilities:
+    found = np.zeros((len(joint), size, joint[0].shape[1]))
+    for draw, (mass, own) in enumerate(zip(joint, owners, strict=True)):
+        np.add.at(found[draw], own, mass / np.maximum(mass.sum(axis=0), _TINY))
+    lower, upper = np.quantile(found, tails, axis=0)
+    return CellProbabilities(low, high, found.mean(axis=0), lower, upper, together)
+
+
+def _latent_edges(chains: Chains) -> Floats:
+    """Return inner edges of the cells of latent values: a histogram's bins, else of the public bounds."""
+    law = chains.mechanism
+    if isinstance(law, HistogramLaw):
+        edges = law.edges()
+        step = -(-law.bins // MOST_CELLS)
+        return np.asarray(edges[step:-1:step], dtype=np.float64)
+    bounds = public_bounds(chains, 0, 1)
+    low, high = bounds or (chains.constants["cells_first"], chains.constants["cells_last"])
+    return np.linspace(low, high, MOST_CELLS - 1)
+
+
+def _released_cells(chains: Chains) -> _Cells | None:
+    """Return at most `MOST_CELLS` cells of released values, each of whole cells of the chains' own."""
+    if isinstance(chains.mechanism, HistogramLaw):
+        return None
+    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
+    width = chains.constants["cells_width"]
+    if width == 0.0:
+        outputs = np.arange(round(last + 0.5) + 1, dtype=np.float64)
+        starts = np.arange(0, outputs.size, -(-outputs.size // MOST_CELLS))
+        stops = np.append(starts[1:], outputs.size) - 1
+        return _Cells(np.zeros(0), outputs, starts, outputs[starts], outputs[stops])
+    edges = np.linspace(first, last, 1 + round((last - first) / width))
+    edges = edges[:: -(-edges.size // (MOST_CELLS - 1))]
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
+    return _Cells(edges, np.zeros(0), np.arange(edges.size + 1), ends[:-1], ends[1:])
+
+
+def _cells_around(chains: Chains, values: Floats) -> tuple[_Cells, Ints]:
+    """Return the chains' own cells that hold any of these values, and which each is in."""
+    first, last = chains.constants["cells_first"], chains.constants["cells_last"]
+    width = chains.constants["cells_width"]
+    if width == 0.0:
+        outputs, place = np.unique(values, return_inverse=True)
+        return _Cells(np.zeros(0), outputs, np.arange(outputs.size), outputs, outputs), place.ravel()
+    edges = np.linspace(first, last, 1 + round((last - first) / width))
+    found: Counts = tally(values, edges, width).joined()
+    place = np.searchsorted(found.edges, values, side="right")
+    ends = np.concatenate([[-np.inf], found.edges, [np.inf]])
+    return _Cells(found.edges, np.zeros(0), np.arange(len(ends) - 1), ends[:-1], ends[1:]), place
+
+
+def _masses(family: Family, atoms: Floats, edges: Floats) -> Floats:
+    """Return masses of cells of latent values, (component, cell)."""
+    size, points = atoms.shape[1], edges.size
+    below = family.cdf(np.repeat(atoms, points, axis=1), np.tile(edges, size)).reshape(size, points)
+    ends = np.zeros((size, 1)), np.ones((size, 1))
+    return np.maximum(np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1), 0.0)
+
+
+def _released_masses(channel: Any, kernel: Any, atoms: Floats, cells: _Cells) -> Floats:
+    """Return masses of cells of released values, (component, cell), as the sampler has them."""
+    made = cells_for(channel, kernel, np.ascontiguousarray(cells.edges), np.ascontiguousarray(cells.outputs))
+    count = len(cells.outputs) or len(cells.edges) + 1
+    rows, theta = np.zeros((3, count)), np.array(atoms[:2])
+    if isinstance(kernel, NormalNIG):
+        theta[1] **= 2  # atoms have the sd, and kernels the variance
+    found = np.empty((theta.shape[1], count))
+    for h in range(theta.shape[1]):
+        fill_rows(channel, kernel, theta, h, made, rows)
+        found[h] = rows[0]
+    return found
+
+
+def _channel_of(chains: Chains) -> Any:
+    """Return the channel of a release of one number a record, whatever its values."""
+    if isinstance(chains.mechanism, HistogramLaw):
+        return None
+    return chains.mechanism.observe(np.zeros((1, 1)), 1, [0], rows=False).channel
+
+
+def _kernel_of(chains: Chains) -> Any:
+    """Return the kernel; masses do not depend on its base measure."""
+    if chains.layout.kernel == "beta":
+        lo, hi = chains.constants["domain_lo"], chains.constants["domain_hi"]
+        return Beta(1.0, 1.0, 1.0, 1.0, lo, hi - lo)
+    return NormalNIG(0.0, 1.0, 1.0, 1.0)

@@ -1,0 +1,72 @@
+"""The sampler on counts given a histogram of all records, against enumeration of partitions and bins.
+
+Four records in 4 bins, or six in 3: every partition times every assignment to bins, each block integrated
+over theta by quadrature. P(k), the mean density and its second moment, the concentration and the
+probabilities of all vectors of counts have to lie within `PRIMARY` Monte Carlo standard errors, by 200 batch
+means: with
+other seeds some comparison of the 400 here would fail with a probability of about 0.01.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from tests.helpers import counts
+from tests.helpers.seeds import rng_of
+from tests.oracles import histograms
+from tests.oracles.blocks import Table
+from tests.oracles.joint import Model
+from tests.oracles.mc import compare, discrepancies
+
+PRIMARY = 4.5
+BASES = {"normal": (0.3, 0.25, 2.5, 1.5), "beta": (2.0, 2.0, 2.0, 1.0, -1.0, 3.0)}
+GRID = np.array([-0.7, 0.4, 1.6])
+# release, what is released, records
+RELEASES: dict[str, tuple[histograms.Release, np.ndarray, int]] = {
+    "smoothed": (("smoothed", (4, 0.2, -1.0, 3.0)), np.array([-0.8, -0.6, -0.5, 0.9, 1.0, 1.9]), 4),
+    "smoothed-many": (("smoothed", (3, 0.5, -1.0, 3.0)), np.linspace(-0.9, 1.5, 40), 6),
+    "laplace": (("counts", (4, "laplace", 1.1, -1.0, 3.0)), np.array([2.6, -0.8, 0.4, 1.7]), 4),
+    "gaussian": (("counts", (3, "gaussian", 0.9, -1.0, 3.0)), np.array([3.6, -0.3, 1.9]), 6),
+    "geometric": (("counts", (3, "geometric", 3.0, -1.0, 3.0)), np.array([6.0, -3.0, 4.0]), 6),
+}
+CASES = [(name, kernel) for name in RELEASES for kernel in BASES]
+QUICK = {(name, "normal") for name in RELEASES}
+
+
+@functools.cache
+def setting(name: str, kernel: str) -> tuple[Model, histograms.ExactCounts, Table]:
+    """Return model and exact posterior of a case."""
+    release, z, n = RELEASES[name]
+    alpha = 1.0 if n == 6 else (2.0, 2.0)
+    found, table = histograms.posterior(release, z, n, 0.0, alpha, kernel, BASES[kernel], GRID)
+    return Model(release, BASES[kernel], 0.0, alpha, kernel, len(z)), found, table
+
+
+def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
+    """Largest gap to the exact posterior, in standard errors."""
+    model, exact, table = setting(name, kernel)
+    _, z, n = RELEASES[name]
+    chain = counts.histogram(model, z, n).make_chain(rng_of("counts", name, kernel))
+    chain.keep(2, 300)
+    chain.proceed(300)
+    seen = np.empty((draws, len(exact.counts[0])), dtype=int)
+    for i in range(draws):
+        chain.proceed(300 + 2 * (i + 1))
+        seen[i] = chain.snapshot()["latent"]
+    gaps = compare(counts.padded(chain), table, exact.exact, 0.0)
+    likely = np.flatnonzero(exact.probability > 0.01)
+    assert len(likely) > 3
+    found = np.all(seen[:, None] == exact.counts[likely], axis=2)
+    of_counts = discrepancies(found, exact.probability[likely])
+    return max(float(np.max(np.abs(gap))) for gap in (*gaps[0].values(), *gaps[1].values(), of_counts))
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.matrix) for case in CASES],
+)
+def test_posterior_is_exact(name: str, kernel: str) -> None:
+    assert worst_gap(name, kernel, 20_000 if kernel == "normal" else 5_000) < PRIMARY

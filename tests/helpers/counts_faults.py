@@ -1,0 +1,67 @@
+"""Faults planted in the sampler on latent counts, in the interpreter.
+
+``python -m tests.helpers.counts_faults [NAME]`` changes the source as it is read, runs the joint law of
+`tests.helpers.counts_histograms`, and prints the smallest p-value.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import SourceFileLoader
+from typing import Any
+
+SOURCE = "models/counts_mixture/source.py"
+FAULTS = {
+    "multinomial ratio dropped": (SOURCE, "log(max(work.mixed[j], LEAST))", "0.0"),
+    "multinomial ratio counted twice": (
+        SOURCE,
+        "    return log_release(source.release, source.held.noisy, 0, counts, moved)\n",
+        "    gain = log_ratio(1.0 * counts, work.mixed, work.proposed, work.terms)\n"
+        "    return gain + log_release(source.release, source.held.noisy, 0, counts, moved)\n",
+    ),
+    "what the release says dropped": (
+        SOURCE,
+        "    return log_release(source.release, source.held.noisy, 0, counts, moved)\n",
+        "    return 0.0\n",
+    ),
+}
+"""File, text, and what is put in its place."""
+
+
+def plant(path: str, old: str, new: str) -> None:
+    """Change a source that has not been read yet."""
+    read = SourceFileLoader.source_to_code
+
+    def changed(self: Any, data: Any, where: Any, *args: Any, **options: Any) -> Any:
+        if str(where).endswith(path):
+            text = bytes(data).decode()
+            if text.count(old) != 1:
+                raise ValueError(f"{path} does not have {old!r} once")
+            data = text.replace(old, new).encode()
+        return read(self, data, where, *args, **options)
+
+    SourceFileLoader.source_to_code = changed  # type: ignore[method-assign]
+    SourceFileLoader.path_stats = _stale  # type: ignore[method-assign]
+
+
+def _stale(self: Any, path: Any) -> Any:
+    """Say nothing of the source's age, so that no compiled file is taken or written."""
+    raise OSError
+
+
+def main(name: str = "", restarts: int = 250, rounds: int = 5) -> float:
+    """Return the smallest p-value, of right moves or with a fault of that name.
+
+    Those of the first fault are of whole sweeps, others of moves that take the counts along.
+    """
+    if name:
+        plant(*FAULTS[name])
+    joint = importlib.import_module("tests.helpers.counts_histograms")
+    if name == next(iter(FAULTS)):
+        return float(joint.p_value(joint.MODEL, restarts, rounds, 1))
+    return float(joint.p_value_along(joint.MODEL, restarts, rounds))
+
+
+if __name__ == "__main__":
+    print(main(*sys.argv[1:2]))

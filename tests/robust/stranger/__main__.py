@@ -1,0 +1,45 @@
+"""Fit what a stranger registers through the public face: privatize, fit, summarize, report."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import dpmix
+from dpmix.errors import SpecError
+from dpmix.spec import load_spec
+from dpmix.spec.describe import describe
+
+
+def main(folder: Path, modules: list[str], spec: dict) -> None:
+    """Register `modules`, and leave in `folder` a release, the chains of stated values and their summary."""
+    for name in modules:
+        importlib.import_module(f"tests.robust.stranger.{name}")
+    confidential = {key: spec[key] for key in ("mechanism", "model", "sampler")}
+    confidential["data"] = {"path": str(folder / "y.csv"), "column": "y"}
+    confidential["sampler"] = spec["sampler"] | {"iterations": 40, "burn_in": 10, "chains": 1}
+    release = dpmix.privatize(confidential, folder / "release.h5", quiet=True)
+    dpmix.fit(confidential, folder / "release.h5", folder / "short.h5", quiet=True)
+    dpmix.fit(spec, output=folder / "chains.h5", quiet=True)
+    found = dpmix.summarize([folder / "chains.h5"], report=folder / "report.html")
+    words = {"words": describe(load_spec(spec))["mechanism"], "refused": []}
+    if release.mechanism.guarantees is False:
+        try:
+            dpmix.fit(spec | {"model": {"kernel": "beta"}}, output=folder / "no.h5", quiet=True)
+        except SpecError as error:
+            words["refused"].append(str(error))
+    (folder / "found.json").write_text(
+        json.dumps(
+            words
+            | {
+                "summary": found.to_json(),
+                "kind": release.kind,
+                "guarantee": [release.epsilon, release.delta, release.rho],
+                "values": release.values.ravel().tolist(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2].split(","), json.loads(sys.argv[3]))

@@ -1,0 +1,123 @@
+"""Cards of releases: every field known but policy, which is marked; Croissant; and what has no card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import dpmix
+from dpmix.errors import DataError, PrivacyError, UsageError
+from dpmix.release.card import BLANK, blanks_of
+from tests.unit.cli.test_cli import outcome
+
+POLICY = {  # what no file knows, of the registry's record
+    "basic.name", "basic.data_curators[0]", "basic.intended_use", "basic.data_product_region",
+    "privacy_loss.privacy_unit", "deployment_model.actors", "deployment_model.release_type_details",
+    "implementation.preprocessing_and_hyperparameter_tuning", "implementation.mechanisms",
+    "implementation.justification", "administrative.sources", "administrative.registry_authors[0]",
+}  # fmt: skip
+ENUMERATIONS = {  # of the registry's schema
+    "data_product_type": {"Summary statistics", "Dataset", "Synthetic data"},
+    "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP"},
+    "model_name": {"Local", "Central"},
+    "release_type": {"One release"},
+    "data_source_type": {"Static"},
+    "access_type": {"Non-interactive"},
+}
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "laplace": {"kind": "laplace", "epsilon": 2.0},
+    "gaussian": {"kind": "gaussian", "epsilon": 1.0, "delta": 1e-5},
+    "rho": {"kind": "perturbed_histogram", "bins": 4, "noise": "discrete_gaussian", "rho": 0.5},
+}
+
+
+def released(tmp_path: Path, kind: str) -> Path:
+    (tmp_path / "secret.csv").write_text("height\n" + "".join(f"{i / 50}\n" for i in range(50)))
+    spec = {
+        "data": {"path": str(tmp_path / "secret.csv"), "columns": ["height"], "domain": [0, 1]},
+        "mechanism": MECHANISMS[kind],
+    }
+    dpmix.privatize(spec, tmp_path / "r.h5", quiet=True, yes=True)
+    return tmp_path / "r.h5"
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_card_says_all_that_is_known_and_marks_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    release = released(tmp_path, kind)
+    code, _, said = outcome(capsys, "card", release, "-o", tmp_path / "card.yaml")
+    assert code == 0
+    card = yaml.safe_load((tmp_path / "card.yaml").read_text())
+    assert f"{len(blanks_of(card))} entries TO BE FILLED IN" in said
+    record = card["registry"]["deployment"]
+    assert set(blanks_of(record)) == POLICY
+    assert (card["registry"]["tier"], card["registry"]["status"]) == (3, "Draft")
+    for section in record.values():
+        for key, value in section.items():
+            assert value not in ("", None, [])
+            if key in ENUMERATIONS:
+                assert value in ENUMERATIONS[key]
+    private = card["privacy"]
+    assert private["neighbouring_relation"] == "replacement"
+    stated = {"laplace": {"epsilon", "delta", "rho"}, "gaussian": {"epsilon", "delta", "rho"}, "rho": {"rho"}}
+    assert set(private["parameters"]) == set(record["privacy_loss"]["privacy_parameters"]) == stated[kind]
+    assert record["dp_variant"]["variant_name"] == private["notion"]
+    trust = "Central" if kind == "rho" else "Local"
+    assert private["trust_model"].startswith(trust)
+    assert card["implementation"]["code_version"].startswith(f"dpmix {dpmix.__version__}")
+    assert not any(BLANK in text for text in card["implementation"].values())
+    assert "secret" not in (tmp_path / "card.yaml").read_text()
+    assert len(card["nist_sp_800_226"]) > 12
+    again, _, refused = outcome(capsys, "card", release, "-o", tmp_path / "card.yaml")
+    assert (again, "exists already" in refused) == (2, True)
+
+
+def test_croissant_describes_the_file(tmp_path: Path) -> None:
+    release = released(tmp_path, "laplace")
+    tree = dpmix.card(release, tmp_path / "card.json")
+    assert json.loads((tmp_path / "card.json").read_text()) == tree
+    (file,) = tree["distribution"]
+    assert file["sha256"] == hashlib.sha256(release.read_bytes()).hexdigest()
+    assert file["encodingFormat"] == "application/x-hdf5"
+    assert tree["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert tree["variableMeasured"] == [
+        {"@type": "sc:PropertyValue", "name": "height", "minValue": 0.0, "maxValue": 1.0}
+    ]
+    assert "recordSet" not in tree  # Croissant reads no fields out of HDF5
+    assert set(blanks_of(tree)) == {"name", "url", "license", "creator.name", "citeAs"}
+
+
+def test_synthetic_records_have_fields(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("height\n" + "".join(f"{i / 50}\n" for i in range(50)))
+    spec = {
+        "data": {"path": str(tmp_path / "secret.csv"), "columns": ["height"], "domain": [0, 1]},
+        "synthesis": {"kind": "smoothed_histogram", "epsilon": 2.0, "bins": 4, "records": 5},
+    }
+    dpmix.synthesize(spec, output=tmp_path / "s.csv", quiet=True)
+    (records,) = dpmix.card(tmp_path / "s.csv", tmp_path / "c.json")["recordSet"]
+    assert records["field"][0]["source"] == {"fileObject": {"@id": "s.csv"}, "extract": {"column": "height"}}
+    assert (
+        dpmix.card(tmp_path / "s.csv")["registry"]["deployment"]["basic"]["data_product_type"]
+        == "Synthetic data"
+    )
+
+
+def test_what_guarantees_nothing_has_no_card(tmp_path: Path) -> None:
+    spec = {
+        "data": {"simulate": "three_gaussians", "n": 20, "seed": 1},
+        "mechanism": {"kind": "laplace", "scale": 1.0, "domain": [-10, 10]},
+    }
+    dpmix.privatize(spec, tmp_path / "r.h5", quiet=True)
+    with pytest.raises(PrivacyError, match="guarantees nothing"):
+        dpmix.card(tmp_path / "r.h5")
+    with pytest.raises(UsageError, match="a card is a .yaml file"):
+        dpmix.card(tmp_path / "r.h5", tmp_path / "card.txt")
+    (tmp_path / "bad.h5").write_bytes(b"nothing")
+    with pytest.raises(DataError):
+        dpmix.card(tmp_path / "bad.h5")
