@@ -329,6 +329,18 @@ def test_synthetic_dates_are_dates_and_are_read_back(tmp_path: Path) -> None:
     assert again.mechanism.stated()["columns"][2]["date"] is True
 
 
+def test_dates_of_a_resolved_spec_are_text_to_any_reader_of_yaml() -> None:
+    import yaml
+
+    spec = load_spec({**spec_of("t.csv", missing={"born": datetime.date(1970, 1, 1)})})
+    assert spec.data is not None and spec.data.dates == {"born"}
+    loose = yaml.safe_load(spec.to_yaml())
+    assert loose["data"]["domain"]["born"] == ["1950-01-01", "2005-12-31"]
+    assert loose["data"]["missing"] == {"born": "1970-01-01"}
+    assert json.loads(json.dumps(loose)) == spec.to_dict() and load_spec(loose) == spec
+    assert spec.from_yaml(spec.to_yaml()) == spec
+
+
 def test_days_against_the_calendar() -> None:
     first = datetime.date(1890, 1, 1)
     for gone in range(0, 60_000, 7):
