@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.channels.every import NoNoise
 from dpmix.mechanisms.laws.histogram import HistogramLaw
@@ -33,7 +34,12 @@ def observe_bins(release: Release) -> Observation | None:
 
 
 def counts_of(
-    spec: RunSpec, release: Release, seen: Observation, kernel: Any, mixing: PitmanYor
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    learned: LearnedBase | None = None,
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -48,7 +54,7 @@ def counts_of(
         counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
     else:
         counts = count_release(spec, release, seen)
-    return CountsMixture(counts, seen.channel, kernel, mixing)
+    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
 
 
 def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:

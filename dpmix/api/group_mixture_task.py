@@ -51,8 +51,13 @@ def group_mixture_task(spec: RunSpec, release: Release, about: bool, chains: tup
             "model.base.empirical: a release of groups does not tell the spread of each; leave model.base "
             "out for a prior that follows the public bounds, or give mu0, lambda, a and b"
         )
+    if getattr(model.base, "learn", False):
+        raise SpecError(
+            "model.base.learn: true is not for a release of groups, whose histogram says how far its records "
+            "spread; leave it out, for the same base measure as it stands"
+        )
     nothing = Observation(np.empty(0), None, np.empty((0, 1)), ("released",), np.nan)
-    kernel, origin = kernel_of(spec, release, nothing, [0])
+    kernel, origin, _ = kernel_of(spec, release, nothing, [0])
     return task_of(
         spec,
         release,

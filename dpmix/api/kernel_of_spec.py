@@ -13,10 +13,11 @@ from dpmix.api.observation import Observation, pairs_of
 from dpmix.api.task import Constants
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
-from dpmix.spec.default_priors import BETA, NIG, nig_from_bounds, niw_from_bounds
+from dpmix.spec.default_priors import BETA, NIG, NIW, SCALE_SHAPE, nig_from_bounds, niw_from_bounds
 from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import MixtureSection
 
@@ -33,11 +34,13 @@ class SourcedKernel(NamedTuple):
     """A kernel, and where its base measure is from.
 
     ``"spec"``, ``"bounds"``, ``"release"`` (used twice), ``"hidden"`` (from the bounds, as the noise hides
-    the spread that was to be read off the release), or ``"paper"``.
+    the spread that was to be read off the release), or ``"paper"``. `learned`: what is learned of it, if
+    anything.
     """
 
     kernel: Kernel
     source: str
+    learned: LearnedBase | None = None
 
 
 def kernel_of(spec: RunSpec, release: Release, seen: Observation, columns: Sequence[int]) -> SourcedKernel:
@@ -81,7 +84,8 @@ def _normal(
 ) -> SourcedKernel:
     base = model.base
     source = "spec"
-    if base is None:
+    learns = base is None or bool(getattr(base, "learn", False))
+    if base is None or getattr(base, "from_bounds", False):
         made, source = nig_from_bounds(_bounds(pair)), "bounds"
     elif base.empirical == "paper":
         made, source = _as_published(release, seen.z), "paper"
@@ -98,27 +102,32 @@ def _normal(
             )
         else:
             made, source = nig_from_bounds(_hidden(pair)), "hidden"
+            learns = getattr(base, "learn", None) is not False
     else:
         # checked to be there
         made = NIG(*(float(v or 0.0) for v in (base.mu0, base.lambda_, base.a, base.b)))
     if base is not None and base.kind == "truncated_nig":
         return SourcedKernel(NormalTruncatedNIG(*made, float(seen.noise_scale) ** 2), source)
-    return SourcedKernel(NormalNIG(*made), source)
+    kernel = NormalNIG(*made)
+    return SourcedKernel(kernel, source, _learned(kernel, (made,)) if learns else None)
 
 
 def _multivariate(
     model: MultivariateNormalMixture, release: Release, columns: Sequence[int], pairs: Pairs
 ) -> SourcedKernel:
     base = model.base
-    if base is not None and not base.empirical:
+    if base is not None and not base.empirical and not base.from_bounds:
         psi = np.array(base.Psi, dtype=np.float64)
         if not np.linalg.eigvalsh(psi).min() > 0.0:
             raise SpecError("model.base.Psi: must be positive definite")
         centre = np.array(base.mu0, dtype=np.float64)
         assert base.lambda_ is not None and base.nu is not None  # checked to be there
-        return SourcedKernel(MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi), "spec")
+        kernel = MultivariateNormal(centre, float(base.lambda_), float(base.nu), psi)
+        niw = NIW(tuple(base.mu0 or ()), kernel.lam, kernel.nu, tuple(np.diagonal(psi).tolist()))
+        return SourcedKernel(kernel, "spec", _learned(kernel, _columns(niw)) if base.learn else None)
     d = float(len(columns))
-    if base is None:
+    learns = base is None or base.learn is not False
+    if base is None or not base.empirical:
         found, source = niw_from_bounds([_bounds(pair) for pair in pairs]), "bounds"
     else:
         moments = [_moments(release, c, pair) for c, pair in zip(columns, pairs, strict=True)]
@@ -127,9 +136,17 @@ def _multivariate(
             mu0, psi = np.array([p.mu0 for p in parts]), np.diag([2.0 * p.b for p in parts])
             return SourcedKernel(MultivariateNormal(mu0, _LAMBDA, d + 5.0, psi), "release")
         found, source = niw_from_bounds([_hidden(pair) for pair in pairs]), "hidden"
-    return SourcedKernel(
-        MultivariateNormal(np.array(found.mu0), found.lam, found.nu, np.diag(found.psi)), source
-    )
+    kernel = MultivariateNormal(np.array(found.mu0), found.lam, found.nu, np.diag(found.psi))
+    return SourcedKernel(kernel, source, _learned(kernel, _columns(found)) if learns else None)
+
+
+def _columns(base: NIW) -> list[NIG]:
+    return [base.column(number) for number in range(len(base.mu0))]
+
+
+def _learned(kernel: NormalNIG | MultivariateNormal, columns: Sequence[NIG]) -> LearnedBase:
+    """Return the base measure as one whose location varies as much as a cluster's mean around it does."""
+    return learned_base(kernel, np.array([column.mean_sd for column in columns]), SCALE_SHAPE)
 
 
 def _bounds(pair: tuple[float, float] | None) -> tuple[float, float]:
@@ -191,11 +208,16 @@ def _as_published(release: Release, z: NDArray[np.float64]) -> NIG:
     return NIG(float(np.mean(z)), 0.1, 2.0 + 2.0 * half**2, half * (1.0 + 2.0 * half**2))
 
 
-def base_constants(kernel: Kernel) -> Constants:
+def base_constants(kernel: Kernel, learned: LearnedBase | None = None) -> Constants:
     """Return what summaries need to know of the base measure, by name."""
     own: Constants | None = getattr(kernel, "constants", None)  # of kernels that are registered
     if own is not None:
         return own
+    if learned is not None:
+        several = isinstance(kernel, MultivariateNormal)
+        spread = learned.spread if several else float(learned.spread[0])
+        shape = "base_psi_shape" if several else "base_b_shape"
+        return {**base_constants(kernel), "base_mu0_sd": spread, shape: learned.shape}
     if isinstance(kernel, Beta):
         names = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate")
         found: Constants = dict(zip(names, kernel, strict=False))

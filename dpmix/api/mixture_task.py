@@ -15,7 +15,8 @@ from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.observation import observe
 from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
-from dpmix.kernels import parameter_shapes, propose
+from dpmix.kernels import MultivariateNormal, parameter_shapes, propose
+from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.every import (
     draw_latent,
     draw_start,
@@ -63,18 +64,18 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     mixing = mixing_of(model)
     if sampler.kind == "blocked_gibbs":
         _check_truncation(mixing, sampler.truncation, n)
-    kernel, source = kernel_of(spec, release, seen, columns)
+    kernel, source, learned = kernel_of(spec, release, seen, columns)
     check_pair(spec, release, seen.channel, kernel)
     kept = _kept_records(spec, release, n)
-    constants = base_constants(kernel)
+    constants = base_constants(kernel, learned)
     samples: Samples
     stats: tuple[str, ...] = ()
     if sampler.kind == "counts":
-        samples, stats = counts_of(spec, release, seen, kernel, mixing), ("left_over",)
+        samples, stats = counts_of(spec, release, seen, kernel, mixing, learned), ("left_over",)
         constants |= samples.counts.constants()
     else:
         algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)
-        samples = Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept)
+        samples = Mixture(seen.z, seen.channel, kernel, mixing, algorithm, kept, learned)
     constants["noise_scale"] = seen.noise_scale
     constants["discount"] = mixing.discount
     constants["acceptance_bound"] = _acceptance_bound(spec, release)
@@ -83,12 +84,14 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     recorded = names if several else names[:1]  # a wavelet has one column of records
     return Task(
         run=make_run(spec, samples, chains),
-        content=Components(parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats),
+        content=Components(
+            parameter_shapes(kernel), kept, spec.summary.levels, recorded, stats, base_shapes(kernel, learned)
+        ),
         observed=seen.observed,
         dims=seen.dims,
         columns=names,
         constants=constants,
-        attrs=kernel_attrs(model, source),
+        attrs=kernel_attrs(model, source, learned=learned is not None),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
     )
@@ -140,12 +143,23 @@ def mixing_of(model: MixtureSection) -> PitmanYor:
     return PitmanYor(float(prior), discount)
 
 
-def kernel_attrs(model: MixtureSection, source: str) -> dict[str, str]:
+def base_shapes(kernel: object, learned: LearnedBase | None) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of what chains files hold of a learned base measure for each draw."""
+    if learned is None:
+        return {}
+    if isinstance(kernel, MultivariateNormal):
+        d = len(learned.spread)
+        return {"base_mu0": (d,), "base_psi": (d,)}
+    return {"base_mu0": (), "base_b": ()}
+
+
+def kernel_attrs(model: MixtureSection, source: str, *, learned: bool = False) -> dict[str, str]:
     """Return what chains files say of kernel and base measure, and of where the base is from."""
     name = model.name
     if KERNELS.has(name, "layout"):
         return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
     base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
+    base = f"learned_{base}" if learned else base
     return {"kernel": name, "base": base, "base_from": source}
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from dpmix.errors import UsageError
 from dpmix.kernels import kernel_functions
+from dpmix.kernels.learned_base import keep_fixed, with_base
 from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics import jit
@@ -109,6 +110,8 @@ def register(
         _take(name, given, ("kernel", "family", "layout"))
         _check_free(KERNELS, name)
         _check_kernel(name, section, kernel, given["layout"])
+        if (kernel,) not in with_base.registered:  # else its file says what is learned of its base measure
+            keep_fixed(kernel)
         _join(section, kernel, family)
         KERNELS.add(name, section=section, kernel=kernel, family=family, layout=layout)
         LAYOUTS[name, given["layout"].base] = given["layout"]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.every import augmented
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
@@ -32,6 +33,8 @@ class Mixture:
     algorithm : Algorithm
     kept : int64 array (m,)
         Places of the records whose allocations are saved; empty for none.
+    learned : LearnedBase, optional
+        What is learned of the kernel's base measure; nothing where left out.
     """
 
     z: NDArray[np.float64]
@@ -40,9 +43,10 @@ class Mixture:
     mixing: PitmanYor
     algorithm: Algorithm
     kept: NDArray[np.int64]
+    learned: LearnedBase | None = None
 
     def _chain(self, z: NDArray[np.float64], rng: Generator, pool: Executor | None) -> MixtureChain:
-        chain = Chain(z, self.channel, self.kernel, self.mixing, self.algorithm, rng, pool)
+        chain = Chain(z, self.channel, self.kernel, self.mixing, self.algorithm, rng, pool, self.learned)
         return MixtureChain(chain, self.kept)
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
@@ -66,7 +70,8 @@ class MixtureChain:
 
     Draws are `n_clusters`, `concentration`, `acceptance_rate` and `log_likelihood` (draw,), `weights`
     (component,) and `theta` (parameter, component) of which draw t has ``first[t]:first[t + 1]``, `first`
-    (edge,), and `allocations` (draw, obs) of the records that they are kept of, if any.
+    (edge,), `base` (draw, hyper, column) where the base measure is learned, and `allocations` (draw, obs) of
+    the records that they are kept of, if any.
     """
 
     def __init__(self, chain: Chain, kept: NDArray[np.int64]) -> None:
@@ -108,16 +113,19 @@ class MixtureChain:
             "first": ("edge",),
             "weights": ("component",),
             "theta": ("parameter", "component"),
+            "base": ("draw", "hyper", "base_column"),
             "allocations": ("draw", "obs"),
         }
         fields = draws._asdict()
         if not len(self._kept):
             del fields["allocations"]
+        if not fields["base"].shape[2]:
+            del fields["base"]
         return {name: (dims.get(name, ("draw",)), values) for name, values in fields.items()}
 
     def fault(self, draws: Arrays) -> tuple[str, str] | None:
         """Return what is wrong with draws that are not finite, and what to look for."""
-        names = ["weights", "theta"]
+        names = ["weights", "theta", *(["base"] if "base" in draws else [])]
         # of a release whose density has no closed form the log-likelihood is always NaN, of others never
         if not augmented(self._chain.channel):
             names.append("log_likelihood")

@@ -146,6 +146,7 @@ class MixtureFile(Head):
     concentration: Floats
     layout: Layout
     kept: Ints
+    base: Floats | None
 
 
 @dataclass(frozen=True)
@@ -181,12 +182,14 @@ def read_file(path: Path) -> MixtureFile | NamedFile:
             _check_head(named)
             return named
         scalars = {name: _scalar(posterior, name) for name in ("n_clusters", "concentration")}
+        layout = layout_of(path, attrs, spec)
         mixture = MixtureFile(
             **_head(path, root, spec, scalars["n_clusters"].shape),
             n_clusters=scalars["n_clusters"],
             concentration=scalars["concentration"],
-            layout=layout_of(path, attrs, spec),
+            layout=layout,
             kept=_kept(path, posterior),
+            base=_base(posterior, layout),
         )
     _check_mixture(mixture)
     return mixture
@@ -256,6 +259,14 @@ def _scalar(group: Group, name: str) -> Floats:
     return found
 
 
+def _base(posterior: Group, layout: Layout) -> Floats | None:
+    """Return location and scale of a learned base measure, (C, D, 2, columns); None of others."""
+    if not layout.learned:
+        return None
+    found = [_scalar(posterior, name) for name in layout.learned]
+    return np.stack([values.reshape(*values.shape[:2], -1) for values in found], axis=2)
+
+
 def _kept(path: Path, posterior: Group) -> Ints:
     """Return the places of the records that allocations are of, none where there are none."""
     if "allocations" not in posterior:
@@ -322,4 +333,10 @@ def _check_mixture(file: MixtureFile) -> None:
         value = file.arrays.get(name) if name in file.layout.arrays else file.constants.get(name)
         if value is None or not np.isfinite(value).all():
             raise DataError(f"{path} has no finite constant_data/{name}; is it a mixture fit of dpmix?")
+    if file.base is not None:
+        columns = np.size(file.arrays.get("base_mu0", 0.0))
+        if file.base.shape != (*file.shape, 2, columns):
+            raise DataError(f"{path} does not hold a base measure for each draw, as `dpmix fit` wrote it")
+        if not (np.isfinite(file.base).all() and (file.base[:, :, 1] > 0.0).all()):
+            raise DataError(f"{path} holds a base measure that no sampler writes")
     _check_head(file)

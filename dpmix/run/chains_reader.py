@@ -39,12 +39,15 @@ class Block:
         One draw of P given each state, NaN where a state has fewer components.
     parameters : mapping of str to float64 array (states, components, ..)
         The components' parameters by the names in `Chains.layout`, in the data's units.
+    base : float64 array (states, 2, columns), optional
+        Location and scale of a base measure that is learned.
     """
 
     chain: int
     start: int
     weights: Floats
     parameters: Mapping[str, Floats]
+    base: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -217,12 +220,15 @@ class Chains(ChainSet):
         Kernel and base measure, and the names of the components' parameters.
     kept : int64 array (m,)
         Places of the records whose allocations to components every file holds; none where one holds none.
+    base : float64 array (C, D, 2, columns), optional
+        Location and scale (b of an NIG, the diagonal of Psi of an NIW) of a base measure that is learned.
     """
 
     n_clusters: Ints
     concentration: Floats
     layout: Layout
     kept: Ints
+    base: Floats | None = None
 
     @cached_property
     def recorded(self) -> Recorded | None:
@@ -290,7 +296,8 @@ class Chains(ChainSet):
                     parameters = dict(zip(self.layout.parameters, part, strict=True))
                     clusters = self.n_clusters[chain, start:stop]
                     check_components(path, start, self.layout, clusters, weights, parameters)
-                    yield Block(chain, start, weights, parameters)
+                    base = None if self.base is None else self.base[chain, start:stop]
+                    yield Block(chain, start, weights, parameters, base)
 
 
 def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
@@ -326,6 +333,7 @@ def read_chains(paths: Sequence[str | Path]) -> Chains | NamedChains:
             concentration=np.stack([file.concentration[row] for file, row in rows]),
             layout=mixtures[0].layout,
             kept=_kept(mixtures),
+            base=_bases(rows),
         )
     for file in named[1:]:
         if not same_parameters(named[0].parameters, file.parameters):
@@ -341,6 +349,16 @@ def _kept(files: Sequence[MixtureFile]) -> Ints:
         if not np.array_equal(file.kept, files[0].kept):
             raise DataError(f"{file.path} differs from {files[0].path} in the records of its allocations")
     return files[0].kept
+
+
+def _bases(rows: Sequence[tuple[MixtureFile, int]]) -> Floats | None:
+    """Return the learned base measures of all chains; None where they are not learned."""
+    first = rows[0][0]
+    for file, _ in rows:
+        if file.layout != first.layout:
+            raise DataError(f"{file.path} differs from {first.path} in its base measure: {file.layout.base}")
+    found = [file.base[row] for file, row in rows if file.base is not None]
+    return np.stack(found) if found else None
 
 
 def _rows(files: Sequence[File]) -> list[tuple[File, int]]:

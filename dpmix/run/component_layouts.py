@@ -30,6 +30,9 @@ class Layout:
         Those that must be positive (the diagonal of a `covariance`).
     scalars, arrays : tuple of str
         What `/constant_data` must hold of the base measure.
+    learned : tuple of str
+        Datasets of `/posterior` over (chain, draw, ..) of location and scale of a base measure that is
+        learned.
     zero : bool
         Whether a variance may also be zero: under a truncated base it is a difference, which may round to it.
     """
@@ -40,6 +43,7 @@ class Layout:
     positive: tuple[str, ...]
     scalars: tuple[str, ...]
     arrays: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
     zero: bool = False
 
 
@@ -50,6 +54,14 @@ LAYOUTS = {
     (layout.kernel, layout.base): layout
     for layout in (
         Layout("normal", "nig", _NORMAL, ("variance",), _NIG),
+        Layout(
+            "normal",
+            "learned_nig",
+            _NORMAL,
+            ("variance",),
+            (*_NIG, "base_mu0_sd", "base_b_shape"),
+            learned=("base_mu0", "base_b"),
+        ),
         Layout("normal", "truncated_nig", _NORMAL, ("variance",), (*_NIG, "noise_scale"), zero=True),
         Layout("beta", "gamma", ("a", "b"), ("a", "b"), _GAMMA),
         Layout(
@@ -59,6 +71,15 @@ LAYOUTS = {
             ("covariance",),
             ("base_lambda", "base_nu"),
             ("base_mu0", "base_Psi"),
+        ),
+        Layout(
+            "multivariate_normal",
+            "learned_niw",
+            ("mean", "covariance"),
+            ("covariance",),
+            ("base_lambda", "base_nu", "base_psi_shape"),
+            ("base_mu0", "base_Psi", "base_mu0_sd"),
+            learned=("base_mu0", "base_psi"),
         ),
     )
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,8 @@ class Components:
         Names of the columns.
     stats : tuple of str
         More numbers of each draw, kept in `/sample_stats`.
+    base : mapping of str to tuple of int
+        Names and shapes of location and scale of a learned base measure; empty of others.
     """
 
     parameters: Mapping[str, tuple[int, ...]]
@@ -49,6 +51,7 @@ class Components:
     levels: tuple[float, ...] = ()
     columns: tuple[str, ...] = ()
     stats: tuple[str, ...] = ()
+    base: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def _stats(self) -> dict[str, type[np.float64]]:
@@ -69,7 +72,10 @@ class Components:
             for name, dtype in kinds.items():
                 tables[name] = group.dataset(name, dims=("chain", "draw"), dtype=dtype)
         rows = max(1, min(finished.draws, _CELLS // width))
-        columns_of_shapes(posterior, self.parameters.values())
+        columns_of_shapes(posterior, [*self.parameters.values(), *self.base.values()])
+        for name, shape in self.base.items():
+            dims = ("chain", "draw", *COLUMNS[: len(shape)])
+            tables[name] = posterior.dataset(name, dims=dims, dtype=np.float64)
         for name, shape in {"weights": (), **self.parameters}.items():
             tables[name] = posterior.dataset(
                 name,
@@ -98,6 +104,8 @@ class Components:
         size = len(first) - 1
         for name in (*_SCALARS, *self._stats):
             tables[name][row, at : at + size] = segment[name][()]
+        for place, (name, shape) in enumerate(self.base.items()):
+            tables[name][row, at : at + size] = segment["base"][()][:, place].reshape(size, *shape)
         step = max(1, _CELLS // width)
         for low in range(0, size, step):
             check()

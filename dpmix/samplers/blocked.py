@@ -17,7 +17,7 @@ from dpmix.samplers.conditional import allocate, update_latent_and_parameters
 from dpmix.samplers.state import DONE, list_occupied, sort_by_size
 from dpmix.samplers.sweeps import by_sweeps
 
-__all__ = ["BlockedGibbs"]
+__all__ = ["BlockedGibbs", "draw_empty"]
 
 
 class BlockedGibbs(NamedTuple):
@@ -44,7 +44,7 @@ def _draw_sticks(state, mixing, rng, truncation):
 
 
 @njit
-def _draw_empty(state, kernel, rng, truncation):
+def draw_empty(state, kernel, rng, truncation):
     """Draw the parameters of the unoccupied components from the base measure."""
     for j in range(state.now.occupied, truncation):
         draw_prior(kernel, rng, state.theta, state.order[j])
@@ -61,7 +61,7 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
     list_occupied(state, truncation)
     sort_by_size(state)
     update_latent_and_parameters(algorithm.latent, executor, state, channel, kernel, rng)
-    _draw_empty(state, kernel, rng, truncation)
+    draw_empty(state, kernel, rng, truncation)
     return DONE
 
 

@@ -19,9 +19,11 @@ from dpmix.kernels import (
     tally,
     theta_rows,
 )
+from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.channels.every import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
+from dpmix.samplers import base_moves  # noqa: F401 - registers the moves of a learned base measure
 from dpmix.samplers import sweeps as base
 from dpmix.samplers.blocked import BlockedGibbs
 from dpmix.samplers.blocks import Serial, Threads, block_count
@@ -59,7 +61,8 @@ class Draws(NamedTuple):
     """Saved draws of one chain; the components of draw t are ``first[t]:first[t + 1]`` of weights and theta.
 
     n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,), weights (F,), theta (P,
-    F), allocations (T, m) of the m records that they are kept of.
+    F), base (T, 2, d) location and scale of a learned base measure (d = 0 of others), allocations (T, m) of
+    the m records that they are kept of.
     """
 
     n_clusters: NDArray[np.int32]
@@ -69,6 +72,7 @@ class Draws(NamedTuple):
     first: NDArray[np.int64]
     weights: NDArray[np.float64]
     theta: NDArray[np.float64]
+    base: NDArray[np.float64]
     allocations: NDArray[np.signedinteger]
 
     def padded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -109,6 +113,12 @@ def _draw_latents(state, channel, kernel, rng, values):
         values[i] = draw_latent(channel, kernel, rng, state.z[i], state.theta, state.labels[i])
 
 
+def _draw_base_of_none(kernel: Any, rng: Generator, learned: LearnedBase) -> None:
+    """Draw a learned base measure from its prior: chains start apart."""
+    d = learned.values.shape[1]
+    draw_base(kernel, rng, learned, np.zeros((d + 1, d)), 0)
+
+
 def _parts(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int32]:
     """Return the part of each value: 0, 1, .. as sorted `cuts` (k,) divide the line, empty parts left out.
 
@@ -145,6 +155,8 @@ class Chain:
         The chain's own generator.
     pool : Executor, optional
         Threads for large n; the draws are the same without.
+    learned : LearnedBase, optional
+        What is learned of the kernel's base measure; nothing where left out.
 
     Raises
     ------
@@ -161,6 +173,7 @@ class Chain:
         algorithm: Algorithm,
         rng: Generator,
         pool: Executor | None = None,
+        learned: LearnedBase | None = None,
     ) -> None:
         self.z = z
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
@@ -168,7 +181,11 @@ class Chain:
         # a table that the algorithms with parameters integrated out look up
         if isinstance(kernel, NormalTruncatedNIG) and algorithm.kind in ("neal3", "split_merge"):
             kernel = kernel.prepared(len(z))
-        self.kernel = kernel
+        self._learned = (learned or fixed_base(kernel)).own()
+        if self._learned.learns:
+            _draw_base_of_none(kernel, rng, self._learned)
+        self._prior_kernel = kernel
+        kernel = self.kernel
         self.mixing = mixing
         self.rng = rng
         latent: Any = MetropolisLatent() if algorithm.latent == "metropolis" else ExactLatent()
@@ -218,6 +235,16 @@ class Chain:
         settle(self.channel, kernel, rng, values)
         self._refresh()
 
+    @property
+    def kernel(self) -> Any:
+        """The kernel with its base measure as it is now."""
+        return with_base(self._prior_kernel, self._learned.values)
+
+    @property
+    def base(self) -> NDArray[np.float64]:
+        """Location and scale of the base measure as they are now, shape (2, d)."""
+        return self._learned.values.copy()  # type: ignore[no-any-return]  # a NamedTuple of Any
+
     def _blank(self, z: NDArray[np.float64], slots: int) -> State:
         columns = latent_columns(self.kernel)
         return blank_state(z, theta_rows(self.kernel), slots, self._held, self._block, columns)
@@ -255,6 +282,7 @@ class Chain:
             first=np.zeros(draws + 1, dtype=np.int64),
             weights=np.zeros(components),
             theta=np.zeros((len(self._state.theta), components)),
+            base=np.zeros((draws, 2, len(self._learned.rate))),
             allocations=np.zeros((draws, len(self._kept)), dtype=label),
             kept=self._kept,
         )
@@ -299,7 +327,8 @@ class Chain:
                 self._executor,
                 self._state,
                 self.channel,
-                self.kernel,
+                self._prior_kernel,
+                self._learned,
                 self.mixing,
                 self.rng,
                 self._output,
@@ -330,6 +359,7 @@ class Chain:
             output.first[: saved + 1].copy(),
             output.weights[:used].copy(),
             output.theta[:, :used].copy(),
+            output.base[:saved].copy(),
             output.allocations[:saved].copy(),
         )
         self._plan[SAVED] = 0
@@ -365,6 +395,8 @@ class Chain:
             table = np.stack([kept.padded(entry) for entry in kept.theta[row : row + size]], axis=-1)
             result[name] = table.reshape(*table.shape[:2], *shape)
             row += size
+        if self._learned.learns:
+            result["base"] = kept.base
         if allocations:
             result["allocations"] = kept.allocations
         return result
@@ -420,13 +452,17 @@ class Chain:
         theta: NDArray[np.float64],
         concentration: float,
         latent: NDArray[np.float64] | None = None,
+        base: NDArray[np.float64] | None = None,
     ) -> None:
         """Put the chain in a state: labels 0..k - 1 (n,), parameters (P, k), latent values (n, m).
 
-        Latent values go where the state holds them, and where the channel's own variables depend on them.
+        And location and scale (2, d) of the base measure. Latent values go where the state holds them, and
+        where the channel's own variables depend on them.
         """
         self._place(np.asarray(allocations, dtype=np.int32), concentration)
         self._state.theta[:, : theta.shape[1]] = theta
+        if base is not None:
+            self._learned.values[:] = base
         if latent is not None:
             if self._held:
                 self._state.latent[:] = np.reshape(latent, self._state.latent.shape)
@@ -444,6 +480,8 @@ class Chain:
             **kept,
             **numbers_of(self._state),
             **own,
+            "base": self._learned.values.copy(),
+            "base_steps": self._learned.steps.copy(),
             "plan": self._plan[[STEP, THIN, SKIP, PENDING]],
             "generators": [rng.bit_generator.state for rng in self._generators()],
         }
@@ -459,6 +497,10 @@ class Chain:
         set_numbers(self._state, snapshot)
         for name in augmented(self.channel):
             getattr(self.channel, name)[:] = snapshot[f"channel_{name}"]
+        if self._learned.learns:
+            self._learned.values[:], self._learned.steps[:] = snapshot["base"], snapshot["base_steps"]
+            if isinstance(self._algorithm, Neal2):
+                self._refresh()
         self._kept = np.empty(0, dtype=np.int64) if kept is None else kept
         self._output = self._new_output(16, 256)
         self._plan[[STEP, THIN, SKIP, PENDING]] = snapshot["plan"]

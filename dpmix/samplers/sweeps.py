@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmix.kernels.learned_base import with_base
 from dpmix.mechanisms.channels.every import fill_marginal, log_constant, log_marginal
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
@@ -21,6 +22,7 @@ __all__ = [
     "by_sweeps",
     "group_records",
     "log_likelihood",
+    "move_base",
     "move_concentration",
     "record",
     "run",
@@ -36,7 +38,8 @@ class Output(NamedTuple):
     """Where saved draws go; the components of all draws stand one after the other.
 
     n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
-    (F,) and theta (P, F), allocations (T, m) of the m records whose places are in `kept` (m,).
+    (F,) and theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others), allocations (T, m) of
+    the m records whose places are in `kept` (m,).
     """
 
     n_clusters: Any
@@ -46,12 +49,13 @@ class Output(NamedTuple):
     first: Any
     weights: Any
     theta: Any
+    base: Any
     allocations: Any
     kept: Any
 
 
 @njit
-def record(state, channel, kernel, mixing, rng, output, t):
+def record(state, channel, kernel, learned, mixing, rng, output, t):
     """Save the state as draw t, with one draw of P given it. Return False where `output` is too small."""
     k = state.now.occupied
     start = output.first[t]
@@ -71,6 +75,9 @@ def record(state, channel, kernel, mixing, rng, output, t):
         for p in range(len(state.theta)):
             output.theta[p, start + j] = state.theta[p, h]
     draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
+    for j in range(output.base.shape[2]):
+        for row in range(2):
+            output.base[t, row, j] = learned.values[row, j]
     for i in range(len(output.kept)):
         output.allocations[t, i] = state.where[state.labels[output.kept[i]]]
     return True
@@ -158,6 +165,14 @@ def by_sweeps(function: Callable[..., Any], algorithm: type) -> None:
     sweep.register(function, algorithm, Threads, compiled=False)
 
 
+@dispatch()
+def move_base(learned, algorithm, state, channel, kernel, rng, sweeps):
+    """Move what is learned of the base measure, before which so many sweeps were done.
+
+    `kernel` has the base measure that there is. What the algorithm keeps of the base measure follows.
+    """
+
+
 @njit
 def move_concentration(state, mixing, rng):
     """Move the concentration given the present partition."""
@@ -166,24 +181,29 @@ def move_concentration(state, mixing, rng):
 
 
 @njit
-def run(algorithm, executor, state, channel, kernel, mixing, rng, output, plan, until):
+def run(algorithm, executor, state, channel, kernel, learned, mixing, rng, output, plan, until):
     """Sweep until plan[STEP] is `until`, saving every plan[THIN]-th state after the first plan[SKIP].
+
+    `learned`: the base measure of the kernel as it is now, which moves between sweeps where it is learned.
 
     Return DONE; or GROW or FULL, after which the caller makes room and calls again: the draws are the same.
     """
     while plan[STEP] < until or plan[PENDING] == 1:
         if plan[PENDING] == 0:
             state.tuning.adapting = 1.0 if plan[STEP] < plan[SKIP] else 0.0
-            status = sweep(algorithm, executor, state, channel, kernel, mixing, rng)
+            now = with_base(kernel, learned.values)
+            status = sweep(algorithm, executor, state, channel, now, mixing, rng)
             if status != DONE:
                 return status
+            if len(learned.rate) > 0:
+                move_base(learned, algorithm, state, channel, now, rng, plan[STEP])
             plan[STEP] += 1
             if plan[STEP] > plan[SKIP] and (plan[STEP] - plan[SKIP]) % plan[THIN] == 0:
                 plan[PENDING] = 1
         if plan[PENDING] == 1:
             if plan[SAVED] == len(output.n_clusters):
                 return FULL
-            if not record(state, channel, kernel, mixing, rng, output, plan[SAVED]):
+            if not record(state, channel, kernel, learned, mixing, rng, output, plan[SAVED]):
                 return FULL
             plan[SAVED] += 1
             plan[PENDING] = 0

@@ -270,7 +270,9 @@ def _stated_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
             f"missing; a {spec.model.kernel} kernel lives on the public bounds, give them here or in "
             "data.domain",
         )
-    if spec.model.base is None and (not of.protects or in_file) and not stated:
+    base = spec.model.base
+    bounded = base is None or getattr(base, "from_bounds", False)
+    if bounded and (not of.protects or in_file) and not stated:
         return (
             "model.base",
             "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "

@@ -14,6 +14,7 @@ __all__ = [
     "NIG",
     "NIW",
     "RECORDS_SD",
+    "SCALE_SHAPE",
     "nig_from_bounds",
     "niw_from_bounds",
     "prior_in_words",
@@ -34,9 +35,14 @@ CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
 
 
-RECORDS_SD: Final = (0.078, 0.4)
+RECORDS_SD: Final = (0.0053, 0.54)
 """Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
+RECORDS_SD_FIXED: Final = (0.078, 0.4)
+"""Likewise where the base measure stays as the bounds have it."""
+SCALE_SHAPE: Final = 0.5
+"""Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
+standard deviation below those that the bounds suggest is ruled out."""
 
 
 class NIG(NamedTuple):
@@ -138,7 +144,7 @@ def coefficients_in_words(
     )
 
 
-def prior_in_words(base: NIG, name: str = "") -> str:
+def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
     """Say what a base measure means, in the units of the data.
 
     Parameters
@@ -147,10 +153,17 @@ def prior_in_words(base: NIG, name: str = "") -> str:
         Of one column.
     name : str
         Of the column, where there are several.
+    learned : bool
+        Whether its place and scale are learned, and `base` is at the means of their priors.
     """
     about = f" of {name}" if name else ""
     if not math.isfinite(base.cluster_sd):
         return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
+    if learned:
+        return (
+            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with "
+            f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
+        )
     return (
         f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "
         f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"

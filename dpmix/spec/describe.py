@@ -14,6 +14,7 @@ from dpmix.spec.default_priors import (
     NIG,
     NIW,
     RECORDS_SD,
+    RECORDS_SD_FIXED,
     nig_from_bounds,
     niw_from_bounds,
     prior_in_words,
@@ -32,6 +33,7 @@ from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
+Mixture = NormalMixture | BetaMixture | MultivariateNormalMixture
 
 
 def describe(spec: RunSpec) -> dict[str, str]:
@@ -48,7 +50,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["synthesis"] = _synthesis(spec.synthesis)
     if isinstance(spec.model, MixtureSection):
         domain = None if spec.mechanism is None else spec.mechanism.domain
-        lines["model"] = _mixture(spec.model, domain)
+        grouped = any(part is not None and part.group is not None for part in (spec.data, spec.release))
+        lines["model"] = _mixture(spec.model, domain, grouped)
     elif spec.model is not None:
         lines["model"] = spec.model.in_words(spec)
     if spec.audit is not None:
@@ -122,16 +125,17 @@ def _synthesis(synthesis: SynthesisSection) -> str:
     return f"{records} by {synthesis.kind}" + (f", {stated}" if stated else "")
 
 
-def _mixture(model: MixtureSection, domain: Pairs | None) -> str:
+def _mixture(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     process = "Dirichlet-process" if model.discount == 0 else f"Pitman-Yor (discount {model.discount:g})"
     alpha = model.concentration
     concentration = (
         f"Gamma({alpha.shape:g}, {alpha.rate:g})" if isinstance(alpha, GammaPrior) else f"{alpha:g}"
     )
-    return f"{process} mixture of {model.plural}, concentration {concentration}, {_base(model, domain)}"
+    base = _base(model, domain, grouped)
+    return f"{process} mixture of {model.plural}, concentration {concentration}, {base}"
 
 
-def _base(model: MixtureSection, domain: Pairs | None) -> str:
+def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
     """Name the base measure, and say what it means in the units of the data as far as the spec tells."""
     if isinstance(model, BetaMixture):
         gammas: Any = BETA if model.base is None else model.base
@@ -140,34 +144,53 @@ def _base(model: MixtureSection, domain: Pairs | None) -> str:
     if not isinstance(model, NormalMixture | MultivariateNormalMixture):
         return model.base_in_words(domain)
     stated = model.base
-    if stated is None and domain is None:
-        return "base measure from the public bounds of the release"
+    learned = _learns(stated) and not grouped
+    if _from_bounds(stated) and domain is None:
+        return f"{'learned ' if learned else ''}base measure from the public bounds of the release"
     if stated is not None and stated.empirical:
         kind = "truncated base" if getattr(stated, "kind", "") == "truncated_nig" else "base"
         return f"{kind} measure computed from the release"
     if isinstance(model, MultivariateNormalMixture):
-        niw = niw_from_bounds(domain or ()) if model.base is None else _niw(model.base)
-        meant = [prior_in_words(niw.column(i), f"column {i + 1}") for i in range(len(niw.mu0))]
+        own = model.base
+        bounded = own is None or own.from_bounds
+        niw = niw_from_bounds(domain or ()) if own is None or bounded else _niw(own)
+        meant = [
+            prior_in_words(niw.column(i), f"column {i + 1}", learned=learned) for i in range(len(niw.mu0))
+        ]
         columns = counted(len(niw.mu0), "column")
-        return f"base NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
-    if model.base is None:
+        kind = "learned base around" if learned else "base"
+        return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
+    if _from_bounds(stated):
         base = nig_from_bounds((domain or ())[0])
     else:  # whose numbers were checked to be there
         base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
-        if model.base.kind == "truncated_nig":
+        if getattr(stated, "kind", "") == "truncated_nig":
             return f"base truncated NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    words = f"base NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
-    return f"{words}: {prior_in_words(base)}{_spread(model, (domain or ())[0]) if model.base is None else ''}"
+    words = f"NIG({base.mu0:g}, {base.lam:g}, {base.a:g}, {base.b:g})"
+    words = f"{'learned base around' if learned else 'base'} {words}: {prior_in_words(base, learned=learned)}"
+    return words + (_spread(model, (domain or ())[0], learned) if _from_bounds(stated) else "")
 
 
-def _spread(model: NormalMixture, bounds: tuple[float, float]) -> str:
+def _from_bounds(base: object) -> bool:
+    """Whether the numbers of a base measure follow the public bounds."""
+    return base is None or bool(getattr(base, "from_bounds", False))
+
+
+def _learns(base: object) -> bool:
+    """Whether location and scale of a base measure are learned."""
+    return base is None or bool(getattr(base, "learn", False))
+
+
+def _spread(model: NormalMixture, bounds: tuple[float, float], learned: bool) -> str:
     """Say how far the records spread under the defaults, so that bounds too wide for them are noticed."""
     if model.discount != 0 or model.concentration != GammaPrior(
         shape=CONCENTRATION[0], rate=CONCENTRATION[1]
     ):
         return ""
-    least, most = (share * (bounds[1] - bounds[0]) for share in RECORDS_SD)
-    return f", and that of all records together {least:.3g} to {most:.3g} with probability 0.95"
+    shares = RECORDS_SD if learned else RECORDS_SD_FIXED
+    least, most = (share * (bounds[1] - bounds[0]) for share in shares)
+    of = "; the standard deviation" if learned else ", and that"
+    return f"{of} of all records together {least:.3g} to {most:.3g} with probability 0.95"
 
 
 def _niw(base: NIWBase) -> NIW:

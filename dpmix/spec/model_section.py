@@ -92,6 +92,14 @@ def _empirical(value: object) -> object:
 Empirical = Annotated[bool | Literal["paper"], BeforeValidator(_empirical)]
 
 
+_LEARN = (
+    "Whether location and scale of the base measure are learned with the mixture, with {0} as the means of "
+    "their priors; with the numbers left out these follow the public bounds. Default: false where the "
+    "numbers are given, true where model.base is left out."
+)
+Learn = Annotated[bool, Field(strict=True)]
+
+
 class _NIGFields(Section):
     mu0: Number | None = Field(None, description="Prior mean of a cluster's mean, in the units of the data.")
     lambda_: Positive | None = Field(
@@ -113,6 +121,8 @@ class _NIGFields(Section):
         if self.empirical:
             self.settle(mu0=None, lambda_=None, a=None, b=None)
             return self
+        if getattr(self, "from_bounds", False):
+            return self
         for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("a", "a"), ("b", "b")):
             if getattr(self, name) is None:
                 raise refusal(
@@ -127,6 +137,25 @@ class NIGBase(_NIGFields):
     """Normal-inverse-gamma base measure of a normal kernel's mean and variance."""
 
     kind: Literal["nig"] = Field("nig", description="The base measure.")
+    learn: Learn | None = Field(None, description=_LEARN.format("mu0 and b"))
+
+    @property
+    def from_bounds(self) -> bool:
+        """Whether the numbers follow the public bounds."""
+        numbers = (self.mu0, self.lambda_, self.a, self.b)
+        return self.learn is not None and not self.empirical and all(v is None for v in numbers)
+
+    @model_validator(mode="after")
+    def _check_learn(self) -> Self:
+        if self.learn and self.empirical:
+            raise refusal(
+                "learn", "the base measure is computed from the release (empirical); give one of both"
+            )
+        if self.learn and self.a is not None and not self.a > 1.0:
+            raise refusal(
+                "a", f"{self.a:g} must be above 1 where learn is true: clusters need a mean variance"
+            )
+        return self
 
 
 class TruncatedNIGBase(_NIGFields):
@@ -164,11 +193,24 @@ class NIWBase(Section):
         description="Compute mu0, lambda, nu and Psi from the release, in units of the spread that each "
         "column shows beyond the noise, in place of any that are given here.",
     )
+    learn: Learn | None = Field(None, description=_LEARN.format("mu0 and the diagonal of Psi"))
+
+    @property
+    def from_bounds(self) -> bool:
+        """Whether the numbers follow the public bounds."""
+        numbers = (self.mu0, self.lambda_, self.nu, self.Psi)
+        return self.learn is not None and not self.empirical and all(v is None for v in numbers)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.empirical:
+            if self.learn:
+                raise refusal(
+                    "learn", "the base measure is computed from the release (empirical); give one of both"
+                )
             self.settle(mu0=None, lambda_=None, nu=None, Psi=None)
+            return self
+        if self.from_bounds:
             return self
         for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("nu", "nu"), ("Psi", "Psi")):
             if getattr(self, name) is None:
@@ -187,6 +229,10 @@ class NIWBase(Section):
             raise refusal("nu", f"{self.nu:g} must be greater than {dim - 1}, the dimension less one")
         if not positive_definite(self.Psi):
             raise refusal("Psi", "must be positive definite")
+        if self.learn and any(self.Psi[i][j] != 0.0 for i in range(dim) for j in range(i)):
+            raise refusal("Psi", "must be diagonal where learn is true: the scale of each column is learned")
+        if self.learn and not self.nu > dim + 1:
+            raise refusal("nu", f"{self.nu:g} must be above {dim + 1} where learn is true")
         return self
 
 
@@ -205,7 +251,8 @@ def positive_definite(matrix: tuple[tuple[float, ...], ...]) -> bool:
 
 
 _BASE = (
-    "Base measure: the prior of one cluster's parameters; where left out, one that follows the public bounds."
+    "Base measure: the prior of one cluster's parameters; where left out, one that follows the public "
+    "bounds, for normal kernels as the centre of one whose location and scale are learned."
 )
 
 
@@ -251,6 +298,16 @@ class MixtureSection(ModelSection):
             bound = f"-model.discount ({-self.discount:g})" if self.discount > 0 else "0"
             raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
         return self
+
+    def group_problem(self, spec: Any) -> Problem | None:
+        """Refuse a base measure that is learned: mixtures of groups have it as it stands."""
+        if getattr(getattr(self, "base", None), "learn", False):
+            return (
+                "model.base.learn",
+                "true is not for groups whose sizes are private, whose mixtures have the base measure as it "
+                "stands; leave it out",
+            )
+        return super().group_problem(spec)
 
     @property
     def name(self) -> str:

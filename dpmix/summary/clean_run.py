@@ -5,6 +5,7 @@ Given n records y of a mixture, P ~ PY(d, alpha, G0), turns are taken (methods, 
     P given allocations and parameters: (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d),
         w_0 spread over the free places of H by stick-breaking, their parameters from G0;
     allocations given P;
+    location and scale of the base measure given the components, where they are learned;
     parameters given their records: conjugate draws of normals, else Metropolis steps at the scale that the
         records of a component give.
 
@@ -24,6 +25,7 @@ from scipy import special
 
 from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.learned_family import LearnedNormal
 from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density
@@ -143,9 +145,10 @@ class _Normal(_Kernel):
     Atoms stay in the data's units; what is computed is scaled.
     """
 
-    def __init__(self, family: NormalInverseGamma | TruncatedNormalInverseGamma) -> None:
+    def __init__(self, family: NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal) -> None:
         self.family = family
         self.centre = self.scale = 0.0
+        self.base: tuple[Floats, Floats] | None = None  # of replicates (R, 1), where they are learned
 
     def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
         y = _sampled(start, n, rng, self.family)
@@ -168,13 +171,14 @@ class _Normal(_Kernel):
         n = np.maximum(sizes, 1.0)
         mean = sums[0] / n
         squares = np.maximum(sums[1] - sizes * mean**2, 0.0)  # about the mean
-        if isinstance(self.family, NormalInverseGamma):
+        if not isinstance(self.family, TruncatedNormalInverseGamma):
             return self._conjugate(sizes, mean, squares, rng)
         return self._metropolis(atoms, sizes, mean, squares, rng)
 
     def _conjugate(self, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
         g = self.family
-        mu0, b = (g.mu0 - self.centre) / self.scale, g.b / self.scale**2
+        location, scale = (g.mu0, g.b) if self.base is None else self.base
+        mu0, b = (location - self.centre) / self.scale, scale / self.scale**2
         weight = g.lam + n
         rate = b + 0.5 * squares + 0.5 * g.lam * n * (mean - mu0) ** 2 / weight
         variance = rate / rng.standard_gamma(g.a + 0.5 * n)
@@ -261,7 +265,7 @@ def runs_for(family: Family) -> bool:
 def _kernel(family: Family) -> _Kernel:
     if isinstance(family, BetaGamma):
         return _Beta(family)
-    assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma)  # there is no other
+    assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)  # no other
     return _Normal(family)
 
 
@@ -298,10 +302,29 @@ class _Chain:
         """Move allocations, parameters and P."""
         sizes, sums = self._allocate()
         taken = sizes > 0
-        drawn = self.family.draw(self.rng, taken.size).reshape(self.atoms.shape)
+        drawn = self._draw(taken)
         moved = self.kernel.move(self.atoms, sizes, sums, self.rng)
         self.atoms = np.where(taken, moved, drawn)
         self._weigh(sizes, taken)
+
+    def _draw(self, taken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+        """Draw components from the base measure, whose location and scale are drawn first if learned."""
+        family, rng = self.family, self.rng
+        if not isinstance(family, LearnedNormal):
+            return family.draw(rng, taken.size).reshape(self.atoms.shape)
+        assert isinstance(self.kernel, _Normal)  # of that family
+        precision = np.where(taken, 1.0 / self.atoms[1] ** 2, 0.0)
+        scale = family.shape + family.a * taken.sum(axis=1, keepdims=True)
+        b = rng.standard_gamma(scale) / (family.shape / family.b + precision.sum(axis=1, keepdims=True))
+        total = family.lam * precision.sum(axis=1, keepdims=True)
+        weighted = family.lam * (precision * self.atoms[0]).sum(axis=1, keepdims=True)
+        whole = total + 1.0 / family.spread**2
+        centre = (weighted + family.mu0 / family.spread**2) / whole
+        mu0 = centre + rng.standard_normal(whole.shape) / np.sqrt(whole)
+        self.kernel.base = mu0, b
+        variance = b / rng.standard_gamma(family.a, taken.shape)
+        mean = mu0 + np.sqrt(variance / family.lam) * rng.standard_normal(taken.shape)
+        return np.stack([mean, np.sqrt(variance)])
 
     def _allocate(self) -> tuple[Floats, Floats]:
         """Draw the numbers of records at each place (R, H); return these and sums of the statistics."""

@@ -15,7 +15,7 @@ from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.quantities import Wanted, outside, quantities
-from dpmix.summary.random_measures import Measures, draw_measures, join, state_measures
+from dpmix.summary.random_measures import Measures, draw_measures, join, settle_rest, state_measures
 from dpmix.summary.several_columns import Joint, correlations, joint_density, joint_distance
 
 BAND_DRAWS = 10_000
@@ -170,7 +170,8 @@ def draw_block(
     state = state_measures(block.weights, block.parameters, source)
     rng = generator(chains, int(chains.ids[block.chain]), block.start)
     concentration = chains.concentration[block.chain, rows]
-    return state, draw_measures(state, concentration, chains.constants["discount"], source, rng)
+    drawn = draw_measures(state, concentration, chains.constants["discount"], source, rng, block.base)
+    return (state if block.base is None else settle_rest(state, source, block.base)), drawn
 
 
 def names_of(column: Column, wanted: Wanted, points: Floats) -> list[str]:

@@ -10,7 +10,7 @@ from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.random_measures import state_measures
+from dpmix.summary.random_measures import settle_rest, state_measures
 
 __all__ = ["mixture_records", "parametric_records"]
 
@@ -65,6 +65,8 @@ def _from_block(
 ) -> Floats:
     """Draw one record from each of the states `rows` (size,) of a block, shape (size, columns)."""
     states = state_measures(block.weights, block.parameters, source)
+    if block.base is not None:
+        states = settle_rest(states, source, block.base)
     above = np.append(0.0, np.cumsum(states.weights))
     stops = np.cumsum(states.counts)
     place = above[stops - states.counts][rows] + rng.random(rows.size)

@@ -8,6 +8,7 @@ from typing import Any
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.spec.default_priors import NIG, prior_in_words
 from dpmix.summary.families.family_of_fit import columns_of, family_of, family_on_line
+from dpmix.summary.families.learned_family import LearnedNormal
 from dpmix.summary.families.normal_family import NormalInverseGamma
 
 __all__ = ["prior_of", "prior_on_line"]
@@ -52,9 +53,10 @@ def prior_on_line(chains: NamedChains) -> str:
 
 
 def _normal(family: object, name: str) -> str:
-    if not isinstance(family, NormalInverseGamma):
+    if not isinstance(family, NormalInverseGamma | LearnedNormal):
         return ""
-    return prior_in_words(NIG(family.mu0, family.lam, family.a, family.b), name)
+    learned = isinstance(family, LearnedNormal)
+    return prior_in_words(NIG(family.mu0, family.lam, family.a, family.b), name, learned=learned)
 
 
 def _beta(kernel: str, constants: Mapping[str, Any]) -> str:

@@ -8,8 +8,9 @@ occupied cluster, and the concentration's where that is random. Of base measures
 with the expectation in closed form. The difference is what makes power scaling one of the base *measure*: the
 measure whose density is g0^a / integral of g0^a has, to first order in a - 1, the log density
 a log g0 - (a - 1) E[log g0]. Were the integral left out, each cluster would bring a factor that depends on
-the units of the data, and scaling would change how many clusters there are. What no cluster holds, and the
-prior of the partition, are not scaled.
+the units of the data, and scaling would change how many clusters there are. Where location and scale of the
+base measure are learned their own prior density is added. What no cluster holds, and the prior of the
+partition, are not scaled.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dpmix.summary.density import BLOCK
 from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
@@ -94,9 +96,14 @@ def _of_mixture(chains: Chains) -> Floats:
     out = np.zeros(chains.n_clusters.shape)
     for block in chains.blocks(BLOCK):
         there = np.isfinite(block.weights)
-        each = centred_log_density(source, {name: part[there] for name, part in block.parameters.items()})
         rows = np.repeat(np.arange(len(there)), there.sum(axis=1))
-        sums = np.bincount(rows, each, minlength=len(there))
+        parts = {name: part[there] for name, part in block.parameters.items()}
+        base = None if block.base is None else block.base[rows]
+        each = centred_log_density(source, parts, base)
+        sums: Floats = np.bincount(rows, each, minlength=len(there)).astype(np.float64)
+        if isinstance(source, LearnedNormal | LearnedWishart):
+            assert block.base is not None  # which such chains have
+            sums = sums + source.log_base(block.base)
         out[block.chain, block.start : block.start + len(there)] = sums
     stated = (chains.spec.get("model") or {}).get("concentration")
     if isinstance(stated, Mapping):
@@ -104,11 +111,18 @@ def _of_mixture(chains: Chains) -> Floats:
     return out
 
 
-def centred_log_density(source: Family | NormalInverseWishart, parameters: Mapping[str, Floats]) -> Floats:
+def centred_log_density(
+    source: Family | NormalInverseWishart, parameters: Mapping[str, Floats], base: Floats | None = None
+) -> Floats:
     """Return log g0 of components as chains files hold them, less its mean under G0; shape (size,).
 
-    Densities are of mean and variance (or covariance), or of the shapes a and b.
+    Densities are of mean and variance (or covariance), or of the shapes a and b. `base` (size, 2, d):
+    location and scale of a base measure that is learned. Components are then measured by it, which leaves
+    the density as it is at the means of their priors.
     """
+    if isinstance(source, LearnedNormal | LearnedWishart):
+        assert base is not None  # which such chains have
+        return centred_log_density(source.centre, source.relative(parameters, base))
     if isinstance(source, BetaGamma):
         a, b = (np.maximum(parameters[name], _LEAST) for name in ("a", "b"))
         return _gamma(a, source.a_shape, source.a_rate) + _gamma(b, source.b_shape, source.b_rate)

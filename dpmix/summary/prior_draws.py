@@ -11,6 +11,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.summary.density import correlation_names, generator, names_of, of_column, scalars_of
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import columns_of
+from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, public_bounds
 from dpmix.summary.quantities import Wanted
@@ -44,7 +45,8 @@ def mixture_prior(
 ) -> PriorDraws:
     """Draw P from the prior of a mixture, and return the quantities that its summary reports of P.
 
-    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.random_measures`), alpha from its own prior. The
+    P ~ PY(d, alpha, G0) by stick-breaking (`dpmix.summary.random_measures`), alpha from its own prior, and so
+    location and scale of G0 where they are learned. The
     same random numbers serve every fit of one seed, so that a change of units changes nothing.
 
     Parameters
@@ -67,7 +69,8 @@ def mixture_prior(
         alpha = np.full(DRAWS, float(chains.concentration.flat[0]))
     nothing = source.draw(rng, 1)[:, :0]
     empty = Measures(np.zeros(DRAWS, dtype=np.int64), np.empty(0), nothing, np.ones(DRAWS))
-    drawn = draw_measures(empty, alpha, chains.constants["discount"], source, rng)
+    base = source.draw_base(rng, DRAWS) if isinstance(source, LearnedNormal | LearnedWishart) else None
+    drawn = draw_measures(empty, alpha, chains.constants["discount"], source, rng, base)
     columns = columns_of(chains, source)
     series: dict[str, Floats] = {"concentration": alpha} if isinstance(stated, Mapping) else {}
     within = {}

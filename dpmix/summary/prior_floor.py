@@ -9,6 +9,7 @@ import numpy as np
 from dpmix.results.nodes import Remark
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import Column
+from dpmix.summary.families.learned_family import LearnedNormal
 
 __all__ = ["PULL", "floor_remarks", "pull"]
 
@@ -21,7 +22,7 @@ def floor_remarks(
 ) -> list[Remark]:
     """Say where the interval of a standard deviation begins below the prior's own, and the prior pulls at it.
 
-    So it is where the public bounds are wide for the records, under a prior that follows the bounds: the
+    So it is where the public bounds are wide for the records, under a base measure that is not learned: the
     inverse-gamma prior of a cluster's variance has next to no mass near 0, so that an interval ends where the
     prior does, and the true standard deviation may be below it. The contraction does not show this, as most
     of the prior's spread may be gone by then.
@@ -40,8 +41,8 @@ def floor_remarks(
     held = []
     for column in columns:
         name = column.label("sd")
-        if name not in prior:
-            continue
+        if name not in prior or isinstance(column.family, LearnedNormal):
+            continue  # a learned scale has mass near 0
         least, floor = (float(np.quantile(draws[name], 0.5 * (1.0 - level))) for draws in (series, prior))
         if least < floor and pull(series[name], prior[name]) > PULL:
             held.append(f"{name} (its interval begins at {least:.3g}, the prior's at {floor:.3g})")

@@ -25,9 +25,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 
 TOLERANCE = 5e-5
 MAX_STICKS = 300
+NODES, _FEW_NODES = 8, 2  # normals that stand for a record of an unseen component
 _BLOCK = 1 << 17
 
 
@@ -149,6 +151,7 @@ def draw_measures(
     discount: float,
     source: Source,
     rng: np.random.Generator,
+    base: Floats | None = None,
 ) -> Measures:
     """Spread the mass w_0 of each state over atoms of Q ~ PY(discount, concentration + k discount, G0).
 
@@ -164,6 +167,9 @@ def draw_measures(
         Draws from G0.
     rng : numpy.random.Generator
         Source of the sticks and atoms.
+    base : float64 array (D, 2, d), optional
+        Location and scale of each state's base measure, where these are learned: atoms are drawn from it, and
+        what is left of Q lies on atoms too.
     """
     strength = concentration + states.counts * discount
     left = np.ones(states.counts.size)  # of Q
@@ -179,17 +185,44 @@ def draw_measures(
         lost = _lost(states.rest[active] * left[active], strength[active], discount, stick)
         active = active[lost > TOLERANCE]
     if not owners:
-        return states
+        return states if base is None else settle_rest(states, source, base, _FEW_NODES)
     new_owner, new_weight = np.concatenate(owners), np.concatenate(pieces)
-    new = source.draw(rng, new_owner.size)
+    new = (
+        source.draw(rng, new_owner.size) if base is None else _given(source).draw_given(rng, base[new_owner])
+    )
     owner = np.concatenate([np.repeat(np.arange(states.counts.size), states.counts), new_owner])
     order = np.argsort(owner, kind="stable")
-    return Measures(
+    drawn = Measures(
         states.counts + np.bincount(new_owner, minlength=states.counts.size),
         np.concatenate([states.weights, new_weight])[order],
         np.concatenate([states.atoms, new], axis=1)[:, order],
         states.rest * left,
     )
+    return drawn if base is None else settle_rest(drawn, source, base, _FEW_NODES)
+
+
+def settle_rest(measures: Measures, source: Source, base: Floats, nodes: int = NODES) -> Measures:
+    """Put the mass on no atom on a few normals, whose mixture is a record of an unseen component.
+
+    Where the base measure of each draw has a location and scale of its own, (D, 2, d), the prior predictive
+    does not stand for it.
+    """
+    weights, atoms = _given(source).rest_atoms(base, nodes)
+    size = measures.counts.size
+    owner = np.concatenate([np.repeat(np.arange(size), measures.counts), np.repeat(np.arange(size), nodes)])
+    order = np.argsort(owner, kind="stable")
+    more = (measures.rest[:, None] * weights).ravel()
+    return Measures(
+        measures.counts + nodes,
+        np.concatenate([measures.weights, more])[order],
+        np.concatenate([measures.atoms, atoms], axis=1)[:, order],
+        np.zeros(size),
+    )
+
+
+def _given(source: Source) -> LearnedNormal | LearnedWishart:
+    assert isinstance(source, LearnedNormal | LearnedWishart)  # only these have a base measure for each draw
+    return source
 
 
 def _lost(mass: Floats, strength: Floats, discount: float, stick: int) -> Floats:

@@ -28,6 +28,7 @@ from dpmix.summary.clean_run import clean_posteriors, runs_for
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import Column, columns_of
+from dpmix.summary.families.learned_family import LearnedNormal
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.grids import spread
@@ -212,6 +213,8 @@ def _prior_variances(
     alpha = prior.get("concentration", np.atleast_1d(chains.concentration.ravel()[0]))
     discount = float(chains.constants["discount"])
     factor = float(np.mean((1.0 - discount) / (1.0 + alpha)))
+    if isinstance(family, LearnedNormal):
+        return _learned_variances(family, column, factor, alpha, discount, points, prior, rng)
     atoms = family.draw(rng, _ATOMS)
     density = factor * family.densities(np.ones(_ATOMS), atoms, points).var(axis=0)
     if not np.isfinite(family.predictive_moments()[1]):
@@ -228,3 +231,33 @@ def _prior_variances(
     else:
         of_means = float(family.moments(atoms)[0].var())
     return _Variances(factor * of_means, float(np.var(median)), density)
+
+
+def _learned_variances(
+    family: LearnedNormal,
+    column: Column,
+    factor: float,
+    alpha: Floats,
+    discount: float,
+    points: Floats,
+    prior: Mapping[str, Floats],
+    rng: np.random.Generator,
+) -> _Variances:
+    """Return those where location and scale are learned: of E(g | base) there is a variance besides.
+
+    That is the covariance of g at two components of one base measure, by pairs of draws.
+    """
+    base = family.draw_base(rng, _ATOMS)
+    first, second = (
+        family.densities(np.ones(_ATOMS), family.draw_given(rng, base), points) for _ in range(2)
+    )
+    between = np.mean((first - first.mean(axis=0)) * (second - second.mean(axis=0)), axis=0)
+    density = factor * first.var(axis=0) + (1.0 - factor) * np.maximum(between, 0.0)
+    of_mean = factor * family.b / ((family.a - 1.0) * family.lam) + family.spread**2
+    median = prior.get(f"quantile[{column.name},0.5]" if column.name else "quantile[0.5]")
+    if median is None:
+        empty = Measures(np.zeros(_PRIOR, dtype=np.int64), np.empty(0), np.empty((2, 0)), np.ones(_PRIOR))
+        base = family.draw_base(rng, _PRIOR)
+        drawn = draw_measures(empty, np.resize(alpha, _PRIOR), discount, family, rng, base)
+        median = quantiles(drawn, family, 0.5)
+    return _Variances(of_mean, float(np.var(median)), density)

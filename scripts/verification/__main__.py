@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scripts.reproduction.pool import compute
+from scripts.papers.pool import compute
 from scripts.verification.cases import all_cases, covering
 from scripts.verification.cells import Cell, Size
 from scripts.verification.exact import FILES, QUICK, ROOT, run_exact

@@ -189,17 +189,20 @@ def mixture_cases() -> list[Case]:
 def default_mixtures() -> list[Case]:
     """Return mixtures whose spec states no prior, but has the defaults of methods, section 15.
 
-    The law states them anew, from the bounds [-4, 4] and [0, 1]. One in twenty records lies beyond the first,
-    which the cells of releases account for.
+    The law states them anew, from the bounds [-4, 4] and [0, 1]. Some records lie beyond the first, which the
+    cells of releases account for.
     """
     width, gamma = 2.0 * NARROW, (2.0, 1.0)
     nig = (0.0, 0.16, 3.0, width**2 / 50.0)
     psi = ((width**2 / 25.0, 0.0), (0.0, width**2 / 25.0))
     niw, beta = ((0.0, 0.0), 0.16, 7.0, psi), (2.0, 0.2, 2.0, 0.2, 0.0, 1.0)
     channel, points = ("none", 0.0), (-2.0, 0.0, 2.0)
-    normal = laws.Mixture(Model(channel, nig, 0.0, gamma), points)
-    several = laws.Mixture(
-        Model(channel, niw, 0.0, gamma, "multivariate"), ((0.0, 0.0), (2.0, 0.0), (-1.0, 1.0))
+    spread = 0.25 * width
+    normal = laws.LearnedMixture(Model(channel, nig, 0.0, gamma), points, (spread,))
+    several = laws.LearnedMixture(
+        Model(channel, niw, 0.0, gamma, "multivariate"),
+        ((0.0, 0.0), (2.0, 0.0), (-1.0, 1.0)),
+        (spread, spread),
     )
     betas = laws.Mixture(Model(channel, beta, 0.0, gamma, "beta"), (0.2, 0.5, 0.8))
     sections = {"normal": (normal, {}), "beta": (betas, {"kernel": "beta"})}

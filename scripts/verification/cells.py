@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.reproduction.kept import KeptCell
+from scripts.papers.kept import KeptCell
 from scripts.verification.calibrate import calibrate
 from scripts.verification.cases import Case
 

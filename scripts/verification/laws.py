@@ -6,6 +6,7 @@ ranked from the draws of a chain, under the same names as `Law.draw` returns the
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,6 +120,36 @@ class Mixture:
             row["concentration"] = float(draws["concentration"][t])
             rows.append(row)
         return {name: np.array([row[name] for row in rows]) for name in names if name in rows[0]}
+
+
+@dataclass(frozen=True)
+class LearnedMixture(Mixture):
+    """A mixture whose base measure's location and scale are drawn, too; `model` has them at their means.
+
+    spread: sds of the locations; shape: of the gamma laws of b, or of the diagonal of Psi.
+    """
+
+    spread: tuple[float, ...] = (1.0,)
+    shape: float = 0.5
+
+    def draw(self, rng: Generator, n: int) -> tuple[Truth, Floats]:
+        """Draw the base measure, and all else given it."""
+        mu0, lam, a, b = self.model.base
+        several = self.model.kernel == "multivariate"
+        location = np.atleast_1d(mu0) + np.array(self.spread) * rng.standard_normal(len(self.spread))
+        mean = np.diagonal(np.array(b)) if several else np.array([b])
+        scale = rng.gamma(self.shape, mean / self.shape)
+        base = (tuple(location), lam, a, np.diag(scale)) if several else (location[0], lam, a, scale[0])
+        truth, records = Mixture(dataclasses.replace(self.model, base=base), self.points).draw(rng, n)
+        return truth | {"location": float(location[-1]), "scale": float(scale[-1])}, records
+
+    def ranked(self, draws: Mapping[str, Any], names: list[str]) -> dict[str, Floats]:
+        """Return the functions of draws, with location and scale of the last column."""
+        found = super().ranked(draws, names)
+        if "base" not in draws:  # of a fit that learns none
+            return found
+        base = np.asarray(draws["base"])
+        return found | {"location": base[:, 0, -1], "scale": base[:, 1, -1]}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from benchmarks.columns import (
     EPSILONS,
     FLOOR,
     SHIPPED,
+    WIDE,
     Run,
     fitted,
     here,
@@ -26,7 +27,7 @@ from benchmarks.columns import (
 )
 from dpmix.api.calibrate import mechanism_of
 from dpmix.spec import load_spec
-from dpmix.spec.default_priors import RECORDS_SD
+from dpmix.spec.default_priors import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.describe import describe
 from dpmix.spec.starters import starter
 from dpmix.summary.families.family_of_fit import Column as Column_
@@ -69,11 +70,23 @@ def test_intervals_of_columns_that_ship_hold_the_truth() -> None:
     assert min(shares(runs).values()) > 0.0
 
 
+@pytest.mark.slow
+def test_intervals_under_wide_bounds_hold_the_truth() -> None:
+    """Bounds four times the range, where sds are 0.03 to 0.08 of the width and the noise hides them."""
+    runs = [
+        fitted(column, 3.0, 200, repeat, 1, factor=WIDE, **SHORT) for column in SHIPPED for repeat in (0, 1)
+    ]
+    held = [run.covers(quantity) for run in runs for quantity in ("mean", "sd")]
+    assert np.mean(held) >= 0.9
+    assert not any(run.floor for run in runs)
+
+
 @pytest.mark.matrix
 @pytest.mark.skipif(len(here()) < 8, reason="needs the columns of ../shared/data")
-def test_intervals_of_eight_columns_hold_the_truth() -> None:
+@pytest.mark.parametrize("factor", [None, WIDE])
+def test_intervals_of_eight_columns_hold_the_truth(factor: float | None) -> None:
     runs = [
-        fitted(column, epsilon, 400, repeat, 1)
+        fitted(column, epsilon, 400, repeat, 1, factor)
         for column in COLUMNS
         for epsilon in EPSILONS
         for repeat in range(20)
@@ -92,10 +105,13 @@ def test_a_base_in_units_of_its_own_misses() -> None:
 
 def test_bounds_that_are_wide_for_the_records_are_said_to_hold_the_sd_up() -> None:
     velocity = SHIPPED[1]
-    wide = fitted(velocity, 3.0, 200, 0, 1, factor=4.0, **SHORT)
+    fixed = {"base": {"learn": False}}
+    wide = fitted(velocity, 3.0, 200, 0, 1, factor=4.0, model=fixed, **SHORT)
     assert wide.floor and not wide.covers("sd")
     assert wide.contraction["sd"] > 0.5  # which says nothing of it
     assert wide.covers("mean")
+    learned = fitted(velocity, 3.0, 200, 0, 1, factor=4.0, **SHORT)
+    assert not learned.floor and learned.covers("sd") and learned.covers("mean")
     tight = fitted(SHIPPED[0], 10.0, 200, 0, 1, **SHORT)
     assert not tight.floor and tight.covers("sd")
 
@@ -118,7 +134,7 @@ def test_the_pull_of_a_prior_is_that_of_normal_laws() -> None:
 
 
 def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
-    """P ~ DP(alpha, NIG), alpha ~ Gamma(2, 1), by NumPy alone."""
+    """P ~ DP(alpha, NIG), alpha ~ Gamma(2, 1), mu0 and b fixed or drawn, by NumPy alone."""
     rng, draws, sticks = np.random.default_rng(1), 20_000, 200
     alpha = rng.gamma(2.0, 1.0, (draws, 1))
     shares = rng.beta(1.0, np.maximum(alpha, 1e-9), (draws, sticks))
@@ -128,11 +144,19 @@ def test_validate_says_how_far_records_spread_under_the_defaults() -> None:
     means = np.sqrt(variances / 0.16) * rng.standard_normal((draws, sticks))
     mean = (weights * means).sum(axis=1)
     sd = np.sqrt((weights * (variances + means**2)).sum(axis=1) - mean**2)
-    assert np.quantile(sd, [0.025, 0.975]) == pytest.approx(RECORDS_SD, rel=0.03)
+    assert np.quantile(sd, [0.025, 0.975]) == pytest.approx(RECORDS_SD_FIXED, rel=0.03)
+    root = np.abs(rng.standard_normal(draws))  # of b over its mean: half-normal
+    low, high = np.quantile(root * sd, [0.025, 0.975])
+    assert low == pytest.approx(RECORDS_SD[0], rel=0.08) and high == pytest.approx(RECORDS_SD[1], rel=0.04)
+    place = 0.25 * rng.standard_normal(draws) + root * mean
+    assert np.mean(np.abs(place) < 0.5) > 0.9  # the mean of the records lies within the bounds
     spec: dict[str, Any] = {
         "mechanism": {"kind": "laplace", "epsilon": 3.0, "domain": [0, 1e6]},
         "model": {"kind": "mixture"},
     }
+    words = "of all records together 5.3e+03 to 5.4e+05 with probability 0.95"
+    assert words in describe(load_spec(spec))["model"]
+    spec["model"]["base"] = {"learn": False}
     words = "that of all records together 7.8e+04 to 4e+05 with probability 0.95"
     assert words in describe(load_spec(spec))["model"]
     spec["model"]["concentration"] = 1.0

@@ -107,8 +107,11 @@ def chain(
     rng: np.random.Generator,
     truncation: int | None = None,
     n: int | None = None,
+    learned: Any = None,
 ) -> Chain:
     """Build a chain of `sampler` for an oracle's model; `n` records, where the release does not tell.
+
+    `learned`: location and scale of the base measure, where they are learned.
 
     The truncation of the blocked Gibbs sampler defaults to one whose error is far below what the tests
     resolve: at discount 0.3 the expected mass beyond H sticks falls like H^-2.3.
@@ -121,7 +124,7 @@ def chain(
     algorithm = Algorithm(kind=kind, auxiliary=m, truncation=truncation, latent=latent)
     z = np.ascontiguousarray(z, dtype=float)
     records = z if by_number(model) else np.arange(float(len(z) if n is None else n))
-    return Chain(records, channel(model, z, n), kernel(model), mixing, algorithm, rng)
+    return Chain(records, channel(model, z, n), kernel(model), mixing, algorithm, rng, learned=learned)
 
 
 def by_number(model: Model) -> bool:

@@ -13,11 +13,13 @@ from scipy import stats
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import gaussian, pool, truth, waiting
-from reproduction.cells import CONFIGS, FULL, QUICK, Size
+from papers import __main__ as command
+from papers import pool, truth
+from papers.p1 import gaussian, waiting
+from papers.p1.cells import CONFIGS, FULL, QUICK, Size
 from tests.helpers.specs import ROOT
 
+NOTHING = {"elapsed": 0.0, "cpu": 0.0}
 TINY = ["p1", "--quick", "--sweeps", "40", "--replicates", "1", "--jobs", "1", "--only", "fig14"]
 
 
@@ -25,16 +27,20 @@ TINY = ["p1", "--quick", "--sweeps", "40", "--replicates", "1", "--jobs", "1", "
 def test_base_specs_validate(path):
     spec = load_spec(path)
     assert spec.data.simulate is not None and spec.data.seed is not None
-    assert (spec.sampler.iterations, spec.sampler.burn_in) == (FULL.sweeps, FULL.sweeps // 2)
+    assert spec.model.base is not None and (spec.sampler.iterations, spec.sampler.burn_in) == (
+        100_000,
+        50_000,
+    )
 
 
 def test_cells_of_all_figures_validate():
     for size in (QUICK, FULL):
-        chosen = [c for c in command.cells_of(list(command.FIGURES), size) if not c.name.endswith("/r1")]
+        chosen = [c for c in command.cells_of(list(command.FIGURES), size) if c.replicate == 0]
         assert set(command.CELLS) == {f"fig{i}" for i in range(1, 15)}
-        for cell in chosen if size is QUICK else chosen[::17]:
-            spec = load_spec(CONFIGS / cell.spec, cell.settings(size))
-            assert spec.sampler.iterations == cell.sweeps(size) >= size.sweeps
+        for cell in chosen[:: 3 if size is QUICK else 17]:
+            for sweeps in cell.lengths(size):
+                spec = load_spec(CONFIGS / cell.spec, cell.settings(size, sweeps))
+                assert spec.sampler.iterations == sweeps and spec.sampler.chains == (4 if cell.settle else 2)
     names = [cell.path(CONFIGS).name for cell in command.cells_of(list(command.FIGURES), FULL)]
     assert len(set(names)) == len(names)
 
@@ -43,7 +49,7 @@ def test_the_noise_of_the_papers_code_does_not_reach_its_delta():
     assert gaussian.classical_scale(5.0, 0.01) == pytest.approx(4.0 * np.sqrt(2.0 * np.log(125.0)))
     noisy = {"sweeps": 2, "chains": 1, "clusters_ess": 1.0, "seconds": 1.0, "clusters_mean": 1.0}
     grid = np.linspace(-10, 10, 50)
-    noisy |= {"clusters_rhat": 1.0, "acceptance": {"mean": None}, "hellinger": 0.1}
+    noisy |= {"replicate": 0, "clusters_rhat": 1.0, "acceptance": {"mean": None}, "hellinger": 0.1}
     noisy |= {"density": {"grid": grid, "mean": truth.density("three_gaussians", grid)}}
     noisy |= {"mechanism": {"scale": [gaussian.classical_scale(10.0, 0.1)]}}
     (row,) = gaussian.table({gaussian.name("classical", 10.0, 0.1, "neal3"): noisy})
@@ -69,7 +75,7 @@ def test_a_run_draws_and_then_finds_everything_done(tmp_path, monkeypatch, capsy
     assert about["figures"] == ["fig14"] and not about["failed"]
     assert not list(tmp_path.glob(".work-*"))
 
-    gone = tmp_path / "cells" / "waiting-none-neal8.json"
+    gone = tmp_path / "cells" / "waiting-none-posterior-r0.json"
     gone.write_text(
         gone.read_text()[:50]
     )  # as a crash might leave it elsewhere: it is not taken for finished
@@ -77,9 +83,9 @@ def test_a_run_draws_and_then_finds_everything_done(tmp_path, monkeypatch, capsy
     real = pool.run_cell
     monkeypatch.setattr(pool, "run_cell", lambda cell, *a: ran.append(cell.name) or real(cell, *a))
     assert command.main([*TINY, "--output", str(tmp_path)]) == 0
-    assert ran == ["waiting/none/neal8"]
+    assert ran == ["waiting/none/posterior/r0"]
     assert "1 of 2 cells are there already" in capsys.readouterr().err
-    longer = Size(sweeps=60, chains=2, replicates=1, draws=100, every=False)
+    longer = Size(sweeps=60, chains=2, rounds=(60,), replicates=1, draws=100)
     (cell, *_) = command.cells_of(["fig14"], QUICK)
     assert cell.finished(longer, tmp_path) is None  # other settings are run anew
 
@@ -91,7 +97,7 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch, capsys
         if done:
             raise KeyboardInterrupt
         done.append(cell.name)
-        return {}
+        return NOTHING
 
     monkeypatch.setattr(pool, "run_cell", stopped)
     assert command.main([*TINY, "--output", str(tmp_path)]) == 130
@@ -99,10 +105,10 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch, capsys
 
 
 def test_a_cell_that_fails_is_named_and_its_figure_left_out(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(pool, "_safely", lambda cell, *a: "no luck" if "none" in cell.name else {})
+    monkeypatch.setattr(pool, "_safely", lambda cell, *a: "no luck" if "none" in cell.name else NOTHING)
     assert command.main([*TINY, "--output", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "waiting/none/neal8 failed: no luck" in said
+    assert "waiting/none/posterior/r0 failed: no luck" in said
     assert "fig14 is not drawn" in said
     assert not (tmp_path / "fig14.png").exists()
 

@@ -13,10 +13,21 @@ from scipy import stats
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p2cells, p2convergence, p2downstream, p2utility
-from reproduction.p2cells import CONFIGS, FULL, QUICK, Cell, Size
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p2 import (
+    cells as p2cells,
+)
+from papers.p2 import (
+    convergence as p2convergence,
+)
+from papers.p2 import (
+    downstream as p2downstream,
+)
+from papers.p2 import (
+    utility as p2utility,
+)
+from papers.p2.cells import CONFIGS, FULL, QUICK, Cell, Size
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P2 = PAPERS["p2"]
@@ -39,7 +50,7 @@ def test_cells_of_all_figures_validate(size, tmp_path):
 
 
 def test_a_run_draws_figure_1_and_then_finds_everything_done(tmp_path, monkeypatch, capsys):
-    small = Size(sizes=(500, 1000), distances=2, runs=2, replicates=2)
+    small = Size(sizes=(500, 1000), distances=2, runs=2, replicates=2, rounds=(100,))
     monkeypatch.setitem(PAPERS, "p2", P2.__class__(**{**vars(P2), "quick": small}))
     assert command.main([*TINY, "--only", "1", "--output", str(tmp_path)]) == 0
     assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
@@ -79,7 +90,7 @@ def test_distances_are_those_of_releases_to_their_own_records(tmp_path):
 
 
 def test_slopes_are_least_squares(tmp_path):
-    size = Size(sizes=(100, 400, 1600), distances=2, runs=2, replicates=2)
+    size = Size(sizes=(100, 400, 1600), distances=2, runs=2, replicates=2, rounds=(100,))
     results = {p2convergence.name(n, "delta0.1"): {"w1": [0.9 * n**-0.5, 1.1 * n**-0.5]} for n in size.sizes}
     slope, error = p2convergence.slope(results, size, "delta0.1")
     assert slope == pytest.approx(-0.5)
@@ -155,13 +166,14 @@ def test_the_table_of_posteriors_is_bias_error_and_coverage():
 @pytest.mark.slow
 def test_a_posterior_is_measured_on_a_small_scale(tmp_path):
     _, overrides = p2downstream.KINDS["dp"]
-    short = ("sampler.iterations=60", "sampler.burn_in=10")
-    found = Cell("t/dp", "downstream.yaml", (*overrides, *short), "downstream", 2).run(QUICK, tmp_path)
+    cell = Cell("t/dp", "downstream.yaml", overrides, "downstream", 2, rounds=(20, 300))
+    found = cell.run(QUICK, tmp_path)
     assert found["release"]["released"] == 53 and len(found["rows"]) == 2
     for row in found["rows"]:
         assert set(p2downstream.FUNCTIONALS) <= set(row["parameters"])
         interval = row["parameters"]["mean"]
         assert 0.0 < interval["lower"] < interval["mean"] < interval["upper"] < 1.0
+        assert row["draws"] == 300 and row["rhat"] < 1.1  # 20 are too few for 200 effective ones
     means = [row["parameters"]["mean"]["mean"] for row in found["rows"]]
     assert means[0] != means[1]  # a data set each
 

@@ -16,10 +16,12 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.mechanisms.posterior import certified_search
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p3cells, p3exact, p3figures
-from reproduction.p3cells import CONFIGS, FULL, QUICK, Cell, Crossing, Size, counts_of, spec_of
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p3 import cells as p3cells
+from papers.p3 import exact as p3exact
+from papers.p3 import figures as p3figures
+from papers.p3.cells import CONFIGS, FULL, QUICK, Cell, Crossing, Size, counts_of, spec_of
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 from tests.oracles import posteriors as oracle
 

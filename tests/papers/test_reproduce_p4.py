@@ -10,10 +10,12 @@ import pytest
 from scipy.stats import dirichlet, norm
 
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p4days, p4findings, p4simulated
-from reproduction.p4cells import CONFIGS, FULL, GROUPS, METHODS, QUICK, Cell, draws_of
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p4 import days as p4days
+from papers.p4 import findings as p4findings
+from papers.p4 import simulated as p4simulated
+from papers.p4.cells import CONFIGS, FULL, GROUPS, METHODS, QUICK, Cell, draws_of
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P4 = PAPERS["p4"]
@@ -30,7 +32,7 @@ def test_base_specs_validate(path):
 def test_cells_of_all_figures_validate(size, tmp_path):
     found = cells_of(list(P4.figures), size, P4.cells(tmp_path))
     # kinds of data, each with five groups that see releases of four eps and one that sees the data; Table 2
-    kinds = 8 if size is QUICK else 10
+    kinds = 8
     assert len({cell.path(tmp_path).name for cell in found}) == len(found) == kinds * (5 * 4 + 1) + 2 * 12
     for cell in found[:: 7 if size is QUICK else 31]:
         load_spec(CONFIGS / cell.spec, cell.overrides)
@@ -55,7 +57,7 @@ def fake(error, spread=1.0):
             }
             for k in (1.0 / spread, 1.0, spread)
         ]
-        results[cell.name] = {"rows": rows}
+        results[cell.name] = {"rows": rows, "cpu": 1.0}
     return results
 
 
@@ -76,7 +78,7 @@ def days(gaps, draws=400):
         for _ in range(cell.runs):
             shares = [0.4 + women * g + 0.005 / np.sqrt(2) * rng.permutation(points) for g in gaps]
             rows.append({cell.methods[0]: {"shares": np.stack(shares, axis=1).tolist()}})
-        results[cell.name] = {"rows": rows}
+        results[cell.name] = {"rows": rows, "cpu": 1.0}
     return results
 
 
@@ -148,13 +150,14 @@ def test_a_missing_survey_is_skipped(tmp_path, capsys):
 @pytest.mark.matrix
 def test_a_cell_is_run_and_found_again(tmp_path):
     own = ("data.alpha=[3.3, 4.4]", "summary.truth=[3.3, 4.4]", "data.n=200", "mechanism.epsilon=1.5")
-    cell = Cell("x/y", "p4/compositions.yaml", own, ("DPBoots", "DPMCMC p1", "DPABC p2"), 2, 200, 40)
+    cell = Cell("x/y", "p4/compositions.yaml", own, ("DPBoots", "DPMCMC p1", "DPABC p2"), 2, (40, 200), 40)
     result = cell.run(QUICK, tmp_path)
     assert result["simulated"] and len(result["rows"]) == 2
     one, two = result["rows"]
     for method in cell.methods:
         assert one[method]["error_alpha"] != two[method]["error_alpha"]
         assert sum(one[method]["mean"]) == pytest.approx(1.0) and 0.5 < one[method]["coverage"] <= 1.0
+    assert one["DPMCMC p1"]["sweeps"] == 200 and "settled" not in one["DPABC p2"]  # 40 sweeps do not settle
     # the same data and the same release, whatever other methods are there
     alone = replace(cell, name="x/z", methods=("DPABC p2",)).run(QUICK, tmp_path)["rows"][0]["DPABC p2"]
     assert alone["error_alpha"] == one["DPABC p2"]["error_alpha"]

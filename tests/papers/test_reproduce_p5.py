@@ -11,10 +11,12 @@ import pytest
 
 from dpmix.data import simulations
 from dpmix.spec import load_spec
-from reproduction import __main__ as command
-from reproduction import p5findings, p5real, p5simulated
-from reproduction.p5cells import CONFIGS, EPSILONS, FULL, LEVEL, QUICK, Cell, Size
-from reproduction.papers import PAPERS, cells_of
+from papers import __main__ as command
+from papers.p5 import findings as p5findings
+from papers.p5 import real as p5real
+from papers.p5 import simulated as p5simulated
+from papers.p5.cells import CONFIGS, EPSILONS, FULL, LEVEL, QUICK, Cell, Size
+from papers.registry import PAPERS, cells_of
 from tests.helpers.specs import ROOT
 
 P5 = PAPERS["p5"]
@@ -31,7 +33,7 @@ def test_base_specs_validate(path):
 @pytest.mark.parametrize("size", [QUICK, FULL], ids=["quick", "full"])
 def test_cells_of_all_figures_validate(size, tmp_path):
     found = cells_of(list(P5.figures), size, P5.cells(tmp_path))
-    assert len({cell.path(tmp_path).name for cell in found}) == len(found) == 37
+    assert len({cell.path(tmp_path).name for cell in found}) == len(found) == 47
     for cell in found if size is QUICK else found[::9]:
         load_spec(CONFIGS / cell.spec, cell.overrides)
 
@@ -50,7 +52,14 @@ def fake(figure, runs, sd, shift=0.0):
                 "acceptance": {"mean": 0.5 + 0.1 * run, "least": 0.4},
             }
         )
-    return {p5simulated.name(figure, epsilon): {"rows": rows} for epsilon in EPSILONS}
+    told = {"rhat": 1.005, "slowest": "p[0]", "ess": 300.0, "settled": True, "sweeps": 2000}
+    rows = [row | told for row in rows]
+    kinds = (False, True) if figure in p5simulated.FIGURES else (False,)
+    return {
+        p5simulated.name(figure, epsilon, plain): {"rows": rows, "cpu": 1.0}
+        for epsilon in EPSILONS
+        for plain in kinds
+    }
 
 
 def test_coverage_counts_the_intervals_that_hold_the_truth():
@@ -74,7 +83,7 @@ def test_means_given_the_confidential_data_are_the_conjugate_ones():
 
 def test_figures_tables_and_findings_are_drawn(tmp_path):
     results = fake("fig1", 3, 0.05, 0.5) | fake("table1", 3, 0.05, 0.5)
-    size = Size(releases=3, replicates=3, real=2, sweeps=100)
+    size = Size(releases=3, replicates=3, real=2, rounds=(100,))
     for figure in ("fig1", "table1"):
         P5.draw[figure](results, size, tmp_path)
         assert (tmp_path / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
@@ -83,7 +92,11 @@ def test_figures_tables_and_findings_are_drawn(tmp_path):
     assert len(rows) == 25 and float(rows[0]["acceptance"]) == pytest.approx(0.6)
     assert float(rows[0]["bound"]) == pytest.approx(math.exp(-0.1)) and float(rows[0]["prior"]) == 0.2
     words = p5findings.text(results, size, tmp_path, ["fig1", "table1"])
-    assert "published 1.00, 1.00, 1.00, 0.36, 1.00" in words and "table1_regression" not in words
+    assert (
+        "| fig1, Algorithm 1 | 5 of 5 | 15 of 15 posteriors settled; two chains each, sweeps: 15 of 2,000"
+        in words
+    )
+    assert words.count("(0.36)") == 1 and "table1_regression" not in words
     with (tmp_path / "table1.csv").open() as file:
         assert list(csv.DictReader(file))[0]["p[3] = 0.446"] == "1.0"
 
@@ -105,17 +118,17 @@ def test_a_run_draws_all_and_then_finds_everything_done(tmp_path, capsys):
     for name, result in results.items():
         real = name.split("-")[0] in p5real.SUBJECTS
         assert (result["release"]["private"], result["release"]["simulated"]) == (real, not real)
-    assert all(0 <= r["acceptance"]["least"] <= 1 for r in results["fig1-eps1"]["rows"])
+    assert all(0 <= r["acceptance"]["least"] <= 1 for r in results["fig1-eps1-algorithm1"]["rows"])
     first, second = (row["parameters"]["p"]["mean"] for row in results["fig1-eps1"]["rows"])
     assert first != second  # other noise on the same data
     capsys.readouterr()
     assert command.main(arguments) == 0
-    assert "37 of 37 cells are there already" in capsys.readouterr().err
+    assert "47 of 47 cells are there already" in capsys.readouterr().err
 
 
 @pytest.mark.matrix
 def test_a_cell_is_run_and_found_again(tmp_path):
-    cell = Cell("x/y", "p5/naive_bayes.yaml", ("sampler.latent=metropolis",), "releases", 2, 60, ("p",))
+    cell = Cell("x/y", "p5/naive_bayes.yaml", ("sampler.latent=metropolis",), "releases", 2, (60,), ("p",))
     result = cell.run(QUICK, tmp_path)
     one, two = result["rows"]
     assert one["parameters"]["p"] != two["parameters"]["p"]
@@ -128,7 +141,9 @@ def test_a_cell_is_run_and_found_again(tmp_path):
     assert math.exp(-1) < one["acceptance"]["least"] <= one["acceptance"]["mean"] < 1
     assert result["release"]["simulated"] and not result["release"]["private"] and LEVEL == 0.9
     assert cell.finished(QUICK, tmp_path) is not None
-    assert Cell("x/y", "p5/naive_bayes.yaml", (), "releases", 2, 60, ("p",)).finished(QUICK, tmp_path) is None
+    assert (
+        Cell("x/y", "p5/naive_bayes.yaml", (), "releases", 2, (60,), ("p",)).finished(QUICK, tmp_path) is None
+    )
 
 
 def test_missing_incomes_are_skipped(tmp_path, capsys):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
+from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.models.counts_mixture.grid import Counts
 from dpmix.models.counts_mixture.histogram import HistogramCounts
@@ -60,12 +61,15 @@ class CountsMixture:
         The channel is from records to cells: that without noise for the bins of a histogram.
     mixing : PitmanYor
         Of discount 0.
+    learned : LearnedBase, optional
+        What is learned of the kernel's base measure; nothing where left out.
     """
 
     counts: Counts | HistogramCounts
     channel: Any
     kernel: Any
     mixing: PitmanYor
+    learned: LearnedBase | None = None
 
     def __post_init__(self) -> None:
         """Check the process."""
@@ -118,7 +122,11 @@ class CountsChain:
         self._counts, edges, outputs, self._source = model.worked(rng)
         self._cells = cells_for(model.channel, model.kernel, edges, outputs)
         self._state = make_state(model.kernel, model.room)
-        start(model.kernel, model.mixing, rng, model.counts.n, self._state)
+        self._learned = (model.learned or fixed_base(model.kernel)).own()
+        if self._learned.learns:
+            d = self._learned.values.shape[1]
+            draw_base(model.kernel, rng, self._learned, np.zeros((d + 1, d)), 0)
+        start(with_base(model.kernel, self._learned.values), model.mixing, rng, model.counts.n, self._state)
         self._plan = np.array([0, 1, 0, 0], dtype=np.int64)
         self._make_room()
         self._taken: list[dict[str, NDArray[Any]]] = []
@@ -135,6 +143,7 @@ class CountsChain:
             first=np.zeros(_DRAWS + 1, dtype=np.int64),
             weights=np.zeros(_DRAWS * room),
             theta=np.zeros((rows, _DRAWS * room)),
+            base=np.zeros((_DRAWS, 2, len(self._learned.rate))),
         )
 
     @property
@@ -172,6 +181,7 @@ class CountsChain:
             status = run(
                 model.channel,
                 model.kernel,
+                self._learned,
                 model.mixing,
                 self.rng,
                 self._state,
@@ -197,15 +207,27 @@ class CountsChain:
         used = int(self._output.first[saved])
         fields = self._output._asdict()
         ends = {"first": saved + 1, "weights": used, "theta": used}
-        self._taken.append({name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()})
+        whole = {"base": fields.pop("base")[:saved].copy()}
+        parts = {name: v[..., : ends.get(name, saved)].copy() for name, v in fields.items()}
+        self._taken.append(parts | whole)
         self._plan[SAVED] = 0
 
     def take(self) -> Arrays:
         """Return the draws saved since the last call, and forget them."""
         self._set_aside()
         pieces, self._taken = self._taken, []
-        dims = {"first": ("edge",), "weights": ("component",), "theta": ("parameter", "component")}
-        found = {name: np.concatenate([piece[name] for piece in pieces], axis=-1) for name in pieces[0]}
+        dims = {
+            "first": ("edge",),
+            "weights": ("component",),
+            "theta": ("parameter", "component"),
+            "base": ("draw", "hyper", "base_column"),
+        }
+        found = {
+            name: np.concatenate([piece[name] for piece in pieces], axis=0 if name == "base" else -1)
+            for name in pieces[0]
+        }
+        if not found["base"].shape[2]:
+            del found["base"]
         starts = np.cumsum([0, *(piece["first"][-1] for piece in pieces)])
         shifted = [piece["first"][1:] + start for piece, start in zip(pieces, starts[:-1], strict=True)]
         found["first"] = np.concatenate([[0], *shifted]).astype(np.int64)
@@ -229,6 +251,8 @@ class CountsChain:
             "floats": self._state.floats.copy(),
             "damping": self._state.damping.copy(),
             "latent": self._latent.copy(),
+            "base": self._learned.values.copy(),
+            "base_steps": self._learned.steps.copy(),
             "room": np.array([len(self._state.sizes)]),
             "plan": self._plan[:SAVED].copy(),
             "generators": [self.rng.bit_generator.state],
@@ -249,6 +273,8 @@ class CountsChain:
         self._state.floats[:] = snapshot["floats"]
         self._state.damping[:] = snapshot["damping"]
         self._latent[:] = snapshot["latent"]
+        if self._learned.learns:
+            self._learned.values[:], self._learned.steps[:] = snapshot["base"], snapshot["base_steps"]
         self._make_room()
         self._plan[:SAVED] = snapshot["plan"]
         self._plan[SAVED] = 0

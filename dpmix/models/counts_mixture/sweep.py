@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from dpmix.kernels.learned_base import with_base
+from dpmix.models.counts_mixture.base_moves import draw_base_given, move_base_along
 from dpmix.models.counts_mixture.jumps import jump
 from dpmix.models.counts_mixture.langevin import langevin
 from dpmix.models.counts_mixture.loops import log, mix
@@ -58,7 +60,7 @@ class Output(NamedTuple):
     """Where saved draws go: T draws, whose components stand one after another, F of them.
 
     n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),
-    theta (P, F).
+    theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others).
     """
 
     n_clusters: Any
@@ -69,6 +71,7 @@ class Output(NamedTuple):
     first: Any
     weights: Any
     theta: Any
+    base: Any
 
 
 @njit
@@ -285,7 +288,7 @@ def _move_along_latent(
 
 
 @njit
-def _sweep(channel, kernel, mixing, rng, state, cells, work, total, power, gain):
+def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, power, gain):
     """Move everything.
 
     total: the sum of the counts to the power of a ladder, `power`; gain: of adaptation, 0 after burn-in.
@@ -296,12 +299,16 @@ def _sweep(channel, kernel, mixing, rng, state, cells, work, total, power, gain)
     mix(work.weights, work.rows, atoms, work.mixed)
     atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
     atoms = _move_along(work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain)
+    if len(learned.rate) > 0:
+        move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, gain > 0.0)
     state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
     _keep_clusters(state, work, atoms)
+    if len(learned.rate) > 0:
+        draw_base_given(kernel, learned, rng, state.theta, state.clusters[0])
 
 
 @njit
-def _record(rng, state, output, at):
+def _record(rng, state, learned, output, at):
     """Save the state as draw `at`, with one draw of P given it."""
     k, first = state.clusters[0], output.first[at]
     output.n_clusters[at] = k
@@ -311,6 +318,9 @@ def _record(rng, state, output, at):
     output.log_likelihood[at] = state.floats[LOG_LIKELIHOOD]
     output.left_over[at] = state.floats[LEFT_OVER]
     output.first[at + 1] = first + k
+    for j in range(output.base.shape[2]):
+        for row in range(2):
+            output.base[at, row, j] = learned.values[row, j]
     draw_measure(rng, state.floats[CONCENTRATION], 0.0, state.sizes, k, output.weights[first : first + k])
     for h in range(k):
         for i in range(len(state.theta)):
@@ -320,11 +330,11 @@ def _record(rng, state, output, at):
 
 
 @njit
-def run(channel, kernel, mixing, rng, state, cells, work, counts, plan, until, output):
+def run(channel, kernel, learned, mixing, rng, state, cells, work, counts, plan, until, output):
     """Sweep until ``plan[STEP]`` is `until`, saving every thin-th state after those skipped.
 
-    counts (B,): numbers of records. Return DONE; or FULL or GROW, after which the caller makes room and calls
-    again: the draws are the same.
+    learned: the base measure as it is now, which moves where it is learned; counts (B,): numbers of records.
+    Return DONE; or FULL or GROW, after which the caller makes room and calls again: the draws are the same.
     """
     total = 0.0
     for c in range(len(counts)):
@@ -349,9 +359,10 @@ def run(channel, kernel, mixing, rng, state, cells, work, counts, plan, until, o
                 work.counts[c] = power * counts[c]
                 work.roots[c] = math.sqrt(work.counts[c])
         gain = 1.0 / math.sqrt(1.0 + done) if done < skip else 0.0
-        _sweep(channel, kernel, mixing, rng, state, cells, work, power * total, power, gain)
+        now = with_base(kernel, learned.values)
+        _sweep(channel, now, learned, mixing, rng, state, cells, work, power * total, power, gain)
         plan[STEP] = done + 1
         if due:
-            _record(rng, state, output, plan[SAVED])
+            _record(rng, state, learned, output, plan[SAVED])
             plan[SAVED] += 1
     return DONE

@@ -12,7 +12,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.summary.density import BLOCK, generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.random_measures import Measures, draw_measures, state_measures
+from dpmix.summary.random_measures import Measures, draw_measures, settle_rest, state_measures
 
 __all__ = ["cell_masses", "draw_records", "states_at"]
 
@@ -48,10 +48,14 @@ def states_at(
         rows = inside - block.start
         parameters = {name: values[rows] for name, values in block.parameters.items()}
         together = state_measures(block.weights[rows], parameters, source)
+        base = None if block.base is None else block.base[rows]
         if spread_rest:
             rng = generator(chains, int(chains.ids[block.chain]), _STREAM - block.start)
             concentration = chains.concentration[block.chain, inside]
-            together = draw_measures(together, concentration, chains.constants["discount"], source, rng)
+            discount = chains.constants["discount"]
+            together = draw_measures(together, concentration, discount, source, rng, base)
+        elif base is not None:
+            together = settle_rest(together, source, base)
         stops = np.cumsum(together.counts)
         for i, state in enumerate(inside.tolist()):
             part = slice(stops[i] - together.counts[i], stops[i])

@@ -12,6 +12,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.spec.kinds import KERNELS
 from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Family, Floats
+from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
@@ -53,7 +54,10 @@ def family_of(chains: Chains) -> Family | NormalInverseWishart:
         mu0, psi = chains.arrays["base_mu0"], chains.arrays["base_Psi"]
         if psi.shape != (mu0.size, mu0.size) or not (np.linalg.eigvalsh(psi) > 0).all():
             raise DataError(f"base_Psi must be a positive definite matrix of {mu0.size} columns")
-        return NormalInverseWishart(mu0, chains.constants["base_lambda"], chains.constants["base_nu"], psi)
+        stated = (mu0, chains.constants["base_lambda"], chains.constants["base_nu"], psi)
+        if layout.base == "learned_niw":
+            return LearnedWishart(*stated, chains.arrays["base_mu0_sd"], chains.constants["base_psi_shape"])
+        return NormalInverseWishart(*stated)
     return family_on_line(layout.kernel, layout.base, chains.constants)
 
 
@@ -68,6 +72,8 @@ def family_on_line(kernel: str, base: str, c: Mapping[str, float]) -> Family:
     parameters = (c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"])
     if base == "truncated_nig":
         return TruncatedNormalInverseGamma(*parameters, c["noise_scale"] ** 2)
+    if base == "learned_nig":
+        return LearnedNormal(*parameters, c["base_mu0_sd"], c["base_b_shape"])
     return NormalInverseGamma(*parameters)
 
 

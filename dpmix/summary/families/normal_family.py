@@ -56,6 +56,42 @@ class NormalKernel:
         return grid
 
 
+class NormalScaleMixture(NormalKernel):
+    """A base measure whose prior predictive is a mixture of normals about one place, known by quadrature."""
+
+    mu0: float
+    mixture: Any
+    """Weights and standard deviations of the normals; a property of subclasses."""
+
+    def predictive(self, y: Floats) -> Floats:
+        """Prior predictive density at `y`."""
+        weights, sds = self.mixture
+        scaled = np.exp(-0.5 * ((np.ravel(y)[:, None] - self.mu0) / sds) ** 2)
+        return np.asarray(scaled @ (weights / (np.sqrt(2.0 * np.pi) * sds))).reshape(np.shape(y))
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        """Nodes, and the distribution function of the prior predictive there."""
+        weights, sds = self.mixture
+        nodes = self.nodes()
+        return nodes, special.ndtr((nodes[:, None] - self.mu0) / sds) @ weights
+
+    def predictive_cdf(self, y: Floats) -> Floats:
+        """Distribution function of the prior predictive, by interpolation."""
+        return np.interp(y, *self._curve, left=0.0, right=1.0)
+
+    def nodes(self) -> Floats:
+        """Quantiles of the prior predictive, down to a tail of 1e-9, by interpolation."""
+        weights, sds = self.mixture
+        low, high = 1e-6 * float(sds.min()), 8.0 * float(sds.max())
+        distance = np.concatenate([[0.0], np.geomspace(low, high, 2000)])
+        above = special.ndtr(-distance[:, None] / sds) @ weights
+        levels = levels_of_nodes(FAR, LEVELS)
+        tail = np.minimum(levels, 1.0 - levels)
+        reach = np.interp(-np.log(tail), -np.log(np.maximum(above, 1e-300)), distance)
+        return np.asarray(self.mu0 + np.where(levels < 0.5, -reach, reach))
+
+
 @dataclass(frozen=True)
 class NormalInverseGamma(NormalKernel):
     """The base measure G0: variance ~ InverseGamma(a, scale b), mean | variance ~ N(mu0, variance / lam).

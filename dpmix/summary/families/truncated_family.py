@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from dpmix.summary.families.family import Floats, levels_of_nodes
-from dpmix.summary.families.normal_family import FAR, LEVELS, NormalKernel
+from dpmix.summary.families.family import Floats
+from dpmix.summary.families.normal_family import NormalScaleMixture
 
 _TINY = 1e-8  # of eta: below what tau2 - eta^2 can tell from zero
 _SMALL = 1e-3
@@ -28,7 +28,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 @dataclass(frozen=True)
-class TruncatedNormalInverseGamma(NormalKernel):
+class TruncatedNormalInverseGamma(NormalScaleMixture):
     """The truncated base measure; atoms are those of a confidential record, N(mean, tau2 - eta^2).
 
     Parameters
@@ -104,27 +104,10 @@ class TruncatedNormalInverseGamma(NormalKernel):
         return float(np.log(self.floor) + weights @ t), float(self.b / self.floor * (weights @ np.exp(-t)))
 
     @cached_property
-    def _mixture(self) -> tuple[Floats, Floats]:
-        """Weights and standard deviations of the normals about mu0 whose mixture is the prior predictive."""
+    def mixture(self) -> tuple[Floats, Floats]:
+        """Weights and standard deviations of the normals about mu0: over tau2 (1 + 1/lam) - eta^2."""
         t, weights = self._rule
         return weights, np.sqrt(self.floor * (np.expm1(t) + np.exp(t) / self.lam))
-
-    def predictive(self, y: Floats) -> Floats:
-        """Prior predictive density: N(mu0, tau2 (1 + 1/lam) - eta^2) over tau2, by quadrature."""
-        weights, sds = self._mixture
-        scaled = np.exp(-0.5 * ((np.ravel(y)[:, None] - self.mu0) / sds) ** 2)
-        return np.asarray(scaled @ (weights / (np.sqrt(2.0 * np.pi) * sds))).reshape(np.shape(y))
-
-    @cached_property
-    def _curve(self) -> tuple[Floats, Floats]:
-        """Nodes, and the distribution function of the prior predictive there."""
-        weights, sds = self._mixture
-        nodes = self.nodes()
-        return nodes, special.ndtr((nodes[:, None] - self.mu0) / sds) @ weights
-
-    def predictive_cdf(self, y: Floats) -> Floats:
-        """Distribution function of the prior predictive, by interpolation."""
-        return np.interp(y, *self._curve, left=0.0, right=1.0)
 
     def predictive_moments(self) -> tuple[float, float]:
         """E[Y], E[Y^2]; the second is infinite when a <= 1.
@@ -143,17 +126,6 @@ class TruncatedNormalInverseGamma(NormalKernel):
             total += term
         mean = self.b / (self.a - 1.0) * (1.0 + self.a / (x * total))
         return self.mu0, self.mu0**2 + mean * (1.0 + 1.0 / self.lam) - self.floor
-
-    def nodes(self) -> Floats:
-        """Quantiles of the prior predictive, down to a tail of 1e-9, by interpolation."""
-        weights, sds = self._mixture
-        low, high = 1e-6 * float(sds.min()), 8.0 * float(sds.max())
-        distance = np.concatenate([[0.0], np.geomspace(low, high, 2000)])
-        above = special.ndtr(-distance[:, None] / sds) @ weights
-        levels = levels_of_nodes(FAR, LEVELS)
-        tail = np.minimum(levels, 1.0 - levels)
-        reach = np.interp(-np.log(tail), -np.log(np.maximum(above, 1e-300)), distance)
-        return np.asarray(self.mu0 + np.where(levels < 0.5, -reach, reach))
 
     def for_distance(self) -> TruncatedNormalInverseGamma:
         """Distances are integrated over y itself."""

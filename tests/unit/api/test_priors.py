@@ -113,25 +113,62 @@ def _kernel(base: Any, release: Release, mechanism: Any = None, **model: Any) ->
 
 def test_what_is_left_out_follows_the_bounds() -> None:
     release = small_release()
-    assert _kernel(None, release) == (NormalNIG(0.0, 0.16, 3.0, 8.0), "bounds")
+    found = _kernel(None, release)
+    assert found[:2] == (NormalNIG(0.0, 0.16, 3.0, 8.0), "bounds")
+    assert found.learned.centre == found.kernel.mu0 and found.learned.spread == pytest.approx(5.0)
+    assert found.learned.shape == 0.5 and 0.5 / found.learned.rate == pytest.approx(8.0)
     binomial = _simulated({"kind": "binomial", "trials": 9, "epsilon": 4.0}, _dollars(50), EARNINGS, 1)
-    assert _kernel(None, binomial, kernel="beta") == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0), "bounds")
+    beta = _kernel(None, binomial, kernel="beta")
+    assert beta == (Beta(2.0, 0.2, 2.0, 0.2, 0.0, 2885.0), "bounds", None)
     unbounded = dataclasses.replace(release, mechanism={**release.mechanism, "domain": None})
     with pytest.raises(SpecError, match="model.base: missing, and there are no public bounds"):
         _kernel(None, unbounded)
+
+
+def test_a_base_is_learned_where_the_spec_says_so() -> None:
+    release = small_release()
+    numbers = {"mu0": 1.0, "lambda": 0.25, "a": 5.0, "b": 4.0}
+    kernel, source, learned = _kernel(numbers, release)
+    assert (kernel, source, learned) == (NormalNIG(1.0, 0.25, 5.0, 4.0), "spec", None)
+    kernel, source, learned = _kernel({**numbers, "learn": True}, release)
+    assert (kernel, source) == (NormalNIG(1.0, 0.25, 5.0, 4.0), "spec")
+    assert learned.centre == 1.0 and 0.5 / learned.rate == pytest.approx(4.0)
+    assert learned.spread == pytest.approx(2.0)  # that of a cluster's mean about mu0
+    fixed = _kernel({"learn": False}, release)
+    assert fixed == (NormalNIG(0.0, 0.16, 3.0, 8.0), "bounds", None)
+    assert _kernel({"learn": True}, release).learned.spread == pytest.approx(5.0)
+    for base, key in (
+        ({**numbers, "a": 1.0, "learn": True}, "model.base.a: 1 must be above 1 where learn is true"),
+        ({"empirical": True, "learn": True}, "model.base.learn: the base measure is computed"),
+        ({"learn": "yes"}, "model.base.learn"),
+        ({"kind": "truncated_nig", **numbers, "learn": True}, "learn"),
+        ({"mu0": 1.0, "learn": True}, "model.base.lambda: missing"),
+    ):
+        with pytest.raises(SpecError, match=key):
+            _kernel(base, release)
+
+
+def test_groups_have_the_fixed_base_and_refuse_a_learned_one() -> None:
+    from dpmix.api.group_mixture_task import group_mixture_task
+
+    release = small_release()
+    spec = load_spec({"model": {"base": {"learn": True}}})
+    with pytest.raises(SpecError, match="model.base.learn: true is not for a release of groups"):
+        group_mixture_task(spec, release, False, (0,))
 
 
 def test_an_empirical_base_is_in_units_of_the_spread_beyond_the_noise() -> None:
     for factor in (1e-6, 1.0, 1e6):
         pair = (0.0, 2885.0 * factor)
         release = _simulated(MECHANISMS[0], _dollars(3000) * factor, pair, 3)
-        kernel, source = _kernel({"empirical": True}, release)
+        kernel, source, learned = _kernel({"empirical": True}, release)
+        assert learned is None
         moments = moments_of(release, 0, pair)
         assert source == "release" and moments is not None
         assert kernel.a == 3.0 and kernel.lam == 0.25
         assert kernel.b / 2.0 == pytest.approx(moments.variance / 4.0)
         assert math.sqrt(kernel.b / 2.0 / kernel.lam) == pytest.approx(600 * factor, rel=0.2)
-    paper, source = _kernel({"empirical": "paper"}, release)
+    paper, source, _ = _kernel({"empirical": "paper"}, release)
     assert source == "paper" and paper.a > 1e10  # the recipe that fixes the variance of the variance in units
     half = release.values.var(ddof=1) / 2
     assert paper.a == pytest.approx(2 + 2 * half**2)
@@ -139,7 +176,8 @@ def test_an_empirical_base_is_in_units_of_the_spread_beyond_the_noise() -> None:
 
 def test_noise_that_hides_the_spread_leaves_the_bounds() -> None:
     release = _simulated({"kind": "laplace", "epsilon": 0.05}, _dollars(200), EARNINGS, 4)
-    kernel, source = _kernel({"empirical": True}, release)
+    kernel, source, learned = _kernel({"empirical": True}, release)
+    assert learned is not None  # as where it is left out
     assert source == "hidden" and kernel == NormalNIG(*nig_from_bounds(EARNINGS))
     unbounded = dataclasses.replace(release, mechanism={**release.mechanism, "domain": None})
     with pytest.raises(DataError, match="the noise hides the spread"):
@@ -151,7 +189,7 @@ def test_noise_that_hides_the_spread_leaves_the_bounds() -> None:
 
 def test_a_truncated_base_adds_the_noise() -> None:
     release = _simulated({"kind": "gaussian", "rho": 20.0}, _dollars(3000), EARNINGS, 5)
-    kernel, source = _kernel({"kind": "truncated_nig", "empirical": True}, release)
+    kernel, source, _ = _kernel({"kind": "truncated_nig", "empirical": True}, release)
     moments = moments_of(release, 0, EARNINGS)
     assert source == "release" and moments is not None
     assert kernel.b / 2.0 == pytest.approx(moments.variance / 4.0 + release.scales[0] ** 2)
@@ -195,7 +233,9 @@ def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> Non
     assert off.mean - y.std() > 4.0 * off.sd
     assert "follows the public bounds" in found["default"].to_text()
     assert "used twice" in found["release"].prior
-    assert found["default"].to_json()["prior"].startswith("A priori a cluster's mean is 1442 +- 721")
+    assert (
+        found["default"].to_json()["prior"].startswith("A priori clusters lie around a place of 1442 +- 721")
+    )
 
 
 def test_old_files_that_name_no_rule_are_read_as_they_were() -> None:

@@ -152,6 +152,7 @@ def test_what_it_goes_with_is_planned(mechanism: str, model: str) -> None:
 def test_groups_are_refused_by_name() -> None:
     spec = combined_spec("perturbed_histogram", "nig", "counts", "exact")
     spec["release"] = {"path": "x.csv", "group": "sex", "categories": {"sex": ["f", "m"]}}
+    spec["mechanism"]["n"] = 100
     text = message(source=spec)
     assert text.startswith("sampler.kind: counts is for the histogram of one group"), text
 

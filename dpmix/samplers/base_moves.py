@@ -1,0 +1,104 @@
+"""Moves of a learned base measure, between the sweeps of whichever algorithm (methods, section 15).
+
+Two kinds, in turn. Given the parameters of the occupied components location and scale are drawn from their
+conditionals; the unoccupied are integrated out, so that what a sampler keeps of them is drawn anew
+(`renew`). And location or scale moves with all occupied components along, the latent values integrated out:
+where the release says little of a component, it would follow the base measure, and the base measure it, in
+steps too small to get anywhere. The second needs the likelihood of all records twice. It is made every
+so many sweeps, the more records there are, and not where the state holds latent values: given these
+components have nowhere to go.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmix.kernels.learned_base import (
+    LearnedBase,
+    adapt_step,
+    carry,
+    draw_base,
+    gather,
+    log_base_ratio,
+    propose_base,
+    take_base,
+    with_base,
+)
+from dpmix.numerics.jit import dispatch, njit
+from dpmix.samplers.blocked import BlockedGibbs, draw_empty
+from dpmix.samplers.neal2 import Neal2, prior_predictive
+from dpmix.samplers.neal3 import Neal3
+from dpmix.samplers.neal5 import PrivateNeal5
+from dpmix.samplers.neal8 import Neal8
+from dpmix.samplers.slice import PrivateSlice
+from dpmix.samplers.split_merge import SplitMerge
+from dpmix.samplers.sweeps import log_likelihood, move_base
+
+__all__ = ["renew"]
+
+FEW = 2_000  # records up to which components are taken along in each sweep
+
+
+@njit
+def _move_along(state, channel, kernel, learned, rng):
+    """Move location and scale of a column with the occupied components along."""
+    column = int(rng.random() * learned.values.shape[1])
+    k, rows, theta, kept = state.now.occupied, len(state.theta), state.theta, state.proposal
+    before = log_likelihood(state, channel, kernel)
+    for row in range(2):
+        shift, factor = propose_base(rng, learned, row, column)
+        ratio = log_base_ratio(learned, column, shift, factor)
+        for j in range(k):
+            h = state.order[j]
+            for i in range(rows):
+                kept[i, h] = theta[i, h]
+            carry(kernel, theta, h, column, shift, factor, learned.values)
+        after = log_likelihood(state, channel, kernel)
+        ratio += after - before
+        if -rng.standard_exponential() < ratio:
+            take_base(learned, column, shift, factor)
+            before = after
+        else:
+            for j in range(k):
+                h = state.order[j]
+                for i in range(rows):
+                    theta[i, h] = kept[i, h]
+        if state.tuning.adapting > 0.0:
+            adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
+
+
+@dispatch()
+def renew(algorithm, state, kernel, rng):
+    """Make anew what an algorithm keeps between sweeps that depends on the base measure."""
+
+
+def _renew_nothing(algorithm, state, kernel, rng):
+    """Do nothing: unoccupied components are drawn when a sweep needs them."""
+
+
+@renew.register
+def _renew_predictive(algorithm: Neal2, state, kernel, rng):
+    algorithm.prior[:] = prior_predictive(kernel, state.z)
+
+
+@renew.register
+def _renew_empty(algorithm: BlockedGibbs, state, kernel, rng):
+    draw_empty(state, kernel, rng, algorithm.truncation)
+
+
+for _algorithm in (Neal3, Neal8, PrivateNeal5, PrivateSlice, SplitMerge):
+    renew.register(_renew_nothing, _algorithm)
+
+
+@move_base.register
+def _move_base(learned: LearnedBase, algorithm, state, channel, kernel, rng, sweeps):
+    if len(state.latent) == 0 and sweeps % (1 + len(state.labels) // FEW) == 0:
+        _move_along(state, channel, kernel, learned, rng)
+    d, k = learned.values.shape[1], state.now.occupied
+    sums = np.zeros((d + 1, d))
+    for j in range(k):
+        gather(kernel, state.theta, state.order[j], sums)
+    draw_base(kernel, rng, learned, sums, k)
+    renew(algorithm, state, with_base(kernel, learned.values), rng)

@@ -1,0 +1,1 @@
+"""The first paper: Beraha, Favaro and Rao (2024)."""

@@ -1,0 +1,1 @@
+"""The paper on synthesis by Pitman-Yor processes."""

@@ -1,0 +1,1 @@
+"""The paper on released posteriors: Bun, Farina, Gaboardi and Liu."""

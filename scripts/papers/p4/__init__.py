@@ -1,0 +1,1 @@
+"""The paper on compositional data: Guo, Barrientos and Pena."""
