@@ -10,7 +10,6 @@ import numpy as np
 from dpmix.api.observation import Observation, bounds_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels.learned_base import LearnedBase
-from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.channels.every import NoNoise
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts.cell_counts import histogram_likelihood
@@ -40,6 +39,7 @@ def counts_of(
     kernel: Any,
     mixing: PitmanYor,
     learned: LearnedBase | None = None,
+    column: int = 0,
 ) -> CountsMixture:
     """Return the model of ``sampler.kind: counts``.
 
@@ -53,12 +53,12 @@ def counts_of(
         edges = release.mechanism.edges()
         counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
     else:
-        counts = count_release(spec, release, seen)
+        counts = count_release(spec, release, seen, column)
     return CountsMixture(counts, seen.channel, kernel, mixing, learned)
 
 
-def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
-    """Count a release in the cells that the spec's width and the public quantities make.
+def count_release(spec: RunSpec, release: Release, seen: Observation, column: int = 0) -> Counts:
+    """Count a column of a release in the cells that the spec's width and the public quantities make.
 
     Raises
     ------
@@ -67,14 +67,14 @@ def count_release(spec: RunSpec, release: Release, seen: Observation) -> Counts:
     DataError
         When values are missing or not finite, or no outputs.
     """
-    lo, hi = bounds_of(spec, release)
+    lo, hi = bounds_of(spec, release, column)
     values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
     law = release.mechanism
-    if isinstance(law, BinomialLaw):
-        trials = law.trials
-        if not np.isin(values, np.arange(trials + 1)).all():
-            raise DataError(f"a released value is no output 0 .. {trials} of {release.kind}")
-        edges, width = np.arange(trials) + 0.5, 0.0
+    if law.finite_outputs:
+        last = law.outputs - 1
+        if not np.isin(values, np.arange(last + 1)).all():
+            raise DataError(f"a released value is no output 0 .. {last} of {release.kind}")
+        edges, width = np.arange(last) + 0.5, 0.0
     else:
         scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
         asked = spec.sampler.width

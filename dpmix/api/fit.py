@@ -12,7 +12,7 @@ from typing import Any
 from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, manifest_of
 from dpmix.api.group_mixture_task import group_mixture_task
 from dpmix.api.mixture_task import mixture_task
-from dpmix.api.observation import pick_columns
+from dpmix.api.observation import of_wanted, pick_columns, picked
 from dpmix.api.parametric_task import parametric_task
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task
@@ -225,8 +225,10 @@ def _prepare(
     if checked.model.kind == "mixture" and grouped:
         task = group_mixture_task(checked, source, about, ids)
     elif checked.model.kind == "mixture":
-        task = mixture_task(checked, source, pick_columns(checked, source, about), ids)
+        source, columns = picked(source, pick_columns(checked, source, about))
+        task = mixture_task(checked, source, columns, ids)
     else:
+        source = of_wanted(checked, source, about)
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
     return _Job(checked, source, task)
 

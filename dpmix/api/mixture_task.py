@@ -71,7 +71,8 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
     samples: Samples
     stats: tuple[str, ...] = ()
     if sampler.kind == "counts":
-        samples, stats = counts_of(spec, release, seen, kernel, mixing, learned), ("left_over",)
+        samples = counts_of(spec, release, seen, kernel, mixing, learned, columns[0])
+        stats = ("left_over",)
         constants |= samples.counts.constants()
     else:
         algorithm = Algorithm(sampler.algorithm, sampler.auxiliary, sampler.truncation, sampler.latent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from dpmix.mechanisms.laws.every import Observation
 from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
 
-__all__ = ["Observation", "bounds_of", "observe", "pairs_of", "pick_columns"]
+__all__ = ["Observation", "bounds_of", "observe", "of_wanted", "pairs_of", "pick_columns", "picked"]
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +68,35 @@ def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
     return [release.columns.index(name) for name in names]
 
 
+def picked(release: Release, columns: list[int]) -> tuple[Release, list[int]]:
+    """Return a release of the columns that are fitted, and their positions in it.
+
+    Of additive noise the whole release stands, of which the law tells each column's noise by its position.
+    """
+    law = release.mechanism
+    if law.additive or not law.columns_each or columns == list(range(len(release.columns))):
+        return release, columns
+    found = dataclasses.replace(
+        release,
+        values=np.ascontiguousarray(release.values[:, columns]),
+        columns=tuple(release.columns[column] for column in columns),
+        mechanism=law.of_columns(columns),
+        labels=tuple(release.labels[column] for column in columns) if release.labels else (),
+    )
+    return found, list(range(len(columns)))
+
+
+def of_wanted(spec: RunSpec, release: Release, about: bool) -> Release:
+    """Return a release of the columns that the spec names, where each column is a release of its own.
+
+    Names that the release does not have are left to those who check them.
+    """
+    wanted = spec.release.columns if spec.release is not None and about else None
+    if wanted is None or not set(wanted) <= set(release.columns):
+        return release
+    return picked(release, [release.columns.index(name) for name in wanted])[0]
+
+
 def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     """Return what the samplers take of a release.
 
@@ -91,8 +122,8 @@ def _truncated(spec: RunSpec) -> bool:
     return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
 
 
-def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
-    """Return the public bounds of a release of one column.
+def bounds_of(spec: RunSpec, release: Release, column: int = 0) -> tuple[float, float]:
+    """Return the public bounds of a column of a release.
 
     Raises
     ------
@@ -100,9 +131,9 @@ def bounds_of(spec: RunSpec, release: Release) -> tuple[float, float]:
         When neither the release nor the spec states them.
     """
     pairs = pairs_of(spec, release)
-    if not pairs:
+    if column >= len(pairs):
         raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
-    return pairs[0]
+    return pairs[column]
 
 
 def pairs_of(spec: RunSpec, release: Release) -> list[tuple[float, float]]:

@@ -15,6 +15,7 @@ from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics import jit
 from dpmix.run.component_layouts import LAYOUTS, Layout
 from dpmix.samplers import registered
+from dpmix.samplers.base_moves import keep_nothing, renew
 from dpmix.samplers.chain import Algorithm
 from dpmix.samplers.sweeps import sweep
 from dpmix.spec.capabilities import SamplerCapabilities
@@ -95,6 +96,8 @@ def register(
         _take(name, given, ("algorithm",))
         _check_free(SAMPLERS, name)
         _check_sampler(section, algorithm)
+        if (algorithm,) not in renew.registered:  # else its file says what it keeps of the base measure
+            renew.register(keep_nothing, algorithm)
         _join(algorithm)
         SAMPLERS.add(name, section=section)
         registered.ALGORITHMS[name] = algorithm

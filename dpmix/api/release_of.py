@@ -148,7 +148,7 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     own_noise = (
         getattr(mechanism, "scale", None) is not None or getattr(mechanism, "weight", None) is not None
     )
-    if domain is None and not own_noise and not law.statistic:
+    if domain is None and law.on_domain and not own_noise and not law.statistic:
         raise SpecError(
             "mechanism.domain: missing; without it the noise that is stated cannot be compared with the "
             f"release's; {advice}"
@@ -164,7 +164,11 @@ def _check_mechanism(spec: RunSpec, found: Release) -> None:
     else:
         groups = groups_of(found.groups)
         meant, _ = stated(
-            mechanism.model_copy(update={"domain": domain}), len(found.columns), found.n, groups
+            mechanism.model_copy(update={"domain": domain}),
+            len(found.columns),
+            found.n,
+            groups,
+            getattr(law, "categories", None) or (),
         )
         scales, weight = meant.scale, getattr(meant, "weight", None)
     noises = [("noise of scale", *each) for each in zip(scales, law.scale, strict=True)]

@@ -26,6 +26,7 @@ from dpmix.mechanisms.laws.every import law_of, law_type
 from dpmix.mechanisms.log_moments.curator import LogMoments
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
+from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.samplers.blocks import SERIAL_LIMIT
@@ -236,6 +237,9 @@ def _records(mechanism: Mechanism, n: int, rng: np.random.Generator) -> NDArray[
     """Return records that a mechanism takes, shape (n, d)."""
     if isinstance(mechanism, NoisyCounts):
         sizes = (*mechanism.levels, mechanism.classes)
+        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
+    if isinstance(mechanism, RandomizedResponse):
+        sizes = tuple(len(names) for names in mechanism.categories)
         return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
     if isinstance(mechanism, PosteriorRelease):
         return rng.integers(len(mechanism.prior), size=(n, 1)).astype(np.float64)

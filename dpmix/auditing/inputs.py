@@ -24,6 +24,7 @@ from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
+from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import Release
 
@@ -192,6 +193,11 @@ def _record_pairs(mechanism: Mechanism, d: int, n: int) -> Iterator[Pair]:
     if isinstance(mechanism, NoisyCounts):
         far = np.array([*(count - 1 for count in mechanism.levels), mechanism.classes - 1], dtype=np.float64)
         yield moved("a record changes class and every level", np.zeros((n, d)), np.zeros(d), far)
+    elif isinstance(mechanism, RandomizedResponse):
+        ends = np.array([len(names) - 1.0 for names in mechanism.categories])
+        yield moved(
+            "a record goes from the first categories to the last", np.zeros((n, d)), np.zeros(d), ends
+        )
     elif isinstance(mechanism, PosteriorRelease):
         last = float(len(mechanism.prior) - 1)
         for share in (0, n // 2):

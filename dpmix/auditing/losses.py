@@ -22,9 +22,12 @@ from dpmix.mechanisms.log_moments.curator import LogMoments, mean_logs
 from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
+from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
+from dpmix.mechanisms.square_wave.curator import SquareWave
 from dpmix.mechanisms.wavelet.curator import Wavelet, haar
 from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.privacy.near_outputs import NearOutputs
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import SmoothedSynthesis
@@ -63,6 +66,10 @@ def loss_of_mechanism(mechanism: Mechanism, one: Floats, other: Floats) -> Loss 
         return _additive(first, second, mechanism.s, "laplace")
     if isinstance(mechanism, Binomial):
         return _binomial(mechanism, *both)
+    if isinstance(mechanism, SquareWave):
+        return _near(mechanism.inputs(one)[0][0], mechanism.inputs(other)[0][0], mechanism.response)
+    if isinstance(mechanism, RandomizedResponse):
+        return _near(one[0], other[0], mechanism.responses[0])
     if isinstance(mechanism, SmoothedHistogram):
         return _smoothed(mechanism, *both)
     if isinstance(mechanism, PerturbedHistogram):
@@ -138,6 +145,16 @@ def _binomial(mechanism: Binomial, one: Floats, other: Floats) -> Loss:
     p, q = (top / bottom for top, bottom in ratios)
     all_, none = mechanism.trials * np.log(p / q), mechanism.trials * np.log((1 - p) / (1 - q))
     return lambda releases: none + releases[:, 0] / mechanism.trials * (all_ - none)
+
+
+def _near(one: Floats, other: Floats, response: NearOutputs) -> Loss:
+    """Return the loss of outputs near inputs (d,): log r where near the first alone, -log r the other."""
+    log_ratio = float(np.log(float(response.ratio)))
+
+    def near(releases: Floats, inputs: Floats) -> Floats:
+        return np.asarray((releases >= inputs) & (releases < inputs + response.near), dtype=np.float64)
+
+    return lambda releases: log_ratio * (near(releases, one) - near(releases, other)).sum(axis=1)
 
 
 def _smoothed(mechanism: SmoothedHistogram, one: Floats, other: Floats) -> Loss:

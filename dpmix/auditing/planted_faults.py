@@ -13,7 +13,9 @@ from dpmix.mechanisms.curators.statistic import NoisyStatistic
 from dpmix.mechanisms.log_moments.curator import LogMoments
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.posterior.curator import NoisyPosterior
+from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
+from dpmix.mechanisms.square_wave.curator import SquareWave
 from dpmix.mechanisms.wavelet.curator import Wavelet
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
@@ -43,6 +45,8 @@ def faulty_mechanism(mechanism: Mechanism) -> Faulty:
     if isinstance(mechanism, Binomial):
         w = mechanism.weight  # tanh(eps/(2 M)), of twice the epsilon
         return _TWICE, dataclasses.replace(mechanism, weight=2 * w / (1 + w * w))
+    if isinstance(mechanism, SquareWave | RandomizedResponse):
+        return _TWICE, dataclasses.replace(mechanism, ratio=mechanism.ratio**2)
     if isinstance(mechanism, SmoothedHistogram):
         weight = _weight(mechanism.cells, mechanism.n, mechanism.weight)
         return _TWICE, dataclasses.replace(mechanism, weight=weight)

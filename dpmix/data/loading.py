@@ -78,8 +78,8 @@ def load_data(spec: RunSpec) -> Data:
         raise SpecError("data: missing; name the confidential file, its columns and their public domain")
     if isinstance(spec.mechanism, NoisyCountsMechanism):
         return _load_codes(spec, spec.mechanism)
-    if spec.mechanism is not None and spec.mechanism.kind == "posterior":
-        return _load_categories(spec)
+    if spec.mechanism is not None and spec.mechanism.kind in ("posterior", "randomized_response"):
+        return _load_categories(spec, several=spec.mechanism.kind == "randomized_response")
     if section.labelled:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
@@ -188,21 +188,32 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     )
 
 
-def _load_categories(spec: RunSpec) -> Data:
-    """Return the codes of the one column of public categories that a posterior is of."""
-    section = spec.data
+def _load_categories(spec: RunSpec, *, several: bool = False) -> Data:
+    """Return the codes of columns of public categories: of one, or of `several`."""
+    section, kind = spec.data, "" if spec.mechanism is None else spec.mechanism.kind
     assert section is not None  # the caller has looked
-    if section.simulate is not None or section.columns is None or len(section.columns) != 1:
+    if section.simulate is not None or section.columns is None or (len(section.columns) != 1 and not several):
         key = "simulate" if section.simulate is not None else "columns"
-        raise SpecError(f"data.{key}: posterior needs one named column of categories")
-    names = section.categories_of(0)
-    if names is None:
-        raise SpecError("data.categories: missing; list the public categories of the column")
+        number = "named columns" if several else "one named column"
+        raise SpecError(f"data.{key}: {kind} needs {number} of categories")
+    listed = [section.categories_of(i) for i in range(len(section.columns))]
+    if any(names is None for names in listed):
+        of = "every column" if several else "the column"
+        raise SpecError(f"data.categories: missing; list the public categories of {of}")
     missing = missing_of(section)
-    (texts,) = load_text(section.source, section.columns, least=2, missing=missing)
+    texts = dict(
+        zip(
+            section.columns,
+            load_text(section.source, section.columns, least=2, missing=missing),
+            strict=True,
+        )
+    )
     missing.tell()
-    codes = coded(texts, section.columns[0], tuple(str(name) for name in names))
-    return Data(codes[:, None], section.columns, table=missing.as_read({section.columns[0]: texts}))
+    codes = [
+        coded(texts[column], column, tuple(str(name) for name in names or ()))
+        for column, names in zip(section.columns, listed, strict=True)
+    ]
+    return Data(np.column_stack(codes), section.columns, table=missing.as_read(texts))
 
 
 def coded(texts: Sequence[str], name: str, categories: tuple[str, ...]) -> NDArray[np.float64]:
@@ -317,7 +328,10 @@ def load_stated_release(spec: RunSpec) -> Release:
         values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
     else:
         values, names = load_table(spec.release.source, spec.release.columns, public=True)
-    mechanism, guarantee = stated(spec.mechanism, len(names), n, groups)
+    listed = _listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
+    mechanism, guarantee = stated(spec.mechanism, len(names), n, groups, listed)
+    if listed:
+        labels = tuple(listed)
     problem = mechanism.problem(values)
     if problem is not None:
         raise DataError(f"{path} {problem}")
@@ -337,6 +351,19 @@ def load_stated_release(spec: RunSpec) -> Release:
         private=mechanism.protects,
         labels=labels,
     )
+
+
+def _listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+    """Return the public categories of released columns, of ``release``, else of ``data``."""
+    found: list[tuple[str, ...] | None] = []
+    for number, name in enumerate(names):
+        known: tuple[str | int | float, ...] | None = None
+        for section in (spec.release, spec.data):
+            columns = None if section is None else section.columns
+            if section is not None and known is None and (columns is None or name in columns):
+                known = section.categories_of(number if columns is None else columns.index(name))
+        found.append(None if known is None else tuple(str(category) for category in known))
+    return found
 
 
 def _load_draws(

@@ -137,7 +137,7 @@ def carry(kernel, theta, h, column, shift, factor, values):
 
 @dispatch()
 def component_terms(kernel):
-    """Return what a component adds to the shape of a scale's prior, and with which weight to its rate."""
+    """Return what a component adds to a scale's shape, its weight in the rate, and that of its precision."""
 
 
 @with_base.register
@@ -161,7 +161,7 @@ def _carry_nig(kernel: NormalNIG, theta, h, column, shift, factor, values):
 
 @component_terms.register
 def _terms_nig(kernel: NormalNIG):
-    return kernel.a, 1.0
+    return kernel.a, 1.0, kernel.lam
 
 
 @with_base.register
@@ -205,7 +205,7 @@ def _carry_niw(kernel: MultivariateNormal, theta, h, column, shift, factor, valu
 
 @component_terms.register
 def _terms_niw(kernel: MultivariateNormal):
-    return 0.5 * kernel.nu, 0.5
+    return 0.5 * kernel.nu, 0.5, kernel.lam
 
 
 def _with_same(kernel, values):
@@ -221,7 +221,7 @@ def _carry_nothing(kernel, theta, h, column, shift, factor, values):
 
 
 def _no_terms(kernel):
-    return 0.0, 0.0
+    return 0.0, 0.0, 0.0
 
 
 def keep_fixed(kernel: type) -> None:
@@ -240,18 +240,18 @@ keep_fixed(NormalTruncatedNIG)
 def draw_base(kernel, rng, learned, sums, count):
     """Draw location and scale given `count` components summed up by `gather`; with none, from the prior."""
     d = learned.values.shape[1]
-    own_shape, weight = component_terms(kernel)
+    own_shape, weight, precisions = component_terms(kernel)
     shape = learned.shape + count * own_shape
     for j in range(d):
         rate = learned.rate[j] + weight * sums[j, j]
         learned.values[SCALE, j] = max(rng.standard_gamma(shape) / rate, _TINY)
     for i in range(d):  # one column given the others
         own = 1.0 / (learned.spread[i] * learned.spread[i])
-        precision = own + kernel.lam * sums[i, i]
-        total = own * learned.centre[i] + kernel.lam * sums[d, i]
+        precision = own + precisions * sums[i, i]
+        total = own * learned.centre[i] + precisions * sums[d, i]
         for j in range(d):
             if j != i:
-                total -= kernel.lam * sums[i, j] * learned.values[LOCATION, j]
+                total -= precisions * sums[i, j] * learned.values[LOCATION, j]
         learned.values[LOCATION, i] = total / precision + rng.standard_normal() / math.sqrt(precision)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
 from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
+from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.summary.families.family import Floats
 from dpmix.summary.result import Summary
 
@@ -60,11 +61,14 @@ class Shown:
 def values_of(summary: Summary, column: str) -> Floats | None:
     """Return one number a released value on the data's scale, or None where the release has none.
 
-    For the binomial mechanism it is the unbiased estimate of the record.
+    For the binomial mechanism it is the unbiased estimate of the record, for the square wave the middle of
+    the cell that the output stands for.
     """
     law, released = summary.provenance.mechanism, summary.released
     if isinstance(law, BinomialLaw):
         return law.estimates(released.ravel())
+    if isinstance(law, SquareWaveLaw):
+        return law.places(released.ravel())
     if not law.on_data_scale:
         return None
     table = released.reshape(released.shape[0], -1)
@@ -100,6 +104,14 @@ def shown(summary: Summary, column: str) -> Shown | None:
             "The histogram shows the released draws, which are from a smoothed histogram of the records."
         )
         return Shown(edges, heights, "released draws", sentence, "released draws", outside)
+    if isinstance(law, SquareWaveLaw):
+        sentence = (
+            "The histogram shows the released outputs at the cells that they stand for, some beyond the "
+            "bounds: they carry the mechanism's noise, which is even but for what is near a record."
+        )
+        return Shown(
+            edges, heights, "released outputs, noise included", sentence, "released outputs", outside
+        )
     if isinstance(law, BinomialLaw):
         sentence = (
             "The histogram shows the released numbers of successes, each turned into an estimate of its "

@@ -36,7 +36,7 @@ from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.sweeps import log_likelihood, move_base
 
-__all__ = ["renew"]
+__all__ = ["keep_nothing", "renew"]
 
 FEW = 2_000  # records up to which components are taken along in each sweep
 
@@ -74,8 +74,8 @@ def renew(algorithm, state, kernel, rng):
     """Make anew what an algorithm keeps between sweeps that depends on the base measure."""
 
 
-def _renew_nothing(algorithm, state, kernel, rng):
-    """Do nothing: unoccupied components are drawn when a sweep needs them."""
+def keep_nothing(algorithm, state, kernel, rng):
+    """Do nothing, as of most: unoccupied components are drawn when a sweep needs them."""
 
 
 @renew.register
@@ -89,7 +89,7 @@ def _renew_empty(algorithm: BlockedGibbs, state, kernel, rng):
 
 
 for _algorithm in (Neal3, Neal8, PrivateNeal5, PrivateSlice, SplitMerge):
-    renew.register(_renew_nothing, _algorithm)
+    renew.register(keep_nothing, _algorithm)
 
 
 @move_base.register

@@ -21,7 +21,7 @@ class Capabilities(BaseModel):
     ----------
     released : str
         What a release is, by which models say what they take: ``"records"``, a number of each;
-        ``"histogram"``, of equal bins; or the name of a statistic.
+        ``"categories"``, one of each; ``"histogram"``, of equal bins; or the name of a statistic.
     trust : str
         ``"local"``: each record is released by itself; ``"global"``: the whole sample together.
     row : str

@@ -194,7 +194,13 @@ def _mechanism_problem(mechanism: str, of: type[Capabilities], spec: Any) -> Pro
     problem = _unhidden_problem(mechanism, of, sampler)
     if problem is not None:
         return problem
-    if spec.model.several and not of.columns_each:
+    if spec.model.several and not of.additive:
+        if of.columns_each:
+            return (
+                "model.kernel",
+                f"{spec.model.kernel} has no exact density of several columns under {mechanism}; use the "
+                "kernel normal or beta on one column at a time, by release.columns",
+            )
         return (
             "model.kernel",
             f"{spec.model.kernel} is for several columns, and {mechanism} releases one; "

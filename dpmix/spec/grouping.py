@@ -67,7 +67,7 @@ def group_problem(spec: Any) -> tuple[str, str] | None:
 
 def _size_problem(mechanism: Any, groups: int) -> tuple[str, str] | None:
     """Refuse more cells than a release holds."""
-    which, each = mechanism.cells()
+    which, each = mechanism.cells_of_group()
     if groups * each > _MOST:
         return (
             f"mechanism.{which}",

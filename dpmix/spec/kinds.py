@@ -86,6 +86,8 @@ MECHANISMS: Final = Kinds(
         "gaussian",
         "wavelet",
         "binomial",
+        "square_wave",
+        "randomized_response",
         "smoothed_histogram",
         "perturbed_histogram",
         "noisy_counts",

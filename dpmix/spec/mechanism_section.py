@@ -91,7 +91,7 @@ class MechanismSection(Capabilities, Section):
         pairs = self.domain or getattr(self, "bounds", None)
         return pairs[column] if pairs is not None and column < len(pairs) else None
 
-    def cells(self) -> tuple[str, int]:
+    def cells_of_group(self) -> tuple[str, int]:
         """Return the key by which a histogram or table has cells, and how many a group has of them."""
         return "bins", getattr(self, "bins", 1)
 

@@ -21,6 +21,7 @@ from dpmix.errors import DataError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.release.categories import Categories
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
@@ -313,8 +314,12 @@ class _NaiveBayes(Predictor):
 
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
         stored = _stored(chains, "p", 1)
-        law = expect(chains.mechanism, NoisyCountsLaw)
-        levels = law.levels
+        law = chains.mechanism
+        if isinstance(law, RandomizedResponseLaw):
+            levels, names = law.sizes[:-1], list(chains.columns)
+        else:
+            counts = expect(law, NoisyCountsLaw)
+            levels, names = counts.levels, _names(counts, len(counts.levels) + 1)
         tables = [_stored(chains, f"p_feature_{k + 1}", 2) for k in range(len(levels))]
         self.used = (stored, *tables)
         p = _flat(chains, stored)
@@ -326,7 +331,6 @@ class _NaiveBayes(Predictor):
         self._logs = [_logs(_flat(chains, table).transpose(0, 3, 2, 1)) for table in tables]
         if any(logs.shape[1] != count for logs, count in zip(self._logs, levels, strict=True)):
             raise ValueError("levels")
-        names = _names(law, len(levels) + 1)
         places = [table.coords[table.dims[-1]] for table in tables]
         own = [
             Input(name, Categories(map(str, place))) for name, place in zip(names[:-1], places, strict=True)

@@ -78,6 +78,16 @@ SPECS: dict[str, dict[str, Any]] = {
         "mechanism": _POSTERIOR | {"calibration": "proved"},
         "privacy": _LEDGER,
     },
+    "answers": {
+        "data": _LABELS,
+        "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
+        "privacy": _LEDGER,
+    },
+    "squares": {
+        "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0.0, 6.0], [0.0, 6.0]]},
+        "mechanism": {"kind": "square_wave", "epsilon": 4.0},
+        "privacy": _LEDGER,
+    },
     "labels": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4, "records": 4},
@@ -151,6 +161,8 @@ def scenarios(parametric: str) -> list[Scenario]:
         Scenario("yes", (*yes, "--set", "mechanism.order=public", "--yes"), ("r.h5",), False, (), True),
         Scenario("table", ("privatize", "posterior.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("proved", ("privatize", "proved.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("answers", ("privatize", "answers.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("squares", ("privatize", "squares.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("part", ("privatize", "part.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("synthesize", csv, ("s.csv", "s.csv.json"), False, ("--force",), True),
         Scenario("hdf5", h5, ("s.h5",), False, (), True),

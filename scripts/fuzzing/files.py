@@ -88,6 +88,16 @@ SPECS: dict[str, dict[str, Any]] = {
         "data": _LABELS,
         "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1, 1]},
     },
+    "squares": {
+        "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0, 6], [0, 6]]},
+        "mechanism": {"kind": "square_wave", "epsilon": 4.0, "cells": 16, "width": 0.2},
+    },
+    "answers": {
+        "data": _LABELS,
+        "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
+        "model": {"kind": "multinomial"},
+        "sampler": SHORT,
+    },
     "ordered": {
         "data": _DATA,
         "mechanism": {"kind": "wavelet", "epsilon": 2.0, "levels": 2, "order": "public"},

@@ -46,10 +46,12 @@ SLOW = {
     "perturbed_histogram": 4,
     "wavelet": 2,
     "binomial": 2,
+    "square_wave": 2,
 }  # times as many sweeps
 CELLS: dict[str, dict[str, Any]] = {
     "wavelet": {"levels": 2, "epsilon": 4.0},
     "binomial": {"trials": 6, "epsilon": 4.0},
+    "square_wave": {"cells": 20, "epsilon": 3.0},
     "smoothed_histogram": {"bins": 5, "draws": 12, "epsilon": 2.0},
     "perturbed_histogram": {"bins": 5, "noise": "laplace", "epsilon": 1.0},
     "perturbed_histogram, geometric": {"bins": 5, "noise": "geometric", "epsilon": 1.0},
@@ -353,6 +355,26 @@ def _multinomials() -> list[Case]:
     return found
 
 
+def _answers() -> list[Case]:
+    """Return the models given randomized responses, whose categories are those of ``data``."""
+    mechanism = {"kind": "randomized_response", "epsilon": 2.0}
+    one: Law = laws.Multinomial((1.0, 1.0, 1.0))
+    several: Law = laws.NaiveBayes((3, 2), 2, 2.0)
+    found = []
+    for model, law, columns, sizes, thin in (
+        ({"kind": "multinomial"}, one, ("x",), (3,), 3),
+        ({"kind": "naive_bayes", "prior": 2.0}, several, ("x1", "x2", "y"), (3, 2, 2), 20),
+    ):
+        title = "multinomial, 3 categories" if len(sizes) == 1 else "naive_bayes"
+        case = _parametric(
+            title, "randomized_response", "data_augmentation", mechanism, model, law, columns, thin
+        )
+        listed = {name: list("abcdef"[:size]) for name, size in zip(columns, sizes, strict=True)}
+        data = {"path": "none.csv", "columns": list(columns), "categories": listed}
+        found.append(dataclasses.replace(case, spec={"data": data, **case.spec}))
+    return found
+
+
 def _discretes() -> list[Case]:
     law = laws.Discrete(2.0, 0.0)
     skewed = laws.Discrete(2.0, 0.25)
@@ -401,6 +423,7 @@ def all_cases() -> list[Case]:
         *_regressions(),
         *_compositions(),
         *_multinomials(),
+        *_answers(),
     ]
 
 

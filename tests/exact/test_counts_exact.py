@@ -33,10 +33,20 @@ RELEASES: dict[str, tuple[tuple[str, Any], str, np.ndarray]] = {
     "gaussian": (("gaussian", 0.8), "normal", cases.Z),
     "none": (("none", 0.0), "normal", cases.Z),
     "binomial": (("binomial", (8, 0.85, -2.0, 4.0)), "normal", np.array([0.0, 1.0, 4.0, 7.0, 8.0])),
+    "square_wave": (
+        ("square_wave", (11, 3, 6.0, -2.0, 4.0)),
+        "normal",
+        np.array([0.0, 3.0, 4.0, 8.0, 12.0, 16.0]),
+    ),
     "laplace-beta": (("laplace", 0.6), "beta", np.array([-1.7, -0.6, 0.4, 1.6, 2.8])),
     "gaussian-beta": (("gaussian", 0.6), "beta", np.array([-1.7, -0.6, 0.4, 1.6, 2.6])),
     "none-beta": (("none", 0.0), "beta", np.array([-0.9, -0.5, 0.4, 1.6, 1.9])),
     "binomial-beta": (("binomial", (7, 0.8, -1.0, 3.0)), "beta", np.array([0.0, 1.0, 3.0, 6.0, 7.0])),
+    "square_wave-beta": (
+        ("square_wave", (9, 2, 8.0, -1.0, 3.0)),
+        "beta",
+        np.array([0.0, 2.0, 3.0, 7.0, 10.0, 12.0]),
+    ),
 }
 FAST = ("laplace", "gaussian", "none")  # masses in closed form: twenty times the sweeps
 CASES = [(name, alpha) for name in RELEASES for alpha in (1.0, cases.GAMMA)]
@@ -50,7 +60,7 @@ def setting(name: str, alpha: float | tuple[float, float]) -> tuple[Model, Any, 
     model = Model(channel, cases.BASE if normal else BETA, 0.0, alpha, kernel)
     edges = EDGES if normal else BETA_EDGES
     found = counts.counted(model, z, edges)
-    where = z.astype(np.int64) if channel[0] == "binomial" else np.searchsorted(edges, z, side="right")
+    where = z.astype(np.int64) if counts.outputs_of(model) else np.searchsorted(edges, z, side="right")
     table = counts.table(model, edges, where, cases.GRID if normal else POINTS)
     return model, found, table, posterior(table, 0.0, alpha)
 

@@ -1,7 +1,7 @@
 """Every sampler with the beta kernel under every channel, against enumeration and the joint law.
 
-Five records, 52 partitions; the limits of `tests.helpers.checks` are passed by mistake in one of the 27 cases
-with probability 0.005. Of the joint law some 350 p-values exceed `LEVEL`: by mistake not so with
+Five records, 52 partitions; the limits of `tests.helpers.checks` are passed by mistake in one of the 33 cases
+with probability 0.005. Of the joint law some 430 p-values exceed `LEVEL`: by mistake not so with
 probability below 0.001.
 """
 
@@ -27,6 +27,7 @@ CHANNELS = {
     "gaussian": ("gaussian", 0.6),
     "wavelet": ("wavelet", (1, 0.8, -1.0, 3.0)),
     "binomial": ("binomial", (7, 0.8, -1.0, 3.0)),
+    "square_wave": ("square_wave", (9, 2, 8.0, -1.0, 3.0)),
     "none": ("none", 0.0),
 }
 Z = {
@@ -36,6 +37,7 @@ Z = {
         [[1.5, 1.2, 0.3], [0.9, 2.0, -0.5], [-0.8, 0.1, 1.9], [-2.1, -0.4, -1.7], [0.2, -1.6, 0.2]]
     ),
     "binomial": np.array([0.0, 1.0, 3.0, 6.0, 7.0]),
+    "square_wave": np.array([0.0, 2.0, 3.0, 7.0, 10.0, 12.0]),
     "none": np.array([-9.0, -1.2, 0.3, 1.1, 25.0]),  # logits
 }
 CASES = [

@@ -25,6 +25,8 @@ MECHANISMS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("gaussian", ONE, {"epsilon": 2, "delta": 1e-4}),
     ("wavelet", ONE, {"epsilon": 2, "levels": 1}),
     ("binomial", ONE, {"epsilon": 2, "trials": 9}),
+    ("square_wave", {"columns": ["y", "x"], "domain": [[0, 1], [0, 1]]}, {"epsilon": 2, "cells": 16}),
+    ("randomized_response", GROUPS, {"epsilon": 2}),
     ("smoothed_histogram", ONE, {"epsilon": 2, "bins": 5, "draws": 7}),
     *(
         ("perturbed_histogram", ONE, {"bins": 5, "noise": noise, "epsilon": 0.5} | more)

@@ -36,6 +36,14 @@ def mixture(model: Model, counts: Counts | HistogramCounts) -> CountsMixture:
     return CountsMixture(counts, samplers.channel(model), samplers.kernel(model), mixing)
 
 
+def outputs_of(model: Model) -> int:
+    """Return the number of outputs of a release, 0 where they are not finite."""
+    kind, own = model.channel
+    if kind == "binomial":
+        return int(own[0]) + 1
+    return int(own[0] + 2 * own[1]) if kind == "square_wave" else 0
+
+
 def histogram(model: Model, z: Array, n: int) -> CountsMixture:
     """Return dpmix's model of an oracle's model given a histogram of n records."""
     kind, (bins, *rest) = model.channel
@@ -54,10 +62,9 @@ def histogram(model: Model, z: Array, n: int) -> CountsMixture:
 
 
 def counted(model: Model, z: Array, edges: Array) -> Counts:
-    """Return the counts of a release: in cells between `edges`, or of the outputs of binomial noise."""
-    if model.channel[0] == "binomial":
-        outputs = np.arange(1.0, model.channel[1][0] + 1.0) - 0.5
-        return tally(z, outputs, 0.0)
+    """Return the counts of a release: in cells between `edges`, or of the outputs where they are finite."""
+    if outputs_of(model):
+        return tally(z, np.arange(1.0, outputs_of(model)) - 0.5, 0.0)
     return tally(z, edges, float(np.min(np.diff(edges))))
 
 
@@ -76,8 +83,8 @@ def padded(chain: CountsChain) -> dict[str, Array]:
 
 def log_cells(model: Model, edges: Array, theta: Array) -> Array:
     """Log masses of all cells, (cell, node), at parameters (2, node)."""
-    if model.channel[0] == "binomial":
-        return log_g(model.law, model.channel, np.arange(model.channel[1][0] + 1.0), theta)
+    if outputs_of(model):
+        return log_g(model.law, model.channel, np.arange(float(outputs_of(model))), theta)
     if model.kernel == "normal":
         below = np.stack([marginal_cdf(model.channel, edge, *theta) for edge in edges])
         return _log_differences(below)

@@ -61,6 +61,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "gaussian": {"rho": 20.0},
     "wavelet": {"levels": 1, "epsilon": 10.0},
     "binomial": {"trials": 6, "epsilon": 10.0},
+    "square_wave": {"cells": 12, "epsilon": 3.0},
     "smoothed_histogram": {"bins": 4, "draws": 8, "epsilon": 5.0},
     "perturbed_histogram": {"bins": 4, "noise": "geometric", "epsilon": 1.0},
     "none": {},

@@ -18,6 +18,7 @@ from dpmix.mechanisms.channels.every import (
     perturbed_histogram,
     settle,
     smoothed_histogram,
+    square_wave,
     wavelet_cells,
 )
 from dpmix.numerics.mixing import PitmanYor
@@ -78,6 +79,9 @@ def channel(model: Model, z: Any = None, n: int | None = None) -> Any:
     if kind == "binomial":
         trials, weight, lo, width = scale
         return BinomialNoise.make(trials, weight, lo, lo + width)
+    if kind == "square_wave":
+        cells, reach, ratio, lo, width = scale
+        return square_wave(cells, reach, ratio, lo, lo + width)
     if kind == "none" or model.kernel == "truncated":  # that base measure works the release itself
         return NoNoise()
     return LaplaceNoise(scale) if kind == "laplace" else GaussianNoise(scale)

@@ -1,7 +1,8 @@
 """Log g(z | theta) for every kernel and channel of one column, by routes of their own; releases drawn.
 
 Channels are pairs: ``("laplace", s)``, ``("gaussian", sd)``, ``("none", 0.0)``, ``("wavelet", (J, s, lo,
-width))``, ``("binomial", (M, w, lo, width))``. The release of n records is an array (n,), for the wavelet (n,
+width))``, ``("binomial", (M, w, lo, width))``,
+``("square_wave", (M, k, r, lo, width))``. The release of n records is an array (n,), for the wavelet (n,
 2^(J+1) - 1) in the order (0,0), (1,0), (1,1), (2,0), ..; under ``none`` it is the latent value in the
 kernel's coordinate.
 """
@@ -45,6 +46,16 @@ def log_cell_density(channel: Channel, z: Array) -> Array:
     levels, scale, _, _ = channel[1]
     gaps = np.abs(np.asarray(z)[:, :, None] - haar(levels)).sum(axis=1)
     return np.asarray(-gaps / scale - z.shape[1] * np.log(2 * scale))
+
+
+def square_table(channel: Channel) -> Array:
+    """Pr(output j | cell i) of the square wave, (output, cell), from its definition."""
+    cells, reach, ratio, _, _ = channel[1]
+    weights = np.ones((cells + 2 * reach, cells))
+    for cell in range(cells):
+        for output in range(cell, cell + 2 * reach + 1):
+            weights[output, cell] = ratio
+    return np.asarray(weights / weights.sum(axis=0))
 
 
 def success(channel: Channel, y: Array) -> Array:
@@ -160,6 +171,10 @@ def log_g(kernel: Any, channel: Channel, z: Array, theta: Array) -> Array:
         top = log_q.max(axis=1, keepdims=True)
         masses = kernel.masses(theta, cell_edges(2 ** (levels + 1), lo, width))
         return np.asarray(np.log(np.exp(log_q - top) @ masses) + top)
+    if kind == "square_wave":
+        cells, _, _, lo, width = channel[1]
+        masses = kernel.masses(theta, cell_edges(cells, lo, width))
+        return np.asarray(np.log(square_table(channel)[np.asarray(z, dtype=int)] @ masses))
     if isinstance(kernel, Beta):
         return np.stack([_log_g_beta(kernel, channel, float(zi), theta) for zi in z])
     if kind == "binomial":
@@ -179,6 +194,11 @@ def draw_release(rng: np.random.Generator, kernel: Any, channel: Channel, latent
         return np.asarray(y + parameters * rng.standard_normal(y.shape))
     if kind == "binomial":
         return np.asarray(rng.binomial(parameters[0], success(channel, y)), dtype=float)
+    if kind == "square_wave":
+        cells, lo, width = parameters[0], *parameters[3:]
+        cell = np.clip(np.floor((y - lo) / width * cells), 0, cells - 1).astype(int)
+        below = np.cumsum(square_table(channel), axis=0)[:, cell]
+        return np.asarray((rng.random(len(y)) >= below).sum(axis=0), dtype=float)
     levels, scale, lo, width = parameters
     cells = 2 ** (levels + 1)
     cell = np.clip(np.floor((y - lo) / width * cells), 0, cells - 1).astype(int)

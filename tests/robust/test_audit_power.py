@@ -37,6 +37,8 @@ CASES: dict[str, Case] = {
     "laplace": (NUMBER, "mechanism", {"kind": "laplace"}),
     "gaussian": (NUMBER, "mechanism", {"kind": "gaussian", "delta": 1e-2}),
     "binomial": (NUMBER, "mechanism", {"kind": "binomial", "trials": 5}),
+    "square_wave": (NUMBER, "mechanism", {"kind": "square_wave", "cells": 16}),
+    "randomized_response": (LABEL, "mechanism", {"kind": "randomized_response"}),
     "wavelet": (NUMBER, "mechanism", {"kind": "wavelet", "levels": 1}),
     "smoothed_histogram": (
         NUMBER,
@@ -81,11 +83,11 @@ CASES: dict[str, Case] = {
         {"kind": "smoothed_histogram", "bins": 3, "records": 1},
     ),
 }
-CHEAP = ("laplace", "gaussian", "binomial")
+CHEAP = ("laplace", "gaussian", "binomial", "square_wave", "randomized_response")
 DENSITIES = [
     name for name in CASES if name not in ("pitman_yor", "posterior", "synthesis of perturbed_histogram")
 ]
-CHEAP_DENSITIES = ("laplace", "binomial", "wavelet", "noisy posterior", "smoothed_histogram")
+CHEAP_DENSITIES = ("laplace", "binomial", "square_wave", "wavelet", "noisy posterior", "smoothed_histogram")
 
 
 def some(names: Any, cheap: tuple[str, ...]) -> list[Any]:

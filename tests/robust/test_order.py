@@ -19,6 +19,7 @@ from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
+from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.privacy.order import random_order
 from dpmix.release.release_file import read_release
@@ -30,6 +31,9 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "laplace": lambda **more: LaplaceMechanism(kind="laplace", domain=UNIT, scale=1e-6, **more),
     "gaussian": lambda **more: GaussianMechanism(kind="gaussian", domain=UNIT, scale=1e-6, **more),
     "wavelet": lambda **more: WaveletMechanism(kind="wavelet", domain=UNIT, scale=1e-6, levels=6, **more),
+    "square_wave": lambda **more: SquareWaveMechanism(
+        kind="square_wave", domain=UNIT, epsilon=40.0, cells=4096, **more
+    ),
     "binomial": lambda **more: BinomialMechanism(
         kind="binomial", domain=UNIT, trials=1000, weight=0.9999, **more
     ),
@@ -95,6 +99,7 @@ def test_simulated_records_keep_their_order(capsys: pytest.CaptureFixture[str]) 
         {"kind": "laplace", "epsilon": 1.0},
         {"kind": "wavelet", "epsilon": 1.0, "levels": 2},
         {"kind": "binomial", "epsilon": 1.0, "trials": 3},
+        {"kind": "square_wave", "epsilon": 1.0},
         {"kind": "gaussian", "rho": 1.0, "order": "shuffled"},
     ):
         made = dpmix.privatize({"data": data, "mechanism": mechanism})

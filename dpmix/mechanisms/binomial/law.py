@@ -38,6 +38,11 @@ class BinomialLaw(Law):
     domain: OnePair
     scale: Scales
 
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.trials + 1)
+
     def problem(self, values: Floats, labels: Labels = ()) -> str | None:
         """Say which value is no number of successes."""
         if values.shape[1] != 1:

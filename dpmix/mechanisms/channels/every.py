@@ -25,6 +25,7 @@ from dpmix.mechanisms.channels.rows import GaussianRows, LaplaceRows, Rows, lapl
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
+from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, square_wave
 from dpmix.mechanisms.wavelet.channel import Cells, wavelet_cells
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "PerturbedHistogram",
     "Rows",
     "SmoothedHistogram",
+    "SquareWaveNoise",
     "augment",
     "augmented",
     "draw_latent",
@@ -52,5 +54,6 @@ __all__ = [
     "perturbed_histogram",
     "settle",
     "smoothed_histogram",
+    "square_wave",
     "wavelet_cells",
 ]

@@ -35,7 +35,10 @@ def _curator(kind: str, *, groups: bool = False) -> Any:
 
 def _listed(capability: str = "protects") -> str:
     """Return the kinds that have a capability, for messages."""
-    return " or ".join(kind for kind in kinds_that(capability) if MECHANISMS.section(kind).protects)
+    kinds = [kind for kind in kinds_that(capability) if MECHANISMS.section(kind).protects]
+    if capability == "columns_each":  # asked for numbers, which have bounds
+        kinds = [kind for kind in kinds if MECHANISMS.section(kind).on_domain]
+    return " or ".join(kinds)
 
 
 def needs_n(spec: Any) -> bool:
@@ -94,7 +97,7 @@ def from_spec(
                 f"spec of its own, or use mechanism.kind {_listed('columns_each')}"
             )
         _check_domain(spec, columns)
-    else:
+    elif spec.trust == "global":
         number = given if n is None else n
         if number is None:
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
@@ -119,7 +122,11 @@ def _check_groups(spec: Any, groups: Groups | None) -> None:
 
 
 def stated(
-    spec: Any, columns: int, n: int | None = None, groups: Groups | None = None
+    spec: Any,
+    columns: int,
+    n: int | None = None,
+    groups: Groups | None = None,
+    categories: Sequence[tuple[str, ...] | None] = (),
 ) -> tuple[Law, Guarantee]:
     """Return description and guarantee of a release made elsewhere, as the analyst's spec states them.
 
@@ -133,6 +140,8 @@ def stated(
         Number of confidential records, where it is known; else that of the spec.
     groups : Groups, optional
         Groups whose sizes are private.
+    categories : sequence of tuple of str or None
+        Public categories of each column, where it has any.
 
     Raises
     ------
@@ -144,12 +153,14 @@ def stated(
     if not spec.protects:
         return law_of({"kind": spec.kind}), Guarantee(None, None, None)
     _check_groups(spec, groups)
-    if spec.columns_each:
+    if spec.additive:
         if spec.domain is not None:
             _check_pairs(spec.domain, columns)
     elif spec.on_domain:  # bounds of the others, where there are any, are their own
-        _check_domain(spec, 1)
-    own, guarantee = _curator(spec.kind).stated(spec, PublicRecords(columns, n, groups=groups))
+        _check_domain(spec, columns if spec.columns_each else 1)
+    own, guarantee = _curator(spec.kind).stated(
+        spec, PublicRecords(columns, n, categories=categories, groups=groups)
+    )
     described = {
         "kind": spec.kind,
         "domain": None if spec.domain is None else [list(pair) for pair in spec.domain],

@@ -264,9 +264,24 @@ class Law(Capabilities):
         """Why what it claims is not proved, in words; None where it is."""
         return None
 
+    @property
+    def outputs(self) -> int:
+        """Number of values 0, 1, .. that a release of a number can have.
+
+        Raises
+        ------
+        TypeError
+            Where there are not finitely many.
+        """
+        raise TypeError(f"a {self.kind} release has infinitely many values")
+
     def width(self, columns: int) -> int:
         """Return the number of columns that a release of `columns` confidential columns has."""
         return columns
+
+    def of_columns(self, columns: Sequence[int]) -> Self:
+        """Return the law of some of the columns of a release, of one whose columns are each on their own."""
+        return self
 
     def disagreement(self, n: int, columns: int) -> str | None:
         """Say what the law states of another number of records or columns than the release has."""

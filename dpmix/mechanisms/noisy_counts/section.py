@@ -62,7 +62,7 @@ class NoisyCountsMechanism(MechanismSection):
         sizes = (*self.levels, self.classes)
         return (1, sizes[column]) if column < len(sizes) else None
 
-    def cells(self) -> tuple[str, int]:
+    def cells_of_group(self) -> tuple[str, int]:
         """Return the key of classes, and the number of levels within all of them."""
         return "classes", self.classes * sum(self.levels)
 

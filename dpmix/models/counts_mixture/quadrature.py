@@ -1,4 +1,4 @@
-"""Masses of cells under beta kernels, and of outputs of binomial noise, with derivatives by differences.
+"""Masses of cells under beta kernels, and of outputs where they are finite, with derivatives by differences.
 
 Under Laplace noise of scale s, with f the beta density, L(z) and R(z) the integrals of f(y) exp(-|z - y|/s)
 over y below and above z: g = (L + R) / (2 s), L' = f - L/s, R' = R/s - f, so that the mass between two edges
@@ -23,6 +23,7 @@ from dpmix.mechanisms.channels.channel_functions import fill_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
+from dpmix.mechanisms.square_wave.channel import SquareWaveNoise
 from dpmix.models.counts_mixture.coordinates import place, unit, walk
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
@@ -136,7 +137,8 @@ def _differences(channel, kernel, theta, h, cells, rows):
 
 
 for _kernel in (NormalNIG, Beta):
-    fill_rows.register(_fill_outputs, BinomialNoise, _kernel)
-    fill_slopes.register(_differences, BinomialNoise, _kernel)
+    for _outputs in (BinomialNoise, SquareWaveNoise):
+        fill_rows.register(_fill_outputs, _outputs, _kernel)
+        fill_slopes.register(_differences, _outputs, _kernel)
 for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
     fill_slopes.register(_differences, _channel, Beta)

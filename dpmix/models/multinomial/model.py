@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.counts.cell_counts import NOISES, NoisyCounts
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.multinomial.loops import sweep_exchange
 from dpmix.models.multinomial.release_law import Known, Listed, known_of, listed
+from dpmix.models.multinomial.responses import Responses, responses_of
 from dpmix.models.multinomial.section import MultinomialModel
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
 from dpmix.posteriors.weight_loops import weight
@@ -38,7 +40,7 @@ __all__ = ["Multinomial", "build"]
 Floats = NDArray[np.float64]
 
 
-def build(spec: RunSpec, release: Release) -> Multinomial:
+def build(spec: RunSpec, release: Release) -> Multinomial | Responses:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, MultinomialModel)  # the registry looks
     if spec.sampler.latent == "metropolis":
@@ -47,6 +49,8 @@ def build(spec: RunSpec, release: Release) -> Multinomial:
             "drawn exactly or moved together; use latent: exact"
         )
     stated = spec.model.prior
+    if isinstance(release.mechanism, RandomizedResponseLaw):
+        return responses_of(release, stated)
     categories = len(release.values)
     if stated is not None and len(stated) != categories:
         raise SpecError(

@@ -13,7 +13,7 @@ __all__ = ["SECTION", "MultinomialModel"]
 class MultinomialModel(ModelSection):
     """Category probabilities given a released posterior."""
 
-    takes = ("posterior",)
+    takes = ("posterior", "categories")
     samplers = ("data_augmentation",)
 
     kind: Literal["multinomial"] = Field(description="The model.")

@@ -20,6 +20,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.noise_laws import WHOLE
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.count_moves import make_tables, start_counts, sweep_class_counts
@@ -37,6 +38,7 @@ from dpmix.models.naive_bayes.latent_records import (
     set_alias,
     weigh_cell,
 )
+from dpmix.models.naive_bayes.responses import BayesResponses
 from dpmix.models.naive_bayes.section import NaiveBayesModel
 from dpmix.models.sum_augmentation import (
     REFRESH,
@@ -214,9 +216,17 @@ def run_count_sweeps(model, tables, rng, counts, draws, thin, saved):
 Floats = NDArray[np.float64]
 
 
-def build(spec: RunSpec, release: Release) -> NaiveBayes:
+def build(spec: RunSpec, release: Release) -> NaiveBayes | BayesResponses:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
+    if isinstance(release.mechanism, RandomizedResponseLaw):
+        if spec.sampler.algorithm == "soma" or spec.sampler.latent == "metropolis":
+            key = "kind: soma" if spec.sampler.algorithm == "soma" else "latent: metropolis"
+            raise SpecError(
+                f"sampler.{key} is for noisy counts; given randomized responses numbers of records move, use "
+                "data_augmentation with latent: exact"
+            )
+        return BayesResponses(release, spec.model.prior)
     law, released = expect(release.mechanism, NoisyCountsLaw), release.values[:, 0]
     if law.noise in WHOLE and (released != np.floor(released)).any():
         place = int(np.argmax(released != np.floor(released)))

@@ -13,7 +13,7 @@ __all__ = ["SECTION", "NaiveBayesModel"]
 class NaiveBayesModel(ModelSection):
     """Naive Bayes classes and features given noisy counts."""
 
-    takes = ("noisy_counts",)
+    takes = ("noisy_counts", "categories")
     samplers = ("data_augmentation", "soma")
     predicts = True
 

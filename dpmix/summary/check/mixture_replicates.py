@@ -2,7 +2,7 @@
 
 Under additive noise the latent record is on the kernel's own support, as in the model, and is not clamped:
 where values pile up at a bound that the kernel knows nothing of, the replicates do not. Under cells, bins and
-the binomial mechanism, what lies beyond the bounds counts as at them.
+the binomial mechanism and the square wave, what lies beyond the bounds counts as at them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
+from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.run.chains_reader import Chains
@@ -178,6 +179,6 @@ def mixture_replicator(chains: Chains) -> MixtureReplicator:
         return WaveletReplicator(chains)
     if isinstance(law, HistogramLaw):
         return HistogramReplicator(chains)
-    if isinstance(law, Additive | BinomialLaw):
+    if isinstance(law, Additive | BinomialLaw | SquareWaveLaw):
         return MixtureReplicator(chains)
     raise Unavailable(f"releases by {law.kind} are not replicated")

@@ -5,7 +5,8 @@ Given a saved state a record has the density sum_h w_h g(z | theta_h) + w_0 g_0(
 
     none, gaussian, normal     normal densities, the noise's variance added; also of several columns
     laplace, normal            two tilted normal tails
-    wavelet, binomial          sums over cells of the domain: the wavelet's own, or 1,024 equal ones
+    wavelet, square wave       sums over their own cells of the domain, which are exact
+    binomial                   sums over 1,024 equal cells
     laplace, gaussian, beta    sums over 1,024 cells too, where no record is off by more than 0.05
 
 A sum over cells takes the noise's density at their middles. g_0 of several columns is a mean over draws from
@@ -26,7 +27,9 @@ from dpmix.mechanisms.gaussian.law import GaussianLaw
 from dpmix.mechanisms.laplace.law import LaplaceLaw
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.none.law import NoLaw
+from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
+from dpmix.numerics.equal_cells import equal_edges
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import haar_rows
 from dpmix.summary.check.replicators import Unavailable
@@ -73,6 +76,8 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
         found = _of_normals(chains, source, [states[place] for place in order], law)
     elif not law.protects:
         found = _of_densities(chains, source, [states[place] for place in order])
+    elif isinstance(law, SquareWaveLaw):
+        found = _of_near_outputs(chains, source, [states[place] for place in order], law)
     else:
         found = _of_cells(chains, source, [states[place] for place in order])
     return found.reshape(len(wanted), -1, len(chains.observed))
@@ -88,7 +93,7 @@ def check_factorizes(chains: ChainSet) -> None:
     law, kind = chains.mechanism, chains.mechanism.kind
     if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
         raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
-    if not isinstance(law, NoLaw | LaplaceLaw | GaussianLaw | WaveletLaw | BinomialLaw):
+    if not isinstance(law, NoLaw | LaplaceLaw | GaussianLaw | WaveletLaw | BinomialLaw | SquareWaveLaw):
         raise Unavailable(f"releases by {kind} have no likelihood of single records here")
 
 
@@ -174,6 +179,17 @@ def _of_cells(chains: Chains, source: Family, states: list[Measures]) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(masses @ table.T)[:, rows] + offset
     return np.asarray(logs)
+
+
+def _of_near_outputs(chains: Chains, source: Family, states: list[Measures], law: SquareWaveLaw) -> Floats:
+    """Return those of square-wave releases: (1 + (r - 1) A)/W, A the mass of the cells near the output."""
+    edges, z = equal_edges(law.domain[0], law.cells), chains.observed.ravel().astype(np.int64)
+    first, last = np.maximum(z - 2 * law.reach, 0), np.minimum(z, law.cells - 1)
+    found = np.empty((len(states), z.size))
+    for row, state in enumerate(states):
+        below = np.concatenate([[0.0], np.cumsum(cell_masses(state, source, edges[1:-1])[0])])
+        found[row] = np.log((1.0 + (law.odds - 1.0) * (below[last + 1] - below[first])) / law.total)
+    return found
 
 
 def _cells(chains: Chains) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:

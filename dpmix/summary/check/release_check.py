@@ -9,6 +9,7 @@ from dpmix.mechanisms.laws.every import Law
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.local_check import check_records
@@ -59,6 +60,7 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
         ClampedMomentsLaw: statistic_replicates.ClampedMoments,
         LogMomentsLaw: statistic_replicates.LogMoments,
         PosteriorLaw: statistic_replicates.ReleasedPosterior,
+        RandomizedResponseLaw: statistic_replicates.Answers,
     }
     made = makers.get(type(chains.mechanism))
     if made is None:

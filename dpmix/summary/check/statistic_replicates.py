@@ -16,12 +16,14 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.noise_laws import draw_noise
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import NamedChains
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator, has
 
 __all__ = [
+    "Answers",
     "ClampedMoments",
     "LogMoments",
     "NoisyCounts",
@@ -329,3 +331,47 @@ def _places(law: NoisyCountsLaw, name: str, count: int) -> Sequence[str]:
 def sum_to_one(shares: Floats) -> Floats:
     """Return shares whose sums over the last axis are 1, once more."""
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+
+
+class Answers(StatisticReplicator):
+    """Numbers of answers of each category, by randomized response of one column."""
+
+    what = "numbers of answers"
+    unit = "of all records in a count"
+    blind = "The model has a probability for each: only the prior shows."
+
+    def __init__(self, chains: NamedChains) -> None:
+        super().__init__(chains)
+        self.response: RandomizedResponseLaw = expect(chains.mechanism, RandomizedResponseLaw)
+        if str(chains.attrs.get("model", "")) != "multinomial":
+            raise Unavailable("randomized responses are replicated for the model multinomial alone")
+        self.per = float(chains.n)
+
+    @property
+    def size(self) -> int:
+        """Numbers drawn for one replicate."""
+        return self.response.sizes[0]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The probabilities of the categories."""
+        return ("p",)
+
+    @property
+    def names(self) -> list[str]:
+        """The categories."""
+        return stored_categories(self.chains)
+
+    def reduce(self, released: Floats) -> Floats:
+        """Return the number of answers of each category."""
+        return np.bincount(released.ravel().astype(np.int64), minlength=self.size).astype(np.float64)
+
+    def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw numbers of answers."""
+        chances = self.response.chances(self.values["p"][chain, state])
+        return rng.multinomial(self.chains.n, chances / chances.sum()).astype(np.float64)
+
+    def whole(self, chain: int, state: int, rng: Generator) -> Floats:
+        """Draw the answers themselves (n, 1), in random order."""
+        counts = self.replicate(chain, state, rng).astype(np.int64)
+        return rng.permutation(np.repeat(np.arange(self.size, dtype=np.float64), counts))[:, None]

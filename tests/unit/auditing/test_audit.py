@@ -41,6 +41,11 @@ MECHANISMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "laplace": (NUMBER, {"kind": "laplace", "epsilon": 1.0}),
     "gaussian": (NUMBER, {"kind": "gaussian", "epsilon": 1.0, "delta": 1e-3}),
     "binomial": (NUMBER, {"kind": "binomial", "epsilon": 1.0, "trials": 5}),
+    "square_wave": (
+        {"path": "x.csv", "columns": ["a", "b"], "domain": [[1.0, 6.0], [0.0, 1.0]]},
+        {"kind": "square_wave", "epsilon": 1.0},
+    ),
+    "randomized_response": (LABEL, {"kind": "randomized_response", "epsilon": 1.0}),
     "smoothed_histogram": (
         NUMBER,
         {"kind": "smoothed_histogram", "epsilon": 1.0, "bins": 3, "draws": 2, "n": 5},

@@ -14,6 +14,7 @@ BETA = "model: {kernel: beta, base: {a_shape: 2, a_rate: 1, b_shape: 2, b_rate: 
 PAIRS = "model: {kernel: multivariate_normal, base: {mu0: [0, 0], lambda: 1, nu: 4, Psi: [[1, 0], [0, 1]]}}"
 WAVELET = "{kind: wavelet, levels: 1, scale: 1, domain: [0, 1]}"
 BINOMIAL = "{kind: binomial, trials: 7, weight: 0.3, domain: [0, 1]}"
+SQUARE = "{kind: square_wave, epsilon: 2, cells: 8, domain: [[0, 1]]}"
 DRAWS = "{kind: smoothed_histogram, bins: 4, draws: 5, weight: 0.3, n: 20, domain: [0, 1]}"
 COUNTS = "{kind: perturbed_histogram, bins: 4, scale: 2, n: 50, domain: [0, 1]}"
 LAPLACE_2 = "{kind: laplace, scale: 1, domain: [[0, 1], [0, 1]]}"
@@ -54,6 +55,12 @@ def write(tmp_path: Path) -> Any:
             BETA,
             "neal8 given 3 released values (chains 0), and keep 3 draws of each, with",
         ),
+        (
+            "binomial",
+            SQUARE,
+            BETA,
+            "neal8 given 3 released values (chains 0), and keep 3 draws of each, with",
+        ),
         ("draws", DRAWS, NORMAL, "neal8 given 5 draws of 20 records (chains 0), and keep 3 draws of each, w"),
         ("counts", COUNTS, BETA, "neal8 given 4 noisy counts of 50 records (chains 0), and keep 3 draws of"),
         ("pairs", LAPLACE_2, PAIRS, "neal8 given 3 records of 2 released numbers each (chains 0), and keep"),
@@ -84,6 +91,28 @@ WRONG: list[tuple[int, tuple[Any, ...], str]] = [
         3,
         ("binomial", BINOMIAL.replace("7", "6")),
         "has a value that is no whole number from 0 to the 6 trials",
+    ),
+    (
+        3,
+        ("counts", SQUARE),
+        "has a value that is no output from 0 to 9 of a square wave: record 2 (and 1 more)",
+    ),
+    (2, ("binomial", SQUARE.replace("cells: 8", "cells: 0")), "mechanism.cells: 0 must be at least 2"),
+    (
+        4,
+        ("binomial", SQUARE.replace("epsilon: 2", "epsilon: 1e-20")),
+        "mechanism.epsilon: 1e-20 for one answer",
+    ),
+    (
+        2,
+        ("binomial", SQUARE.replace("cells: 8", "width: 0.5")),
+        "mechanism.width: 0.5 of the domain to both sides",
+    ),
+    (2, ("binomial", SQUARE.replace("epsilon: 2", "rho: 2")), "mechanism.rho: unknown key"),
+    (
+        2,
+        ("binomial", SQUARE, PAIRS),
+        "model.kernel: multivariate_normal has no exact density of several columns",
     ),
     (
         3,

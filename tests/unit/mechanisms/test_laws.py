@@ -19,6 +19,7 @@ from dpmix.mechanisms.laplace.law import LaplaceLaw
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of, law_type
 from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.spec.capabilities import Capabilities
 from dpmix.spec.combinations import taken_by
@@ -40,6 +41,14 @@ STATED: dict[str, tuple[dict[str, Any], str]] = {
     "binomial": (
         {"trials": 4, "weight": 0.5, "scale": [], "domain": UNIT},
         "the number of successes in 4 trials",
+    ),
+    "square_wave": (
+        {"cells": 4, "reach": 1, "ratio": "3/1", "scale": [], "domain": UNIT},
+        "one of 6 outputs of a square wave over 4 cells of the domain: one of the 3 around its own cell is 3",
+    ),
+    "randomized_response": (
+        {"ratio": "3/1", "categories": [["a", "b"]], "scale": []},
+        "by randomized response: its category, 3 times as likely as each other one",
     ),
     "smoothed_histogram": (
         {"bins": 4, "draws": 3, "weight": 0.25, "scale": [], "domain": UNIT},
@@ -100,6 +109,16 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("binomial", "weight", MISSING, "does not state its weight, between 0 and 1"),
     ("binomial", "domain", [], ONE_PAIR),
     ("binomial", "scale", MISSING, POSITIVE),
+    ("square_wave", "cells", 1, "does not state its cells, from 2 to 100000"),
+    ("square_wave", "cells", MISSING, "does not state its cells, from 2 to 100000"),
+    ("square_wave", "reach", 2, "states a reach of half its cells or more"),
+    ("square_wave", "reach", -1, "does not state its reach, a whole number of at least 0"),
+    ("square_wave", "ratio", "1/1", "does not state its ratio as p/q"),
+    ("square_wave", "ratio", 3.0, "does not state its ratio as p/q"),
+    ("square_wave", "domain", [], "does not state its bounds, one pair each"),
+    ("randomized_response", "ratio", "3", "does not state its ratio as p/q"),
+    ("randomized_response", "categories", MISSING, "does not list the categories of each column"),
+    ("randomized_response", "categories", [["a"]], "does not list the categories of each column"),
     ("smoothed_histogram", "scale", [-1.0], POSITIVE),
     ("smoothed_histogram", "bins", MISSING, BINS),
     ("smoothed_histogram", "draws", 0, "does not state its draws, a whole number of at least 1"),
@@ -155,6 +174,8 @@ SECTIONS: dict[str, tuple[dict[str, Any], int]] = {
     "gaussian": ({"domain": UNIT, "rho": 1.0}, 1),
     "wavelet": ({"domain": UNIT, "levels": 1, "epsilon": 1.0}, 1),
     "binomial": ({"domain": UNIT, "trials": 4, "epsilon": 1.0}, 1),
+    "square_wave": ({"domain": UNIT, "cells": 8, "epsilon": 1.0}, 1),
+    "randomized_response": ({"epsilon": 1.0}, 1),
     "smoothed_histogram": ({"domain": UNIT, "bins": 4, "draws": 3, "epsilon": 1.0}, 1),
     "perturbed_histogram": ({"domain": UNIT, "bins": 4, "noise": "laplace", "epsilon": 1.0}, 1),
     "noisy_counts": ({"levels": [2, 2], "classes": 2, "epsilon": 1.0}, 3),
@@ -162,6 +183,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], int]] = {
     "log_moments": ({"threshold": 0.01, "epsilon": 1.0}, 2),
     "posterior": ({"prior": [1.0, 1.0], "epsilon": 1.0, "method": "geometric"}, 1),
 }
+CATEGORIES = {"randomized_response": (("a", "b"),)}
 N = 9
 
 
@@ -254,7 +276,7 @@ def test_who_expects_another_law_is_told() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_capabilities_are_those_of_the_mechanism(kind: str) -> None:
     law, (_, columns) = law_type(kind), SECTIONS[kind]
-    made: Any = from_spec(section(kind), columns, N)
+    made: Any = from_spec(section(kind), columns, N, categories=CATEGORIES.get(kind, ()))
     assert made.guarantee.trust == law.trust
     assert law.protects and law.guarantees
     release = made.simulate(records(kind), tuple(f"x{i}" for i in range(columns)), rng_of(kind))[0]
@@ -293,9 +315,13 @@ def test_groups_are_for_laws_that_are_grouped(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_released_by_themselves_where_the_law_says_so(kind: str) -> None:
     law = law_type(kind)
-    if law.columns_each:
+    if kind in CATEGORIES:
+        told = law_of(from_spec(section(kind), 2, N, categories=CATEGORIES[kind] * 2).describe())
+        assert told["categories"] == [["a", "b"]] * 2
+    elif law.columns_each:
         two = section(kind).model_copy(update={"domain": ((0.0, 1.0), (0.0, 1.0))})
-        assert len(law_of(from_spec(two, 2, N).describe()).scale) == 2
+        told = law_of(from_spec(two, 2, N).describe())
+        assert len(told.scale) == (2 if told.additive else 0) and len(told.public_bounds or ()) == 2
     elif not law.statistic:
         with pytest.raises(SpecError, match="releases (one|the counts of one)"):
             from_spec(section(kind), 2, N)
@@ -309,7 +335,7 @@ def test_a_law_of_a_known_number_asks_for_it(kind: str) -> None:
         with pytest.raises(SpecError, match=r"mechanism\.n: missing"):
             from_spec(section(kind), columns)
     else:
-        from_spec(section(kind), columns)
+        from_spec(section(kind), columns, categories=CATEGORIES.get(kind, ()))
 
 
 def test_laws_can_what_is_stated_of_them_once() -> None:
@@ -343,7 +369,7 @@ def test_a_section_is_in_the_folder_of_its_kind() -> None:
     assert {place.parent.name for place in folders.glob("*/section.py")} == set(MODELS.names) - {"mixture"}
 
 
-@pytest.mark.parametrize("kind", ["wavelet", "binomial", "laplace"])
+@pytest.mark.parametrize("kind", ["wavelet", "binomial", "laplace", "square_wave"])
 def test_the_acceptance_bound_is_that_of_densities(kind: str) -> None:
     # the largest ratio of the densities of a release over records within and beyond the bounds
     made: Any = from_spec(section(kind), 1, N)
@@ -366,6 +392,8 @@ def _largest_ratio(law: Any, records: np.ndarray[Any, np.dtype[np.float64]]) -> 
         rows[:, 0] = np.where(half, -1.0, 1.0)
         rows[np.arange(place.size), 1 + half] = np.sqrt(2.0) * np.where(side, -1.0, 1.0)
         return float(np.abs(rows[:, None] - rows[None]).sum(axis=2).max()) / law.scale[0]
+    if isinstance(law, SquareWaveLaw):  # who are in different cells differ by r at some output
+        return float(np.log(law.odds)) if np.ptp(place) > 1.0 / law.cells else 0.0
     p = 0.5 + law.weight * (place - 0.5)
     return law.trials * float(np.log(p.max() / p.min()))
 

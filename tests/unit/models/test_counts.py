@@ -353,6 +353,7 @@ REFUSED = {
     ("smoothed_histogram", "beta"): {"width": 1.0},
     ("none", "nig"): {},
     ("binomial", "beta"): {"width": 0.5},
+    ("square_wave", "nig"): {"width": 0.5},
 }
 NAMED = {
     ("laplace", "nig"): "sampler.store: counts knows of no single records",
@@ -360,6 +361,7 @@ NAMED = {
     ("smoothed_histogram", "beta"): "sampler.width: 1 is not for smoothed_histogram",
     ("none", "nig"): "sampler.width: must be a number for counts without noise",
     ("binomial", "beta"): "sampler.width: 0.5 is not for binomial",
+    ("square_wave", "nig"): "sampler.width: 0.5 is not for square_wave",
 }
 
 
@@ -371,7 +373,7 @@ def test_what_it_does_not_go_with_is_refused_by_name(mechanism: str, model: str)
     assert text.startswith(NAMED.get((mechanism, model), "sampler.kind: counts")), text
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "binomial", "none"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "binomial", "square_wave", "none"])
 @pytest.mark.parametrize("model", ["nig", "beta"])
 def test_what_it_goes_with_is_planned(mechanism: str, model: str) -> None:
     spec = combined_spec(mechanism, model, "counts", "exact")

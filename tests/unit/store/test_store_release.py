@@ -212,6 +212,19 @@ KINDS: dict[str, dict[str, Any]] = {
         "columns": ("x",),
         "n": 3,
     },
+    "square_wave": {
+        "mechanism": {
+            "kind": "square_wave",
+            "cells": 4,
+            "reach": 1,
+            "ratio": "5/2",
+            "scale": [],
+            "domain": DOMAIN * 2,
+        },
+        "values": np.array([[0.0, 5.0], [3.0, 2.0]]),
+        "columns": ("x", "y"),
+        "n": 2,
+    },
     "smoothed_histogram": {
         "mechanism": {
             "kind": "smoothed_histogram",
@@ -287,6 +300,10 @@ def test_a_noisy_count_above_n_is_a_warning(tmp_path: Path, capsys: Any) -> None
         ("binomial", {"trials": True}, "does not state its trials"),
         ("binomial", {"weight": 1.0}, "does not state its weight"),
         ("binomial", {"weight": None}, "does not state its weight"),
+        ("square_wave", {"cells": 3}, "is no output from 0 to 4 of a square wave: record 1"),
+        ("square_wave", {"ratio": "1/2"}, "does not state its ratio as p/q"),
+        ("square_wave", {"reach": 2}, "states a reach of half its cells or more"),
+        ("square_wave", {"domain": DOMAIN}, "has 1 pairs of bounds for 2 columns"),
         ("smoothed_histogram", {"draws": 3}, "values has 2 draws, but mechanism.draws is 3"),
         ("smoothed_histogram", {"domain": [[1.0, 3.0]]}, "outside [1, 3]: draw 1 (and 1 more)"),
         ("smoothed_histogram", {"bins": 0}, "does not state its bins"),

@@ -421,6 +421,32 @@ def test_log_likelihoods_by_cells_are_those_of_quadrature(tmp_path: Path) -> Non
     np.testing.assert_allclose(found, np.log(given @ masses), rtol=1e-10)
 
 
+def test_square_waves_are_replicated_and_weighed_by_their_table(tmp_path: Path) -> None:
+    mechanism = {
+        "kind": "square_wave",
+        "cells": 6,
+        "reach": 1,
+        "ratio": "9/2",
+        "scale": [],
+        "domain": [[-4.0, 4.0]],
+    }
+    chains = fixed(tmp_path, mechanism, np.tile(np.arange(8.0), 60))
+    edges = np.linspace(-4.0, 4.0, 7)[1:-1]
+    below = (WEIGHTS * stats.norm.cdf((edges[:, None] - MEANS) / SDS)).sum(axis=1)
+    masses = np.diff(np.concatenate([[0.0], below, [1.0]]))
+    table = np.array([[4.5 if c <= j <= c + 2 else 1.0 for c in range(6)] for j in range(8)]) / (3 * 4.5 + 5)
+    exact = table @ masses
+    found = log_likelihoods(chains, places(chains, 3))[0, 0]
+    np.testing.assert_allclose(found[:8], np.log(exact), rtol=1e-10)
+    replicator = mixture_replicator(chains)
+    wanted = places(chains, 200)
+    replicator.prepare(wanted)
+    drawn = np.concatenate([values.ravel() for _, _, values in replicator.draws(wanted)])
+    for output in range(8):
+        error = np.sqrt(exact[output] * (1 - exact[output]) / drawn.size)
+        assert abs((drawn == output).mean() - exact[output]) < 4.5 * error
+
+
 def test_several_columns_and_beta_kernels_are_checked(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = write_kernel(tmp_path / "m.h5", "multivariate", [states_of_normals(150, rng)])

@@ -1,0 +1,1 @@
+"""The category of each record, or another at random."""

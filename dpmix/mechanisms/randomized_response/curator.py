@@ -1,0 +1,184 @@
+"""k-ary randomized response of categories (methods, section 13; Warner 1965)."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.errors import PrivacyError, SpecError
+from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
+from dpmix.privacy.accounting import Guarantee, sum_up
+from dpmix.privacy.near_outputs import NearOutputs, ratio_below
+from dpmix.privacy.order import random_order
+from dpmix.release.sanitized import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(Mechanism):
+    """Release for each column of a record its category with weight u, each other one with weight v.
+
+    r = u/v is just below e^eps, eps the column's equal share of epsilon: two records have the ratio r, 1/r or
+    1 at any answer, so that a column costs log(r) exactly. rho is the sum over columns of the largest
+    D_alpha/alpha, of the K of that column: for K = 2 that is log(r) tanh(log(r)/2).
+
+    Parameters
+    ----------
+    categories : tuple of tuple of str
+        Public categories of each column.
+    ratio : Fraction
+        r.
+    requested : dict
+        What was asked for.
+    order : str
+        ``"shuffled"``: rows are released in random order; ``"public"``: in their own, which says nothing.
+    """
+
+    kind: ClassVar[str] = "randomized_response"
+    categories: tuple[tuple[str, ...], ...]
+    ratio: Fraction
+    requested: dict[str, float] = field(default_factory=dict)
+    order: str = "shuffled"
+    domain: Pairs = ()
+
+    def __post_init__(self) -> None:
+        """Check that every column has categories to choose from."""
+        if not self.categories or not all(len(set(names)) == len(names) > 1 for names in self.categories):
+            raise PrivacyError("randomized response is of columns with two different categories or more")
+
+    @property
+    def responses(self) -> tuple[NearOutputs, ...]:
+        """The response of each column."""
+        return tuple(NearOutputs(1, len(names) - 1, self.ratio, 1) for names in self.categories)
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee:
+        """Total over a record's columns of the ratio that is used, rounded up."""
+        parts = [response.guarantee(1) for response in self.responses]
+        total = self.responses[0].guarantee(len(parts))  # whose epsilon does not depend on the categories
+        return Guarantee(total.epsilon, 0.0, sum_up(part.rho or 0.0 for part in parts))
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything public about the mechanism, for JSON."""
+        return {
+            "kind": self.kind,
+            "calibration": "exact",
+            "requested": dict(self.requested),
+            "scale": [],
+            "ratio": f"{self.ratio.numerator}/{self.ratio.denominator}",
+            "categories": [list(names) for names in self.categories],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `dpmix calibrate` prints beside the guarantee: chances of the right answer, too."""
+        r = float(self.ratio)
+        right = [r / (r + len(names) - 1.0) for names in self.categories]
+        return {
+            "ratio": f"{self.ratio.numerator}/{self.ratio.denominator}",
+            "truth": right[0] if len(right) == 1 else right,
+        }
+
+    def in_words(self, columns: Sequence[str]) -> str:
+        """Say what is released of a record."""
+        kinds = ", ".join(f"{len(n)} of {c}" for n, c in zip(self.categories, columns, strict=False))
+        return (
+            f"randomized response: the category ({kinds}) {float(self.ratio):.6g} times as likely as each "
+            f"other, {order_in_words(self.order)}"
+        )
+
+    def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the numbers of categories, shape (n, d).
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not such; nothing is said about which.
+        """
+        sizes = np.array([len(names) for names in self.categories])
+        if values.ndim != 2 or values.shape[1] != sizes.size or values.dtype != np.float64:
+            raise PrivacyError(f"randomized response takes numbers of categories in {sizes.size} columns")
+        if not ((values == np.floor(values)) & (values >= 0) & (values < sizes)).all():
+            raise PrivacyError("randomized response takes numbers of the public categories only")
+        return values.astype(np.int64)
+
+    def privatize(
+        self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release the values; see `Mechanism`."""
+        codes = self.codes(values)
+        if self.order == "shuffled":
+            codes = codes[random_order(len(codes))]
+        released = self._draw(codes, os.urandom)
+        if progress is not None:
+            progress(codes.size)
+        return self._made(released, columns, private=True, order=self.order), (0,) * len(self.categories)
+
+    def simulate(
+        self, values: NDArray[np.float64], columns: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Release, tuple[int, ...]]:
+        """Release simulated values with seeded noise; see `Mechanism`."""
+        released = self._draw(self.codes(values), rng.bytes)
+        return self._made(released, columns, private=False, order="public"), (0,) * len(self.categories)
+
+    def _draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[np.float64]:
+        drawn = [r.draw(np.ascontiguousarray(codes[:, c]), source) for c, r in enumerate(self.responses)]
+        return np.column_stack(drawn).astype(np.float64)
+
+    def _made(
+        self, released: NDArray[np.float64], columns: Sequence[str], *, private: bool, order: str
+    ) -> Release:
+        return self.made(
+            released, columns, len(released), private=private, labels=self.categories, order=order
+        )
+
+
+def categories_of(records: PublicRecords) -> tuple[tuple[str, ...], ...]:
+    """Return the public categories of every column.
+
+    Raises
+    ------
+    SpecError
+        Where some are missing.
+    """
+    found = tuple(records.categories)
+    if len(found) != records.columns or any(names is None for names in found):
+        raise SpecError(
+            "data.categories: missing; randomized_response needs the public categories of every column, in "
+            "data.categories"
+        )
+    listed = tuple(names for names in found if names is not None)
+    for names in listed:
+        if len(names) < 2:
+            raise SpecError("data.categories: a column with one category tells nothing; list two or more")
+    return listed
+
+
+def make(spec: RandomizedResponseMechanism, records: PublicRecords) -> RandomizedResponse:
+    """Return the mechanism of a spec.
+
+    Raises
+    ------
+    SpecError
+        Where categories are missing.
+    PrivacyError
+        When epsilon cannot be met.
+    """
+    assert spec.epsilon is not None  # checked
+    listed = categories_of(records)
+    ratio = ratio_below(Fraction(spec.epsilon) / len(listed))
+    return RandomizedResponse(categories=listed, ratio=ratio, requested={"epsilon": spec.epsilon})
+
+
+def stated(spec: RandomizedResponseMechanism, records: PublicRecords) -> Stated:
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
+    made = make(spec, records)
+    own = {key: made.describe()[key] for key in ("scale", "ratio", "categories")}
+    return own, made.guarantee

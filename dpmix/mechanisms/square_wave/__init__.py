@@ -1,0 +1,1 @@
+"""A cell of a public grid near that of each record."""

@@ -1,0 +1,174 @@
+"""The law of an output near a record's cell (methods, section 13)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.random import Generator
+from pydantic import Field, field_validator, model_validator
+
+from dpmix.mechanisms.laws.law_base import (
+    EstimatedMoments,
+    Floats,
+    Labels,
+    Law,
+    Observation,
+    Pair,
+    Says,
+    Scales,
+    Whole,
+    first,
+    moments_of_records,
+)
+from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
+from dpmix.numerics.equal_cells import cell_of, equal_edges
+
+__all__ = ["LAW", "MOST_CELLS", "SquareWaveLaw", "fraction_of"]
+
+MOST_CELLS = 100_000
+_DIGITS = 400  # of the numbers of a ratio
+_RATIO = "does not state its ratio as p/q, two whole numbers of which the first is larger"
+
+
+def fraction_of(value: Any) -> Fraction:
+    """Return a ratio above 1 written as ``"p/q"``.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    found = re.fullmatch(r"([0-9]+)/([0-9]+)", value) if isinstance(value, str) else None
+    if found is None or len(value) > 2 * _DIGITS or not int(found[1]) > int(found[2]) > 0:
+        raise ValueError("no ratio")
+    return Fraction(int(found[1]), int(found[2]))
+
+
+class SquareWaveLaw(Law):
+    """One of M + 2k outputs for each number of a record, those near its cell r times as likely each."""
+
+    capabilities = SquareWaveMechanism
+    cells: Annotated[
+        Whole, Field(ge=2, le=MOST_CELLS), Says(f"does not state its cells, from 2 to {MOST_CELLS}")
+    ]
+    reach: Annotated[Whole, Field(ge=0), Says("does not state its reach, a whole number of at least 0")]
+    ratio: Annotated[str, Says(_RATIO)]
+    domain: Annotated[tuple[Pair, ...], Field(min_length=1), Says("does not state its bounds, one pair each")]
+    scale: Scales = ()
+
+    @field_validator("ratio")
+    @classmethod
+    def _a_ratio(cls, value: str) -> str:
+        try:
+            float(fraction_of(value))
+        except (ValueError, OverflowError):
+            raise ValueError(_RATIO) from None
+        return value
+
+    @model_validator(mode="after")
+    def _near(self) -> Self:
+        if 2 * self.reach >= self.cells:
+            raise ValueError("states a reach of half its cells or more")
+        return self
+
+    @property
+    def odds(self) -> float:
+        """The ratio r, as the nearest double."""
+        return float(fraction_of(self.ratio))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.cells + 2 * self.reach)
+
+    @property
+    def total(self) -> float:
+        """W = (2k + 1) r + M - 1, by which weights r and 1 are divided."""
+        return (2 * self.reach + 1) * self.odds + (self.cells - 1)
+
+    def disagreement(self, n: int, columns: int) -> str | None:
+        """Say whether there are bounds of another number of columns."""
+        if len(self.domain) != columns:
+            return f"has {len(self.domain)} pairs of bounds for {columns} columns"
+        return None
+
+    def of_columns(self, columns: Sequence[int]) -> Self:
+        """Return the law of some columns."""
+        return self.updated(domain=[list(self.domain[column]) for column in columns])
+
+    def problem(self, values: Floats, labels: Labels = ()) -> str | None:
+        """Say which value is no output."""
+        bad = (values != np.floor(values)) | (values < 0) | (values >= self.outputs)
+        return first(bad.any(axis=1), f"is no output from 0 to {self.outputs - 1} of a square wave", "record")
+
+    def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
+        """Return outputs of one column; see `Law`."""
+        from dpmix.mechanisms.channels.every import square_wave
+
+        z = np.ascontiguousarray(values[:, 0])
+        channel = square_wave(self.cells, self.reach, self.odds, *self.domain[columns[0]])
+        return Observation(z, channel, z, ("obs",), math.nan)
+
+    def bounds_acceptance(self, on_domain: bool) -> bool:
+        """Return that it does: records beyond the bounds count as at them."""
+        return True
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Draw outputs; see `Law`. Of one column, the first."""
+        cells = cell_of(latent, equal_edges(self.domain[0], self.cells))
+        return np.asarray(self.draw_from_cells(cells, rng), dtype=np.float64)
+
+    def draw_from_cells(self, cells: Any, rng: Generator) -> Any:
+        """Draw the outputs of cells (n,), in floating point."""
+        near = 2 * self.reach + 1
+        is_near = rng.random(cells.shape) * self.total < near * self.odds
+        close = cells + rng.integers(near, size=cells.shape)
+        other = rng.integers(self.cells - 1, size=cells.shape)
+        return np.where(is_near, close, np.where(other < cells, other, other + near))
+
+    def done(self, n: int) -> str:
+        """Say what was done to n records."""
+        near = f"one of the {2 * self.reach + 1} around" if self.reach else "that of"
+        return (
+            f"Each of {n} records was released on its own as one of {self.outputs} outputs of a square wave "
+            f"over {self.cells} cells of the domain: {near} its own cell is {self.odds:.4g} times as likely "
+            f"{'each ' * bool(self.reach)}as any other."
+        )
+
+    def places(self, outputs: Floats, column: int = 0) -> Floats:
+        """Return the middle of the cell that an output stands for, in the units of the data.
+
+        The k first and last outputs stand for cells beyond the bounds.
+        """
+        low, high = self.domain[column]
+        return np.asarray(low + (high - low) * ((outputs - self.reach + 0.5) / self.cells))
+
+    def moments(
+        self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
+    ) -> EstimatedMoments | None:
+        """Return the moments by a line and a parabola in the output, right on average for every cell.
+
+        With x = output - k, the sums of 1, x and x^2 over the near outputs i - k, .., i + k of cell i, here
+        called x, are K, K i and K (i^2 + k(k + 1)/3), K = 2k + 1. Hence E x = s_1 + g i and
+        E x^2 = s_2 + g (i^2 + k(k + 1)/3), with s_p the sum of x^p over all outputs by W and g = (r - 1) K/W.
+        They are solved for i and i^2; the means of y and y^2 over a cell are (i + 1/2)/M and
+        (i^2 + i + 1/3)/M^2.
+        """
+        x = values[:, column] - self.reach
+        k, m, gain = self.reach, self.cells, (self.odds - 1.0) * (2 * self.reach + 1) / self.total
+        ends = np.arange(-k, m + k, dtype=np.float64)
+        s1, s2 = (float(np.sum(ends**power)) / self.total for power in (1, 2))
+        i = (x - s1) / gain
+        square = (x * x - s2) / gain - k * (k + 1) / 3.0
+        u = (i + 0.5) / m
+        v = (square + i + 1.0 / 3.0) / (m * m)
+        lo, hi = self.domain[column] if pair is None else pair
+        return moments_of_records(u, v).moved(lo, hi - lo)
+
+
+LAW = SquareWaveLaw
