@@ -14,10 +14,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.tables import number_in, scan_table
+from dpmix.data.tables import TableSource, number_in, scan_table
 from dpmix.errors import DataError
 from dpmix.spec.data_section import LABEL, MARKS
-from dpmix.spec.standard_input import StandardInput, TableSource, is_stream
+from dpmix.spec.standard_input import StandardInput, is_stream
 from dpmix.spec.summary_section import PREDICTED_FROM
 from dpmix.summary.predicting import Input
 
@@ -32,7 +32,7 @@ Piece = NDArray[np.float64]
 class _Stream(StandardInput):
     """Standard input that is read once, and not kept."""
 
-    def open(self) -> IO[str]:
+    def open(self, encoding: str = "utf-8-sig") -> IO[str]:
         """Return its text.
 
         Raises
@@ -45,7 +45,7 @@ class _Stream(StandardInput):
         binary = getattr(sys.stdin, "buffer", None)
         if binary is None:
             return io.StringIO(sys.stdin.read(), newline="")
-        return io.TextIOWrapper(_Open(binary), encoding="utf-8-sig", newline="")
+        return io.TextIOWrapper(_Open(binary), encoding=encoding, newline="")
 
 
 class _Open(io.BufferedReader):
@@ -62,7 +62,7 @@ def table_source(at: str | os.PathLike[str]) -> TableSource:
     Raises
     ------
     DataError
-        When it is not there, or no CSV file by its name.
+        When it is not there, or no table of named columns by its name.
     """
     if is_stream(os.fspath(at)):
         return _Stream()

@@ -98,13 +98,13 @@ def compare(
 
 def _check_targets(spec: RunSpec, paths: Sequence[str | os.PathLike[str] | None], force: bool) -> None:
     """Check before any work that writing destroys nothing unasked, and above all not the records."""
-    source = None if spec.data is None or spec.data.path is None else spec.data.path.resolve()
+    sources = () if spec.data is None else tuple(path.resolve() for path in spec.data.files)
     taken: set[Path] = set()
     for path in paths:
         if path is None:
             continue
         final = check_output(Path(path), force=force)
-        if final == source:
+        if final in sources:
             raise UsageError(f"{path} is the confidential file itself; give another name for the comparison")
         if final in taken:
             raise UsageError(f"{path} is named twice; give the report and the output names of their own")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -62,9 +61,10 @@ def marks_of(spec: RunSpec, data: Data | Records) -> Marks:
         name: column if isinstance(column, np.ndarray) else ["" if cell in MARKS else cell for cell in column]
         for name, column in table.items()
     }
-    path = None if spec.data is None else spec.data.path
+    files = () if spec.data is None else spec.data.files
+    path = files[0] if len(files) == 1 else None  # several files are known by their rows
     try:
-        file = file_digest(path) if isinstance(path, Path) and not is_stream(path) else None
+        file = None if path is None else file_digest(path)
     except (OSError, EOFError) as error:
         said = reason(error) if isinstance(error, OSError) else "the file is damaged"
         raise DataError(f"cannot read {path}: {said}") from None

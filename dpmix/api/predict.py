@@ -20,7 +20,7 @@ from dpmix.api.summary_overrides import TAKEN, check_overrides
 from dpmix.errors import DataError, UsageError
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
-from dpmix.spec.summary_section import PREDICTED_FROM, SummarySpec
+from dpmix.spec.summary_section import SummarySpec
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.predicting import Predictor, predictor_of
@@ -41,6 +41,8 @@ __all__ = [
 
 PathLike = str | os.PathLike[str]
 TakePiece = Callable[[Sequence[str], NDArray[np.float64]], None]
+
+_WRITTEN = (".csv", ".csv.gz")
 
 MOST_IN_SUMMARY = 10_000
 """Records that `summary.at` takes: summaries are read as a whole."""
@@ -65,8 +67,9 @@ def predict(
     chains : path or sequence of path
         Files of `dpmix fit`, of one spec.
     at : path
-        CSV table (csv or csv.gz) with the columns that the fit predicts from, in any order, and maybe others;
-        - for standard input. A fit of groups needs the column of groups, too.
+        Table (csv, tsv, also .gz; parquet, feather or arrow) with the columns that the fit predicts from, in
+        any order, and maybe others; - for CSV on standard input. A fit of groups needs the column of groups,
+        too.
     output : path, optional
         CSV file to write (csv or csv.gz).
     overrides : sequence of str
@@ -232,8 +235,8 @@ def check_table_output(output: PathLike, inputs: Sequence[PathLike], *, force: b
     """
     if any(os.path.realpath(output) == os.path.realpath(path) for path in inputs):
         raise UsageError(f"{output} is one of the inputs; give the output another name")
-    if str(output) != "-" and not str(output).lower().endswith(PREDICTED_FROM):
-        raise UsageError(f"{output}: predictions are written as {' or '.join(PREDICTED_FROM)}; choose one")
+    if str(output) != "-" and not str(output).lower().endswith(_WRITTEN):
+        raise UsageError(f"{output}: predictions are written as {' or '.join(_WRITTEN)}; choose one")
     check_output(Path(output), force=force)
 
 

@@ -41,6 +41,7 @@ def privatize(
     new_ledger: bool = False,
     no_ledger: bool = False,
     yes: bool = False,
+    data: Any = None,
 ) -> Release:
     """Apply the mechanism of a spec to its confidential data.
 
@@ -75,6 +76,9 @@ def privatize(
         Go on in spite of warnings that ask for it: for real data, at an epsilon above 100, a delta above 1/2,
         and counts whose noise, added up over their cells, exceeds the number of records; and where the table
         is not the one that the ledger knows under this name.
+    data : DataFrame, Series, table of Arrow, mapping of columns or array, optional
+        The confidential records, in the place of ``data.path``. Columns of an array go by order. The ledger
+        knows them again as it knows a file.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def privatize(
     """
     entering = Entering(new_ledger, no_ledger, yes)
     entering.check(ledger)
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)
     if seed is not None:
         checked = _seeded(checked, seed)
     section = checked.mechanism
@@ -106,32 +110,32 @@ def privatize(
         mechanism_of(checked)  # what cannot be met is said before the data are read
     target = None if output is None else _target(checked, Path(output), force)
     spending = spending_of(checked, (target,), entering)
-    data = load_data(checked)
-    mechanism = mechanism_of(checked, len(data.columns), len(data.values))
-    total = data.values.size
-    mechanism.check(data.values)
-    cautions = [*of_mechanism(mechanism, len(data.values)), *of_ledger(spending)]
+    records = load_data(checked)
+    mechanism = mechanism_of(checked, len(records.columns), len(records.values))
+    total = records.values.size
+    mechanism.check(records.values)
+    cautions = [*of_mechanism(mechanism, len(records.values)), *of_ledger(spending)]
     heed(cautions, checked, yes, quiet=quiet)
     guarantee = of_part(checked, mechanism.guarantee)
     if spending is not None:
-        spending.reserve(mechanism.describe(), data.columns, guarantee, marks_of(checked, data))
+        spending.reserve(mechanism.describe(), records.columns, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
     with _bar(total, progress, quiet) as report:
-        if data.rng is not None:
-            release, clamped = mechanism.simulate(data.values, data.columns, data.rng)
+        if records.rng is not None:
+            release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
         else:
-            release, clamped = mechanism.privatize(data.values, data.columns, report)
+            release, clamped = mechanism.privatize(records.values, records.columns, report)
     release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
-    _tell(in_words(mechanism, data.columns, guarantee), quiet)
+    _tell(in_words(mechanism, records.columns, guarantee), quiet)
     law = release.mechanism
     if isinstance(law, LogMomentsLaw) and len(law.thresholds) > 1:
         _tell(f"the threshold chosen is {law.threshold:g}", quiet)
-    for name, count in zip(data.columns, clamped, strict=True):
+    for name, count in zip(records.columns, clamped, strict=True):
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")
-    if data.simulated:
+    if records.simulated:
         entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(
             f"the data are simulated and their noise is seeded: this release is not private{entered}", quiet
@@ -210,7 +214,7 @@ def in_words(mechanism: Mechanism, columns: Sequence[str], guarantee: Guarantee 
 
 def _target(spec: RunSpec, output: Path, force: bool) -> Path:
     final = check_output(output, force=force)
-    if spec.data is not None and spec.data.path is not None and final == spec.data.path.resolve():
+    if spec.data is not None and final in [path.resolve() for path in spec.data.files]:
         raise UsageError(f"{output} is the confidential file itself; give another name for the release")
     check_suffix(output, "a release", strict=True)
     return final

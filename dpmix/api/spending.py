@@ -325,8 +325,8 @@ def spending_of(
         check_start(section.ledger, how.new)
     final = ledger_path(section.ledger)
     taken = [Path(os.path.realpath(path)) for path in outputs if path is not None]
-    if spec.data is not None and spec.data.path is not None:
-        taken.append(Path(os.path.realpath(spec.data.path)))
+    if spec.data is not None:
+        taken += [Path(os.path.realpath(path)) for path in spec.data.files]
     if final in taken or lock_of(final) in taken:
         raise UsageError(f"{section.ledger} is named twice, as ledger and as another file")
     if not real:

@@ -130,7 +130,7 @@ class Prepared:
             Naming the key, not its value.
         """
         sections = [self.specs[run.name].data for run in self.plan.runs if run.confidential]
-        files = {data.path.name for data in sections if data is not None and data.path is not None}
+        files = {path.name for data in sections if data is not None for path in data.files}
         for override in overrides:
             if any(name in override for name in files):
                 raise UsageError(
@@ -304,11 +304,13 @@ def _lacks(folder: Folder, run: Planned, release: Path, force: bool) -> bool:
 def _check_files(spec: RunSpec, *, confidential: bool) -> None:
     """Check that files are there: confidential ones where they are to be released, which runs do not read."""
     data = spec.data if confidential else None
-    for key, section in (("data.path", data), ("release.path", spec.release)):
-        path = None if section is None else section.path
+    paths = [] if data is None else [("data.path", path) for path in data.paths]
+    if spec.release is not None and spec.release.path is not None:
+        paths.append(("release.path", spec.release.path))
+    for key, path in paths:
         if is_stream(path):
             raise SpecError(f"{key}: - is read once, and a sweep makes several releases; name a file")
-        if path is not None and not path.is_file():
+        if not path.is_file():
             raise DataError(f"{key}: {path}: {'not a file' if path.exists() else 'no such file'}")
 
 

@@ -46,6 +46,7 @@ def synthesize(
     new_ledger: bool = False,
     no_ledger: bool = False,
     yes: bool = False,
+    data: Any = None,
 ) -> Release:
     """Draw synthetic records from the confidential data of a spec, under its section ``synthesis``.
 
@@ -72,7 +73,7 @@ def synthesize(
     ledger : path, optional
         File to enter the release in before it is drawn, in place of ``privacy.ledger``; records from `chains`
         cost nothing, and are not entered.
-    dataset, new_ledger, no_ledger, yes
+    dataset, new_ledger, no_ledger, yes, data
         As in `dpmix.privatize`.
 
     Returns
@@ -101,7 +102,9 @@ def synthesize(
             raise UsageError(
                 f"{name}: records drawn from chains cost nothing, so that there is nothing to enter"
             )
-    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)))
+    if chains is not None and data is not None:
+        raise UsageError("data: records drawn from chains are of no data; leave it out")
+    checked = load_spec(spec, (*overrides, *naming_ledger(ledger, dataset)), data)
     if chains is not None:
         from dpmix.api.predictive import predictive_records
 
@@ -110,11 +113,7 @@ def synthesize(
     target = None if output is None else Path(output)
     if target is not None:
         final = check_synthetic_output(target, force=force)
-        if (
-            checked.data is not None
-            and checked.data.path is not None
-            and final == checked.data.path.resolve()
-        ):
+        if checked.data is not None and final in [path.resolve() for path in checked.data.files]:
             raise UsageError(f"{output} is the confidential file itself; give another name")
     spending = spending_of(checked, () if target is None else (target, beside(target)), entering)
     n = _stated_n(checked)

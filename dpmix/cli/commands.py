@@ -84,11 +84,11 @@ def privatize(
     """Curator: add noise to the confidential data, and write the release with its guarantee."""
     _check_ledger_options(ledger, new_ledger, no_ledger)
     checked = checked_spec(spec, set_, ledger, dataset)
-    source = checked.data.path if checked.data else None
+    sources = checked.data.paths if checked.data else ()
     if checked.data is None or checked.mechanism is None:
         missing = "data" if checked.data is None else "mechanism"
         raise UsageError(f"{missing}: missing; privatize needs this section in {spec}")
-    check_files([spec, source], [output], force)
+    check_files([spec, *sources], [output], force)
     check_suffix(output, "a release", strict=True)
     if dry_run:
         from dpmix.api.privatize import steps
@@ -144,12 +144,13 @@ def fit(
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
     source = release or (checked.release.path if checked.release else None)
+    sources = () if source is None else (source,)
     if source is None:
         unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
-        source = checked.data.path
-    check_files([spec, source], [output], force or resume)
+        sources = checked.data.paths
+    check_files([spec, *sources], [output], force or resume)
     check_suffix(output, "a chains file")
     if dry_run:
         from dpmix.api.fit import plan
@@ -329,9 +330,9 @@ def synthesize(
             raise UsageError(f"{name}: goes with --compare")
     if output is None and not compare:
         raise UsageError("--output FILE: missing; name the file of the synthetic records")
-    source = checked.data.path if checked.data and not chains else None
+    sources = checked.data.paths if checked.data and not chains else ()
     outputs = [path for path in (output, report) if path is not None]
-    check_files([spec, source, *(chains or [])], outputs, force)
+    check_files([spec, *sources, *(chains or [])], outputs, force)
     import dpmix
 
     if compare:

@@ -28,7 +28,8 @@ def predict(
         typer.Option(
             "--at",
             metavar="FILE",
-            help="Records to predict (csv or csv.gz), columns by name; - for standard input.",
+            help="Records to predict (csv, tsv, also .gz; parquet, feather, arrow), columns by name; "
+            "- for CSV on standard input.",
             show_default=False,
         ),
     ],

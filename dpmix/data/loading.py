@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.standard_input import is_stream
+from dpmix.spec.table_source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +84,19 @@ def load_data(spec: RunSpec) -> Data:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
         return _simulated(section)
-    assert section.path is not None  # the spec requires it
     missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
     if section.group is not None:
-        return _load_groups(section, section.path, section.group, missing)
-    values, names = load_table(section.path, section.columns, least=2, missing=missing)
+        return _load_groups(section, section.group, missing)
+    values, names = load_table(section.source, section.columns, least=2, missing=missing)
     missing.tell()
     return Data(values, names, table=missing.as_read(dict(zip(names, values.T, strict=True))))
 
 
-def _load_groups(section: DataSpec, path: Path, group: str, missing: Missing) -> Data:
+def _load_groups(section: DataSpec, group: str, missing: Missing) -> Data:
     """Return numeric columns, and the codes of groups beside them."""
     if section.columns is None:
         raise SpecError("data.columns: missing; name the columns of values, without that of the groups")
-    numbers, texts = load_mixed(path, section.columns, [group], least=2, missing=missing)
+    numbers, texts = load_mixed(section.source, section.columns, [group], least=2, missing=missing)
     missing.tell()
     codes = coded(texts[group], group, section.groups)
     table = missing.as_read({**numbers, **texts})
@@ -163,9 +162,8 @@ def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
     if simulated is not None:
         numbers = dict(zip(columns, simulated.values.T, strict=False))  # groups may stand last
     else:
-        assert section.path is not None  # the spec requires it
         numbers, texts = load_mixed(
-            section.path, numeric, [*textual, *listed_group], least=2, missing=missing
+            section.source, numeric, [*textual, *listed_group], least=2, missing=missing
         )
         missing.tell()
     parts = []
@@ -202,12 +200,11 @@ def _load_categories(spec: RunSpec, *, several: bool = False) -> Data:
     if any(names is None for names in listed):
         of = "every column" if several else "the column"
         raise SpecError(f"data.categories: missing; list the public categories of {of}")
-    assert section.path is not None  # the spec requires it
     missing = missing_of(section)
     texts = dict(
         zip(
             section.columns,
-            load_text(section.path, section.columns, least=2, missing=missing),
+            load_text(section.source, section.columns, least=2, missing=missing),
             strict=True,
         )
     )
@@ -286,7 +283,7 @@ def load_values(spec: RunSpec) -> Release:
         raise SpecError(
             "model.n: missing; say of how many confidential records the release is, or give its mechanism"
         )
-    values, names = load_table(spec.release.path, spec.release.columns, public=True)
+    values, names = load_table(spec.release.source, spec.release.columns, public=True)
     return Release(
         values=values,
         columns=names,
@@ -328,9 +325,9 @@ def load_stated_release(spec: RunSpec) -> Release:
     groups = groups_of(spec.groups)
     labels: tuple[tuple[str, ...] | None, ...] = ()
     if groups is not None and issubclass(law, SmoothedHistogramLaw):
-        values, names, labels = _load_draws(path, spec.release.columns, groups)
+        values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
     else:
-        values, names = load_table(path, spec.release.columns, public=True)
+        values, names = load_table(spec.release.source, spec.release.columns, public=True)
     listed = _listed_of(spec, names) if law.columns_each and not law.on_domain and law.protects else ()
     mechanism, guarantee = stated(spec.mechanism, len(names), n, groups, listed)
     if listed:
@@ -370,7 +367,7 @@ def _listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | No
 
 
 def _load_draws(
-    path: Path, columns: Sequence[str] | None, groups: Groups
+    source: Source, columns: Sequence[str] | None, groups: Groups
 ) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
     """Return draws of a histogram of groups with the codes of their groups, names, and labels of codes.
 
@@ -383,6 +380,6 @@ def _load_draws(
     """
     if columns is None or len(columns) != 1:
         raise SpecError("release.columns: must name the one column of the draws, without that of the groups")
-    numbers, texts = load_mixed(path, columns, [groups.name], public=True)
+    numbers, texts = load_mixed(source, columns, [groups.name], public=True)
     codes = coded(texts[groups.name], groups.name, groups.names)
     return np.column_stack([*numbers.values(), codes]), (*columns, groups.name), (None, groups.names)

@@ -43,11 +43,14 @@ class Column:
         Of a numeric column.
     categories : tuple of str or None
         Of a column of public categories. A column with neither holds free labels: text as it stands.
+    date : bool
+        Whether the numbers are days since 1970-01-01, written as dates.
     """
 
     name: str
     bounds: tuple[float, float] | None = None
     categories: tuple[str, ...] | None = None
+    date: bool = False
 
     @property
     def free(self) -> bool:
@@ -58,7 +61,9 @@ class Column:
         """Return what is public, for JSON."""
         found: dict[str, Any] = {"name": self.name}
         if self.bounds is not None:
-            found["domain"] = list(self.bounds)
+            found["domain"] = [float(bound) for bound in self.bounds]
+            if self.date:
+                found["date"] = True
         elif self.categories is not None:
             found["categories"] = list(self.categories)
         return found
@@ -66,7 +71,7 @@ class Column:
     @classmethod
     def described(cls, stated: PublicColumn) -> Column:
         """Return the column that a law describes."""
-        return cls(stated.name, stated.domain, stated.categories)
+        return cls(stated.name, stated.domain, stated.categories, stated.date)
 
 
 @dataclass(frozen=True)

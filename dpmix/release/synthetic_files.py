@@ -12,6 +12,7 @@ from typing import Any
 from dpmix.errors import DataError, UsageError
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
+from dpmix.spec.days import day_text
 from dpmix.store.atomic import check_output, fill, replacing
 
 __all__ = ["account", "beside", "check_synthetic_output", "read_account", "write_synthetic"]
@@ -120,12 +121,16 @@ def read_account(path: Path) -> dict[str, Any] | None:
 
 
 def _table(release: Release) -> str:
-    """Return the records as CSV: numbers as short as they are told apart, labels as text."""
+    """Return the records as CSV: numbers as short as they are told apart, labels as text, days as dates."""
     labels = release.labels or (None,) * len(release.columns)
     columns = []
+    stated = getattr(release.mechanism, "columns", ())
+    dates = {column.name for column in stated if column.date}
     for i, names in enumerate(labels):
         part = release.values[:, i]
-        if names is None:
+        if names is None and release.columns[i] in dates:
+            columns.append([day_text(day) for day in part.tolist()])
+        elif names is None:
             columns.append([_short(number) for number in part.tolist()])
         else:
             columns.append([names[code] for code in part.astype(int).tolist()])

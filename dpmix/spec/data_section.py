@@ -2,10 +2,23 @@
 
 import math
 from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 
+from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
@@ -14,13 +27,23 @@ from dpmix.spec.fields import (
     Pair,
     Positive,
     Section,
-    StreamPath,
     TablePath,
+    TablePaths,
     Text,
     refusal,
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
+from dpmix.spec.standard_input import is_stream
+from dpmix.spec.table_source import (
+    TEXT_SUFFIXES,
+    Dialect,
+    InMemory,
+    Source,
+    delimiter_of,
+    delimiter_problem,
+    is_encoding,
+)
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
 """Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
@@ -38,18 +61,33 @@ Alpha = Annotated[tuple[Positive, ...], Listed, Field(min_length=2, max_length=1
 def _category(value: object) -> object:
     if isinstance(value, str):
         return value
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise wrong("must be text or a number, not {got}", value)
     return value
 
 
-Category = Annotated[str | int | float, BeforeValidator(_category)]
+Category = Annotated[str | int | float, BeforeValidator(_category), PlainSerializer(plain, when_used="json")]
 Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
 
 
 def by_column(one: str, several: str) -> Discriminator:
     """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
     return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
+
+
+def _delimiter(text: str) -> str:
+    problem = delimiter_problem(text)
+    if problem is not None:
+        raise wrong(problem, text)
+    return delimiter_of(text)
+
+
+def _encoding(name: str) -> str:
+    if not is_encoding(name):
+        raise wrong("{got} is no encoding that Python knows; give one such as latin-1 or utf-16", name)
+    return name
 
 
 class ColumnsSection(Section):
@@ -88,6 +126,47 @@ class ColumnsSection(Section):
         description="Column of groups whose sizes are private, with its public categories under categories; "
         "one release is made of all groups together.",
     )
+    delimiter: Annotated[Text, AfterValidator(_delimiter)] | None = Field(
+        None,
+        description="Character between the cells of a CSV file, or tab; left out, a comma (a semicolon where "
+        'decimal is ","), and a tab for tsv.',
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None, description='Decimal mark of the numbers of a CSV or TSV file, "." where left out.'
+    )
+    encoding: Annotated[Text, AfterValidator(_encoding)] | None = Field(
+        None, description="Encoding of a CSV or TSV file, such as latin-1; utf-8 where left out."
+    )
+    _dates: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the text of the table is written."""
+        return Dialect(self.delimiter, self.decimal or ".", self.encoding or "utf-8")
+
+    @property
+    def dates(self) -> frozenset[str]:
+        """Names of the columns that hold dates: their public bounds are dates."""
+        return self._dates
+
+    def settle_dates(self, pairs: tuple[tuple[float, float], ...] | None) -> None:
+        """Take columns for dates whose bounds, stated elsewhere, are dates; for validators only."""
+        names = self.columns or ()
+        for name, pair in zip(names, pairs or (), strict=False):
+            if isinstance(pair[0], Day):
+                self._dates |= {name}
+
+    def check_text(self, *paths: Path | None) -> None:
+        """Refuse what is said of text where a table is none."""
+        for key in ("delimiter", "decimal", "encoding"):
+            if getattr(self, key) is None:
+                continue
+            if not paths or any(path is None for path in paths):
+                raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
+            for path in paths:
+                if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
+                    kinds = ", ".join(TEXT_SUFFIXES)
+                    raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -164,6 +243,10 @@ class ColumnsSection(Section):
                 raise refusal(key, "give either domain or categories of a column, not both")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
+        if isinstance(self.domain, Mapping):
+            self._dates = frozenset(name for name, pair in self.domain.items() if isinstance(pair[0], Day))
+        else:
+            self.settle_dates(self.domain)
 
 
 SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -198,10 +281,10 @@ class PartSpec(Section):
 class DataSpec(ColumnsSection):
     """The confidential data and what is public about them."""
 
-    path: StreamPath | None = Field(
+    path: TablePaths | None = Field(
         None,
-        description="Confidential table (csv, csv.gz, npy or h5), relative to the folder of the spec; - for "
-        "CSV on standard input.",
+        description="Confidential table (csv or tsv, also .gz; parquet, feather, arrow, npy or h5), relative "
+        "to the folder of the spec; a list of files that are one table; - for CSV on standard input.",
     )
     simulate: (
         Literal[
@@ -245,6 +328,29 @@ class DataSpec(ColumnsSection):
         None, description="That the data are one part of a table, other parts of which are released, too."
     )
 
+    _held: InMemory | None = PrivateAttr(default=None)
+
+    @property
+    def held(self) -> InMemory | None:
+        """The table that Python gave in the place of `path`."""
+        return self._held
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What `path` names: one file or several, or - for standard input."""
+        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read, none of standard input or a table that Python holds."""
+        return tuple(path for path in self.paths if not is_stream(path))
+
+    @property
+    def source(self) -> Source:
+        """The table to read."""
+        part = self.paths if self._held is None else self._held
+        return Source.of(part, self.dialect, self.dates)
+
     @property
     def listed(self) -> dict[str, tuple[str | int | float, ...]]:
         """Public categories by name of column."""
@@ -279,7 +385,14 @@ class DataSpec(ColumnsSection):
         return self
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self, info: ValidationInfo) -> Self:
+        if isinstance(self.path, tuple) and len(self.path) == 1:
+            self.settle(path=self.path[0])
+        self._held = (info.context or {}).get("held")
+        if self._held is not None and (self.path is not None or self.simulate is not None):
+            key = "simulate" if self.path is None else "path"
+            raise refusal(key, "stands beside the data given in Python; leave it out")
+        self.check_text(*self.paths)
         if self.path is not None and self.simulate is not None:
             raise refusal("simulate", "give either path or simulate, not both")
         if (self.alpha is None) == (self.simulate == "dirichlet"):
@@ -290,10 +403,13 @@ class DataSpec(ColumnsSection):
                 raise refusal("seed", "is for data.simulate only; no seed is accepted for a real release")
             if self.n is not None:
                 raise refusal("n", "is for data.simulate only; the number of records is that of the file")
-            if self.path is None:
+            if self.path is None and self._held is None:
                 raise refusal("path", "missing; name the file of the data, or simulate them")
-            if self.columns is None and self.path.suffix.lower() != ".npy":
-                raise refusal("columns", f"missing; name the columns of {self.path.name} to take")
+            for part in self.source.parts:
+                unnamed = not part.named if isinstance(part, InMemory) else part.name.lower().endswith(".npy")
+                if self.columns is None and not unnamed:
+                    name = "-" if is_stream(self.path) else part.name
+                    raise refusal("columns", f"missing; name the columns of {name} to take")
         elif self.n is None:
             raise refusal("n", "missing; say how many records to simulate")
         elif self.simulate in SIMULATED_COLUMNS:
@@ -335,9 +451,20 @@ class ReleaseSpec(ColumnsSection):
 
     path: TablePath | None = Field(
         None,
-        description="Sanitized values (csv, csv.gz, npy or h5), relative to the folder of the spec; left out "
-        "where the release comes from a file of dpmix privatize.",
+        description="Sanitized values (csv or tsv, also .gz; parquet, feather, arrow, npy or h5), relative "
+        "to the folder of the spec; left out where the release comes from a file of dpmix privatize.",
     )
+
+    @model_validator(mode="after")
+    def _check_text(self) -> Self:
+        self.check_text(self.path)
+        return self
+
+    @property
+    def source(self) -> Source:
+        """The table to read."""
+        assert self.path is not None  # the caller has looked
+        return Source.of(self.path, self.dialect, self.dates)
 
 
 def check_pairs(

@@ -32,7 +32,6 @@ from dpmix.spec.model_section import (
 )
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.run_spec import RunSpec
-from dpmix.spec.standard_input import is_stream
 from dpmix.spec.synthesis_section import SynthesisSection
 
 Pairs = tuple[tuple[float, float], ...]
@@ -90,7 +89,7 @@ def _data(data: DataSpec) -> str:
     if data.simulate is not None:
         seed = "" if data.seed is None else f", seed {data.seed}"
         return f"{counted(data.n or 0, 'record')} of {data.simulate}{seed}, simulated"
-    place = "standard input" if is_stream(data.path) else data.path
+    place = ", ".join(map(str, data.source.parts))
     by = "" if data.group is None else f" by {data.group}"
     part = "" if data.part is None else f", a public part of {data.part.of}"
     return f"{', '.join(data.columns or ('all columns',))}{by} of {place}{part}"

@@ -18,10 +18,13 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
     StringConstraints,
     Tag,
     TypeAdapter,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -33,7 +36,9 @@ from pydantic_core.core_schema import (
     with_info_plain_validator_function,
 )
 
+from dpmix.spec.days import Day, day_of, plain
 from dpmix.spec.standard_input import STREAM, is_stream
+from dpmix.spec.table_source import TABLE_SUFFIXES
 
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"
@@ -164,14 +169,35 @@ def _domain(value: object) -> object:
 
 def _bounds(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     for lo, hi in pairs:
+        if isinstance(lo, Day) != isinstance(hi, Day):
+            raise wrong("{got} has a date and a number; give two of a kind", [plain(lo), plain(hi)])
         if not lo < hi:
-            raise wrong("{got} must have its lower bound below its upper one", [lo, hi])
+            raise wrong("{got} must have its lower bound below its upper one", [plain(lo), plain(hi)])
         if not math.isfinite(hi - lo):
             raise wrong("{got} is too wide", [lo, hi])
     return pairs
 
 
-_PAIR_SCHEMA: Final = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+def _bound(value: object) -> float:
+    """Take a number, or a date."""
+    day = day_of(value)
+    if day is not None:
+        return day
+    if isinstance(value, str):
+        raise wrong("must be a number or a date such as 2024-12-31, not {got}", value)
+    return value if isinstance(value, Day) else _number(value)
+
+
+_BOUND_SCHEMA: Final = {"anyOf": [{"type": "number"}, {"type": "string", "format": "date"}]}
+Bound = Annotated[
+    float,
+    PlainValidator(_bound),
+    PlainSerializer(plain, when_used="json"),
+    WithJsonSchema(_BOUND_SCHEMA),
+]
+"""A public bound: a finite number, or a date, which is its number of days since 1970-01-01."""
+
+_PAIR_SCHEMA: Final = {"type": "array", "items": _BOUND_SCHEMA, "minItems": 2, "maxItems": 2}
 
 
 def _domain_schema(schema: dict[str, Any]) -> None:
@@ -183,7 +209,7 @@ def _domain_schema(schema: dict[str, Any]) -> None:
 
 
 Domain = Annotated[
-    tuple[Annotated[tuple[Number, Number], Listed], ...],
+    tuple[Annotated[tuple[Bound, Bound], Listed], ...],
     BeforeValidator(_domain),
     AfterValidator(_bounds),
     Field(min_length=1, json_schema_extra=_domain_schema),
@@ -195,7 +221,7 @@ def _pair(value: tuple[float, float]) -> tuple[float, float]:
     return _bounds((value,))[0]
 
 
-Pair = Annotated[tuple[Number, Number], Listed, AfterValidator(_pair)]
+Pair = Annotated[tuple[Bound, Bound], Listed, AfterValidator(_pair)]
 """Public bounds (lo, hi) of one column."""
 
 
@@ -212,8 +238,6 @@ def _path(value: object, info: ValidationInfo) -> object:
 FilePath = Annotated[Path, BeforeValidator(_path), Field(json_schema_extra={"format": "path"})]
 """The path of a file, made absolute: relative paths count from the folder of the spec."""
 
-TABLE_SUFFIXES: Final = (".csv", ".csv.gz", ".npy", ".h5")
-
 
 def _table(path: Path) -> Path:
     if not path.name.lower().endswith(TABLE_SUFFIXES):
@@ -224,7 +248,7 @@ def _table(path: Path) -> Path:
 
 
 TablePath = Annotated[FilePath, AfterValidator(_table)]
-"""The path of a csv, csv.gz, npy or h5 file."""
+"""The path of a table, of a format that is told by its suffix."""
 
 
 def _stream_or_path(value: object, info: ValidationInfo) -> object:
@@ -244,6 +268,20 @@ StreamPath = Annotated[
     Field(json_schema_extra={"format": "path"}),
 ]
 """The path of a table, or - for a CSV table on standard input."""
+
+
+def _several(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    if len(set(paths)) < len(paths):
+        raise wrong("names a file twice, whose records would count twice", paths)
+    return paths
+
+
+TablePaths = Annotated[
+    Annotated[StreamPath, Tag("one")]
+    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, list | tuple) and value != [None] else "one"),
+]
+"""The path of a table, those of several files that are one table, or - for standard input."""
 
 
 def kinds(union: Any) -> tuple[str, ...]:

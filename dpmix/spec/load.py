@@ -15,11 +15,14 @@ from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec, check_spec
 from dpmix.spec.standard_input import STREAM
+from dpmix.spec.table_source import InMemory
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 
 
 def load_spec(
-    source: Mapping[str, Any] | str | os.PathLike[str] | RunSpec, overrides: Sequence[str] = ()
+    source: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    overrides: Sequence[str] = (),
+    data: Any = None,
 ) -> RunSpec:
     """Read, override and check a spec.
 
@@ -30,6 +33,9 @@ def load_spec(
     overrides : sequence of str
         Each ``section.key=value``, the value in YAML; they replace what the source says, in order. A value
         of null takes the key out of the source, but for the whole of ``privacy``.
+    data : object, optional
+        A table that Python holds, in the place of ``data.path`` and what is said of its text: a DataFrame, a
+        table of Arrow, a mapping of columns, or an array.
 
     Returns
     -------
@@ -45,9 +51,12 @@ def load_spec(
         If the guarantee asked for cannot be met in the way asked for.
     """
     contents: Any
+    held = None if data is None else InMemory(data)
     if isinstance(source, RunSpec):
-        if not overrides:
+        if not overrides and held is None:
             return source
+        if held is None and source.data is not None:
+            held = source.data.held
         contents, folder = source.given(), source.source_dir
     elif isinstance(source, Mapping):
         contents, folder = source, Path()
@@ -66,7 +75,18 @@ def load_spec(
             "privacy: null takes out the ledger that the spec names, and nothing would tell; --no-ledger "
             "goes by it, says so and records it"
         )
-    return check_spec(contents, folder)
+    if data is not None:
+        contents = _without_file(contents)
+    return check_spec(contents, folder, held)
+
+
+def _without_file(contents: Any) -> Any:
+    """Return the contents of a spec whose section ``data`` names no file, for a table that Python holds."""
+    section = contents.get("data", {}) if isinstance(contents, Mapping) else None
+    if not isinstance(section, Mapping):
+        return contents
+    of_file = ("path", "delimiter", "decimal", "encoding")
+    return {**contents, "data": {key: value for key, value in section.items() if key not in of_file}}
 
 
 def with_sampler(

@@ -10,6 +10,7 @@ from dpmix.errors import SpecError
 from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.combinations import combination_problem, models_that
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
+from dpmix.spec.days import Day, day_of
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
 from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.kinds import AUTO
@@ -20,6 +21,7 @@ from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.sampler_section import SamplerSpec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.synthesis_section import SynthesisSpec
+from dpmix.spec.table_source import InMemory
 
 
 class RunSpec(Section):
@@ -103,6 +105,8 @@ class RunSpec(Section):
         mechanism, data = self.mechanism, self.data
         if mechanism is None:
             return
+        if data is not None and data.domain is None:
+            data.settle_dates(mechanism.domain or getattr(mechanism, "bounds", None))
         if mechanism.domain is None and data is not None and data.pairs is not None:
             mechanism.settle(domain=data.pairs)
         elif mechanism.domain is not None and data is not None:
@@ -134,6 +138,7 @@ class RunSpec(Section):
         if data is None or not data.missing:
             return
         columns = data.columns or ()
+        value: object
         for name, value in data.missing.items():
             listed = data.listed.get(name)
             if listed is not None:
@@ -147,9 +152,19 @@ class RunSpec(Section):
                 bounds = mechanism.bounds_of(index)
             if bounds is None and mechanism is None and self.synthesis is not None:
                 continue  # free labels
+            if bounds is not None and isinstance(bounds[0], Day):
+                value = self._settle_day(data, name, value)
             self._check_number(name, value, bounds)
         if mechanism is not None:
             mechanism.check_missing(data)
+
+    def _settle_day(self, data: DataSpec, name: str, value: object) -> Day:
+        """Take what stands for missing dates for a date."""
+        day = day_of(value)
+        if day is None:
+            raise refusal(f"data.missing.{name}", f"must be a date within the bounds, not {shown(value)}")
+        data.settle(missing={**(data.missing or {}), name: day})
+        return day
 
     def _check_number(self, name: str, value: object, bounds: tuple[float, float] | None) -> None:
         key = f"data.missing.{name}"
@@ -240,8 +255,10 @@ class RunSpec(Section):
         return RunSpec.model_validate(contents, context={"folder": self.source_dir})
 
 
-def check_spec(contents: Any, folder: Path) -> RunSpec:
+def check_spec(contents: Any, folder: Path, held: InMemory | None = None) -> RunSpec:
     """Check the contents of a spec, whose relative paths count from ``folder``.
+
+    A table that is `held` stands in the place of ``data.path``.
 
     Raises
     ------
@@ -259,6 +276,6 @@ def check_spec(contents: Any, folder: Path) -> RunSpec:
     if "base" in contents:
         raise SpecError("base: this is the spec of a sweep, for `dpmix sweep`; name the spec of one run")
     try:
-        return RunSpec.model_validate(contents, context={"folder": folder.absolute()})
+        return RunSpec.model_validate(contents, context={"folder": folder.absolute(), "held": held})
     except ValidationError as error:
         raise spec_error(error, contents) from None

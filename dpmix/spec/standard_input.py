@@ -9,7 +9,7 @@ from typing import IO
 
 from dpmix.errors import DataError
 
-__all__ = ["STREAM", "StandardInput", "TableSource", "is_stream", "source_of"]
+__all__ = ["STREAM", "StandardInput", "is_stream"]
 
 STREAM = "-"
 """What a spec writes for standard input."""
@@ -41,7 +41,7 @@ class StandardInput:
         """Whether it can be read as one."""
         return True
 
-    def open(self) -> IO[str]:
+    def open(self, encoding: str = "utf-8-sig") -> IO[str]:
         """Return its text from the beginning.
 
         Raises
@@ -53,18 +53,10 @@ class StandardInput:
             if sys.stdin is None or sys.stdin.closed:
                 raise DataError("data.path: - is standard input, and there is none")
             binary = getattr(sys.stdin, "buffer", None)
-            self._bytes = sys.stdin.read().encode() if binary is None else binary.read()
-        return io.TextIOWrapper(io.BytesIO(self._bytes), encoding="utf-8-sig", newline="")
+            self._bytes = sys.stdin.read().encode(encoding) if binary is None else binary.read()
+        return io.TextIOWrapper(io.BytesIO(self._bytes), encoding=encoding, newline="")
 
 
-TableSource = Path | StandardInput
-
-
-def is_stream(path: Path | str | None) -> bool:
+def is_stream(path: object) -> bool:
     """Whether a path of a spec stands for standard input."""
-    return path is not None and str(path) == STREAM
-
-
-def source_of(path: TableSource) -> TableSource:
-    """Return what a path of a spec stands for."""
-    return StandardInput() if isinstance(path, Path) and is_stream(path) else path
+    return isinstance(path, str | Path) and str(path) == STREAM

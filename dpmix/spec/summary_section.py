@@ -18,6 +18,7 @@ from dpmix.spec.fields import (
     refusal,
     wrong,
 )
+from dpmix.spec.table_source import TEXT_SUFFIXES, TYPED_SUFFIXES
 
 LARGEST_GRID = 10_000
 MOST_POINTS = 100  # of quantiles, and of tail probabilities or the distribution function of one column
@@ -53,13 +54,13 @@ PointsByColumn = Annotated[
 Probability = Annotated[Number, Field(gt=0, lt=1)]
 
 
-PREDICTED_FROM = (".csv", ".csv.gz")
+PREDICTED_FROM = (*TEXT_SUFFIXES, *TYPED_SUFFIXES)
 """How names of tables of records to predict end: of those that name their columns, and hold text, too."""
 
 
 def _csv(path: Path) -> Path:
     if not path.name.lower().endswith(PREDICTED_FROM):
-        raise wrong("{got} is no csv file; give one of " + ", ".join(PREDICTED_FROM), path.name)
+        raise wrong("{got} is no table of named columns; give one of " + ", ".join(PREDICTED_FROM), path.name)
     return path
 
 
@@ -111,8 +112,9 @@ class SummarySpec(Section):
     )
     at: Annotated[FilePath, AfterValidator(_csv)] | None = Field(
         None,
-        description="Table (csv or csv.gz) of records whose class (naive_bayes) or response "
-        "(linear_regression) is predicted from their other columns; relative to the folder of the spec.",
+        description="Table (csv, tsv, also .gz; parquet, feather or arrow) of records whose class "
+        "(naive_bayes) or response (linear_regression) is predicted from their other columns; relative to "
+        "the folder of the spec.",
     )
     interval: Literal["mean", "record"] | None = Field(
         None,

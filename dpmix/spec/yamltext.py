@@ -80,6 +80,9 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_float)
 
 
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
+
+
 class _Dumper(yaml.SafeDumper):
     """Dumper that quotes what :class:`_Loader` would not read as text, and uses no aliases."""
 
@@ -90,8 +93,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> ScalarNode:
-    """Write text with a character that other styles break lines at, or drop, between double quotes."""
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if _BREAKS.search(text) else None)
+    """Write between double quotes what other styles break or drop, and dates, no text to YAML 1.1."""
+    quoted = _BREAKS.search(text) or _DATE.match(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
 
 _Dumper.add_representer(str, _text)

@@ -74,7 +74,7 @@ def columns_of(section: ColumnsSection | None) -> tuple[Column, ...]:
     for i, name in enumerate(names):
         categories = section.categories_of(i)
         texts = None if categories is None else tuple(str(c) for c in categories)
-        found.append(Column(name, section.bounds_of(i), texts))
+        found.append(Column(name, section.bounds_of(i), texts, name in section.dates))
     return tuple(found)
 
 
@@ -106,11 +106,10 @@ def load_records(spec: RunSpec) -> Records:
         bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
         return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)
     columns = columns_of(section)
-    assert section.path is not None  # the spec requires it
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
     missing = missing_of(section)
-    numbers, texts = load_mixed(section.path, numeric, textual, least=2, missing=missing)
+    numbers, texts = load_mixed(section.source, numeric, textual, least=2, missing=missing)
     missing.tell()
     parts: list[Floats] = []
     labels: list[tuple[str, ...] | None] = []

@@ -17,6 +17,7 @@ from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside, read_account
 from dpmix.spec import RunSpec
+from dpmix.spec.table_source import Source
 from dpmix.synthesis.records import columns_of
 
 __all__ = ["load_synthetic", "stated_synthetic"]
@@ -52,7 +53,7 @@ def load_synthetic(path: Path) -> Release | None:
             raise DataError(f"{aside} is not the account of synthetic records: {name} is no true or false")
     columns = tuple(Column.described(part) for part in law.columns)
     return _release(
-        path,
+        Source.of(path, dates=frozenset(part.name for part in law.columns if part.date)),
         columns,
         law,
         n=n,
@@ -87,7 +88,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     if names is None or names != (public.columns or names):
         raise SpecError("release.columns: missing; name the columns of the synthetic records")
     columns = columns_of(public)
-    values = _table(spec.release.path, columns)[0]
+    values = _table(spec.release.source, columns)[0]
     section = spec.synthesis.model_copy(
         update={"records": len(values)}
         | ({"delta": None, "epsilon": None} if spec.synthesis.kind == "pitman_yor" else {})
@@ -97,7 +98,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     generator = generator_of(section, columns, spec.synthesis.n)
     total = generator.guarantee
     return _release(
-        spec.release.path,
+        spec.release.source,
         columns,
         expect(law_of(generator.describe() | {"stated": True}), SyntheticLaw),
         n=spec.synthesis.n,
@@ -107,7 +108,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     )
 
 
-def _release(path: Path, columns: tuple[Column, ...], mechanism: SyntheticLaw, **facts: Any) -> Release:
+def _release(path: Source, columns: tuple[Column, ...], mechanism: SyntheticLaw, **facts: Any) -> Release:
     values, labels = _table(path, columns)
     problem = mechanism.problem(values, labels)
     if problem is not None:
@@ -122,7 +123,7 @@ def _release(path: Path, columns: tuple[Column, ...], mechanism: SyntheticLaw, *
     )
 
 
-def _table(path: Path, columns: tuple[Column, ...]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Labels]:
+def _table(path: Source, columns: tuple[Column, ...]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Labels]:
     """Return values and codes, shape (m, d), and the labels that codes stand for."""
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]

@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from dpmix.data import tables
-from dpmix.data import tables as unpacking
+from dpmix.data import array_tables, refusals, tables, text_tables, typed_tables
+from dpmix.data import text_tables as unpacking
 from dpmix.data.tables import load_table, load_text
 from dpmix.errors import DataError
 from dpmix.release.release_file import read_release, write_release
@@ -145,8 +145,9 @@ def test_packed_tables_of_numbers_are_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_there_are_at_most_so_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_RECORDS", 3)
-    monkeypatch.setattr(tables, "MOST_VALUES", 6)
+    for module in (array_tables, refusals, tables, text_tables, typed_tables):
+        monkeypatch.setattr(module, "MOST_RECORDS", 3)
+        monkeypatch.setattr(module, "MOST_VALUES", 6)
     message = r"has more than (3|2) records of \d columns?, the most that are read"
     for name, rows, width in (("long", 4, 1), ("wide", 3, 3)):
         values = np.ones((rows, width))

@@ -33,12 +33,16 @@ _NUMBERS = {
 
 
 class PublicColumn(BaseModel):
-    """Name of a column with its public bounds, or the categories that codes stand for; or neither."""
+    """Name of a column with its public bounds, or the categories that codes stand for; or neither.
+
+    Bounds of a `date` are days since 1970-01-01.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     name: Annotated[str, Says("does not name every column")]
     domain: Pair | None = None
+    date: bool = False
     categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
 
 

@@ -80,7 +80,7 @@ class PosteriorMechanism(MechanismSection):
 
     def check_columns(self, data: Any) -> None:
         """Check that the prior has one entry for each public category."""
-        if data.path is None:
+        if data.simulate is not None:
             return
         if data.columns is None or len(data.columns) != 1:
             raise refusal("data.columns", "a posterior is of one named column of categories")

@@ -558,7 +558,7 @@ def test_other_models_are_refused_by_name(tmp_path: Path) -> None:
         SpecError, match="summary.at: is for linear_regression and naive_bayes, not for mixture"
     ):
         dpmix.summarize(chains, overrides=[f"summary.at={at}"])
-    with pytest.raises(SpecError, match='summary.at: "x.h5" is no csv file'):
+    with pytest.raises(SpecError, match='summary.at: "x.h5" is no table of named columns'):
         load_spec({"summary": {"at": "x.h5"}})
     with pytest.raises(UsageError, match="at least one chains file"):
         dpmix.predict([], at)

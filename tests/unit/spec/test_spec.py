@@ -208,7 +208,7 @@ WRONG = [
     ("data.columns=[]", "data.columns: [] must have at least 1 entries"),
     (
         "data.path=x.txt",
-        'data.path: "x.txt" is no known type of data file; give one of .csv, .csv.gz, .npy, .h5',
+        'data.path: "x.txt" is no known type of data file; give one of .csv, .csv.gz, .tsv, ',
     ),
     ("data.path=3", "data.path: must be the path of a file, not 3"),
     ("data.path=null", "data.path: missing; name the file of the data, or simulate them"),

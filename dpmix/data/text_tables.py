@@ -1,0 +1,267 @@
+"""Tables of text: CSV and TSV, plain or packed, and standard input; checked cell by cell.
+
+An error names the file, the column and the record, never a value: a message may be shown to others.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import zlib
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.data.cells import complaint, number_in, parser_of
+from dpmix.data.missing import Missing
+from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
+from dpmix.errors import DataError
+from dpmix.spec.data_section import MARKS
+from dpmix.spec.limits import MOST_PER_BYTE_OF_TEXT, MOST_RECORDS, MOST_VALUES, ROOM_OF_TEXT
+from dpmix.spec.standard_input import StandardInput
+from dpmix.spec.table_source import TEXT_SUFFIXES, Dialect, Part, Source
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["Take", "is_text", "numbers_in_text", "open_packed", "read_text", "texts_in_text"]
+
+Table = tuple[NDArray[np.float64], tuple[str, ...]]
+Take = Callable[[int, int, dict[str, str]], None]  # record, line, and the wanted cells by name
+_FIRST = 20
+"""Records that are looked at to tell a header from a record."""
+
+
+def is_text(part: Part) -> bool:
+    """Whether a part of a table is text."""
+    return isinstance(part, StandardInput) or (
+        isinstance(part, Path) and part.name.lower().endswith(TEXT_SUFFIXES)
+    )
+
+
+def numbers_in_text(
+    part: Part,
+    source: Source,
+    columns: Sequence[str] | None,
+    public: bool = False,
+    holes: Collection[str] = (),
+) -> Table:
+    """Read columns of numbers, or dates, shape (n, d), and their names; NaN where `holes` may be missing.
+
+    Raises
+    ------
+    DataError
+        For cells that are no numbers, and what `read_text` refuses.
+    """
+    found = array("d")
+    mark = source.dialect.decimal
+    parsers: dict[str, Any] = {}
+
+    def number(name: str, cell: str, record: int, line: int) -> float:
+        parse = parsers.get(name)
+        if parse is None:
+            parse = parsers[name] = parser_of(mark, dates=name in source.dates)
+        value: float | None = parse(cell)
+        if value is not None and (public or not math.isnan(value)):
+            return value
+        text = cell.strip()
+        if text in MARKS and (not public or not text):
+            if name in holes:
+                return math.nan
+            raise no_value(part, name, record, line, text, public)
+        raise cannot_be(part, name, record, line, complaint(text, mark, dates=name in source.dates))
+
+    def take(record: int, line: int, cells: dict[str, str]) -> None:
+        if record * len(cells) > MOST_VALUES or record > MOST_RECORDS:
+            raise too_many(part, len(cells))
+        found.extend([number(name, cell, record, line) for name, cell in cells.items()])
+
+    names = read_text(part, source.dialect, columns, take, public)
+    return np.array(found, dtype=np.float64).reshape(-1, len(names)), names
+
+
+def texts_in_text(
+    part: Part, source: Source, columns: Sequence[str], public: bool, missing: Missing
+) -> list[list[str | None]]:
+    """Read columns of text; None where a value that something stands for is missing.
+
+    Raises
+    ------
+    DataError
+        For missing values that nothing stands for, and what `read_text` refuses.
+    """
+    found: list[list[str | None]] = [[] for _ in columns]
+    known: dict[str, str] = {}  # texts that are equal take their room once
+
+    def take(record: int, line: int, cells: dict[str, str]) -> None:
+        if record * len(cells) > MOST_VALUES or record > MOST_RECORDS:
+            raise too_many(part, len(cells))
+        for (name, cell), column in zip(cells.items(), found, strict=True):
+            text = cell.strip()
+            if text and (public or not missing.marks(name, text)):
+                column.append(known.setdefault(text, text))
+            elif name in missing.stand:
+                column.append(None)
+            else:
+                raise no_value(part, name, record, line, text, public)
+
+    read_text(part, source.dialect, columns, take, public)
+    return found
+
+
+def read_text(
+    path: Part, dialect: Dialect, columns: Sequence[str] | None, take: Take, public: bool
+) -> tuple[str, ...]:
+    """Hand over the wanted cells of each record with its number and line; return the names of the columns.
+
+    Raises
+    ------
+    DataError
+        For an empty or damaged file, a missing column, and ragged records.
+    OSError
+        For a file that cannot be read.
+    """
+    mark = dialect.delimiter_of(path.name)
+    try:
+        with _open_text(path, dialect.codec) as stream:
+            reader = csv.reader(stream, strict=True, delimiter=mark, skipinitialspace=mark != "\t")
+            return _parse_csv(path, reader, mark, columns, take, public)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(f"{path} is damaged or not a gzip file") from None
+    except UnicodeError:
+        name = "UTF-8" if dialect.encoding == "utf-8" else dialect.encoding
+        raise DataError(
+            f"{path} is not a text file in {name}; say its encoding, such as data.encoding: latin-1"
+        ) from None
+    except csv.Error as error:
+        raise DataError(f"{path} is not a well-formed CSV file: {error}") from None
+
+
+def _open_text(path: Part, codec: str) -> IO[str]:
+    if isinstance(path, StandardInput):
+        return path.open(codec)
+    assert isinstance(path, Path)  # the caller has looked
+    if path.name.lower().endswith(".gz"):
+        return open_packed(path, codec)
+    return path.open(encoding=codec, newline="")
+
+
+def _parse_csv(
+    path: Part,
+    reader: Any,
+    delimiter: str,
+    columns: Sequence[str] | None,
+    take: Take,
+    public: bool,
+) -> tuple[str, ...]:
+    header = [cell.strip() for cell in next(reader, [])]
+    if not any(header):
+        raise DataError(f"{path} is empty: it has no header")
+    wanted = list(header if columns is None else columns)
+    for name in wanted:
+        if header.count(name) > 1:
+            raise DataError(f"{path} has {header.count(name)} columns called {name!r}")
+        if name not in header:
+            if len(header) == 1 and any(mark in header[0] for mark in ",;\t|" if mark != delimiter):
+                by = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(delimiter, repr(delimiter))
+                raise DataError(
+                    f"{path} has no column {name!r}: its columns are not separated by {by}; say by what in "
+                    f"{'release' if public else 'data'}.delimiter"
+                )
+            if any(_is_number(cell) for cell in header):
+                raise DataError(f"{path} has no column {name!r}: its first line holds numbers, not names")
+            raise no_column(path, name, header, public=public, sure=_headings(header, reader))
+    places = {name: header.index(name) for name in wanted}
+    for record, line, cells in _records(reader):
+        if len(cells) != len(header):
+            where = f"record {record} (line {line}) has {len(cells)} cells"
+            raise DataError(f"{path}: {where}, but the header has {len(header)}")
+        take(record, line, {name: cells[place] for name, place in places.items()})
+    return tuple(wanted)
+
+
+def _headings(header: Sequence[str], reader: Any) -> list[str]:
+    """Return the cells of a first line that are no numbers and stand above numbers: names of columns."""
+    first = [cells for cells in islice(reader, _FIRST) if len(cells) == len(header)]
+    return [
+        name
+        for i, name in enumerate(header)
+        if not _is_number(name) and first and all(_is_number(cells[i]) for cells in first)
+    ]
+
+
+def _records(reader: Any) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield (record, line, cells); an empty line is a record unless nothing follows it."""
+    record, blanks = 0, []
+    for cells in reader:
+        if not cells:
+            blanks.append(reader.line_num)
+            continue
+        for line in blanks:
+            record += 1
+            yield record, line, [""]
+        blanks = []
+        record += 1
+        yield record, reader.line_num, cells
+
+
+def _is_number(text: str) -> bool:
+    value = number_in(text)
+    if value is None:
+        value = number_in(text.replace(",", ".", 1))
+    return value is not None and not math.isnan(value)
+
+
+# Packed text is unpacked as far as its size on the disk makes plausible.
+
+_BLOCK = 1 << 16
+
+
+def open_packed(path: Path, encoding: str) -> IO[str]:
+    """Open a gzip file of text, line ends as they are.
+
+    Raises
+    ------
+    DataError
+        While it is read, when it unpacks to more than `MOST_PER_BYTE_OF_TEXT` times what was read of it.
+    OSError, EOFError, zlib.error
+        When it cannot be read, or is damaged.
+    """
+    return io.TextIOWrapper(io.BufferedReader(_Unpacked(path), _BLOCK), encoding=encoding, newline="")
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes that a gzip file unpacks to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._packed = path.open("rb")
+        self._bytes = gzip.GzipFile(fileobj=self._packed)
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        size = self._bytes.readinto(buffer)
+        self._count += size
+        if self._count > max(ROOM_OF_TEXT, MOST_PER_BYTE_OF_TEXT * self._packed.tell()):
+            raise DataError(
+                f"{self._path} unpacks to more than {MOST_PER_BYTE_OF_TEXT} times its size, as no table of "
+                "numbers does; unpack it and give that, if that is what you want to read"
+            )
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            self._bytes.close()
+            self._packed.close()
+        super().close()

@@ -1,0 +1,266 @@
+"""Tables of typed and named columns: Parquet and Arrow files, and those that Python holds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.data.refusals import no_column, too_many
+from dpmix.data.typed_columns import Typed
+from dpmix.errors import DataError
+from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
+from dpmix.spec.table_source import InMemory
+
+__all__ = ["pieces"]
+
+Piece = dict[str, Typed]
+_BATCH = 1 << 16
+"""Records of a Parquet file that are read at a time."""
+
+
+def pieces(part: Path | InMemory, columns: Sequence[str] | None, public: bool) -> Iterator[Piece]:
+    """Yield the named columns of a table, all of them where none is named, in pieces of some records.
+
+    Raises
+    ------
+    DataError
+        For a file that is damaged or too large, a column that is missing or there twice, and an object that
+        is no table; where pyarrow is not installed.
+    """
+    if isinstance(part, InMemory):
+        yield _held(part, columns, public)
+    else:
+        yield from _stored(part, columns, public)
+
+
+def _chosen(
+    part: object, known: Sequence[str], columns: Sequence[str] | None, public: bool, own_names: bool = True
+) -> list[int]:
+    """Return the places of the wanted columns."""
+    names = [name.strip() for name in known]
+    if not names:
+        raise DataError(f"{part} has no columns")
+    found = []
+    for name in names if columns is None else columns:
+        if names.count(name) > 1:
+            raise DataError(f"{part} has {names.count(name)} columns called {name!r}")
+        if name not in names:
+            raise no_column(part, name, names, public=public or own_names, sure=names)
+        found.append(names.index(name))
+    return found
+
+
+# Files
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """Give pyarrow, and put its errors in words that show nothing of the file."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError(
+            f"{path} is read by the package pyarrow (pip install 'dpmix[tables]'), which is not installed"
+        ) from None
+    try:
+        yield pyarrow
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError):
+        raise DataError(
+            f"{path} is damaged, or no {path.suffix.lower().lstrip('.')} file that pyarrow reads"
+        ) from None
+
+
+def _stored(path: Path, columns: Sequence[str] | None, public: bool) -> Iterator[Piece]:
+    with _reading(path) as arrow:
+        for names, batch in _batches(arrow, path, columns, public):
+            yield {name: _arrow(arrow, path, name, batch.column(i)) for i, name in enumerate(names)}
+
+
+def _batches(
+    arrow: Any, path: Path, columns: Sequence[str] | None, public: bool
+) -> Iterator[tuple[list[str], Any]]:
+    """Yield batches of a file with the wanted columns alone, in their order, and their names."""
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as parquet
+
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            known = list(file.schema_arrow.names)
+            places = _chosen(path, known, columns, public)
+            _check_size(path, file.metadata.num_rows, len(places))
+            wanted = [known[place] for place in places]
+            names = [name.strip() for name in wanted]
+            empty = True
+            for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
+                empty = False
+                yield names, batch.select(wanted)
+            if empty:
+                yield names, file.schema_arrow.empty_table().select(wanted)
+        return
+    with arrow.OSFile(str(path)) as stream:
+        try:
+            reader = arrow.ipc.open_file(stream)
+            batches: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except arrow.ArrowInvalid:
+            stream.seek(0)
+            reader = arrow.ipc.open_stream(stream)
+            batches = iter(reader)
+        places = _chosen(path, reader.schema.names, columns, public)
+        names = [reader.schema.names[place].strip() for place in places]
+        total = 0
+        yield names, reader.schema.empty_table().select(places)
+        for batch in batches:
+            total += batch.num_rows
+            _check_size(path, total, len(places))
+            yield names, batch.select(places)
+
+
+def _check_size(path: Path, rows: int, width: int) -> None:
+    """Refuse a table that is too large, or unpacks to more than its size makes plausible."""
+    if rows > MOST_RECORDS or rows * width > MOST_VALUES:
+        raise too_many(path, width)
+    if rows * width * 8 > max(ROOM, MOST_PER_BYTE * path.stat().st_size):
+        raise DataError(
+            f"{path} unpacks to more than {MOST_PER_BYTE} times its size; write it without packing, if it is "
+            "what you want to read"
+        )
+
+
+def _arrow(arrow: Any, part: object, name: str, column: Any) -> Typed:
+    """Return a column of Arrow."""
+    if isinstance(column, arrow.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, arrow.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks else arrow.array([], column.type)
+    if isinstance(column.type, arrow.BaseExtensionType):
+        column = column.storage
+    if arrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind, types = column.type, arrow.types
+    gone = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        filler = False if types.is_boolean(kind) else 0
+        if types.is_float16(kind) or not column.null_count:
+            return Typed(column.to_numpy(zero_copy_only=False), gone)
+        return Typed(column.fill_null(filler).to_numpy(zero_copy_only=False), gone)
+    if types.is_timestamp(kind) or types.is_date(kind):
+        if types.is_timestamp(kind) and kind.tz is not None:
+            raise _zone(part, name)
+        found = column.cast(arrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+        return Typed(found.astype("datetime64[us]"))
+    if types.is_decimal(kind) or types.is_null(kind) or _is_string(types, kind):
+        return Typed(_objects(column.to_pylist()))
+    raise DataError(f"{part}: column {name!r} is of the type {kind}; text, numbers or dates are read")
+
+
+def _is_string(types: Any, kind: Any) -> bool:
+    view = getattr(types, "is_string_view", lambda _: False)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or view(kind))
+
+
+def _zone(part: object, name: str) -> DataError:
+    return DataError(
+        f"{part}: column {name!r} has times with a time zone, by which their days are not settled; take the "
+        "zone off, or give dates"
+    )
+
+
+# What Python holds
+
+
+def _held(part: InMemory, columns: Sequence[str] | None, public: bool) -> Piece:
+    """Return the columns of a table that Python holds."""
+    table = part.table
+    if not part.named:
+        return _of_array(part, np.asarray(table), columns)
+    series = _series_of(part, table)
+    places = _chosen(part, [name for name, _ in series], columns, public)
+    found = {series[place][0].strip(): _column(part, *series[place]) for place in places}
+    lengths = {len(column.values) for column in found.values()}
+    if len(lengths) > 1:
+        raise DataError(f"{part}: its columns have different lengths")
+    return found
+
+
+def _series_of(part: InMemory, table: Any) -> list[tuple[str, Any]]:
+    """Return the columns of a table with their names, in order."""
+    if isinstance(table, Mapping):
+        return [(str(name), column) for name, column in table.items()]
+    if isinstance(table, np.ndarray):  # of records
+        return [(name, table[name].reshape(-1)) for name in table.dtype.names or ()]
+    if hasattr(table, "iloc"):  # pandas
+        if table.ndim == 1:
+            return [(str(table.name), table)]
+        return [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
+    for method in ("to_arrow", "read_all"):  # polars, duckdb; readers of batches
+        if hasattr(table, method) and not hasattr(table, "column_names"):
+            table = getattr(table, method)()
+    names = getattr(table, "column_names", None) or getattr(getattr(table, "schema", None), "names", None)
+    if names is None or not hasattr(table, "column"):
+        raise DataError(
+            f"{part} is a {type(table).__name__}, and no table: give a DataFrame, a table of Arrow, a "
+            "mapping of columns, or an array"
+        )
+    return [(str(name), table.column(i)) for i, name in enumerate(names)]
+
+
+def _column(part: InMemory, name: str, column: Any) -> Typed:
+    """Return a column of pandas, of Arrow, or an array or list."""
+    if type(column).__module__.split(".")[0] == "pyarrow":
+        with _reading(Path(part.name)) as arrow:
+            return _arrow(arrow, part, name, column)
+    dtype = getattr(column, "dtype", None)
+    if getattr(dtype, "tz", None) is not None:
+        raise _zone(part, name)
+    if hasattr(column, "to_numpy") and hasattr(column, "isna"):
+        if isinstance(dtype, np.dtype):
+            return _of_numpy(part, name, column.to_numpy())
+        if hasattr(dtype, "categories"):
+            column = column.astype(object)
+        kind = getattr(dtype, "kind", "O")
+        gone = column.isna().to_numpy()
+        if kind in "iufb" and not hasattr(dtype, "categories"):  # nullable; whole numbers stay exact
+            plain = {"i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[kind]
+            return Typed(column.to_numpy(dtype=plain, na_value=plain(0)), gone)
+        objects = _objects(column.to_list())
+        objects[gone] = None
+        return Typed(objects)
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise DataError(f"{part}: column {name!r} is no list or array of values")
+    return _of_numpy(part, name, column if isinstance(column, np.ndarray) else _objects(list(column)))
+
+
+def _of_numpy(part: object, name: str, array: NDArray[Any]) -> Typed:
+    if array.ndim != 1:
+        raise DataError(f"{part}: column {name!r} has {array.ndim} dimensions; one is needed")
+    if isinstance(array, np.ma.MaskedArray):
+        return Typed(np.asarray(array.data), np.ma.getmaskarray(array))
+    if array.dtype.kind in "iufbMO":
+        return Typed(array)
+    if array.dtype.kind in "UT":
+        return Typed(_objects(array.tolist()))
+    raise DataError(f"{part}: column {name!r} holds {array.dtype} values; text, numbers or dates are read")
+
+
+def _of_array(part: InMemory, array: NDArray[Any], columns: Sequence[str] | None) -> Piece:
+    """Return the columns of an array, which go by order."""
+    if array.ndim not in (1, 2):
+        raise DataError(f"{part} has {array.ndim} dimensions; (n,) or (n, columns) is needed")
+    table = array.reshape(len(array), -1 if array.size else 1)
+    width = table.shape[1]
+    names = tuple(columns) if columns else tuple(f"column_{i + 1}" for i in range(width))
+    if len(names) != width:
+        raise DataError(f"{part} has {width} columns, but {len(names)} are named, in order")
+    return {name: _of_numpy(part, name, table[:, i]) for i, name in enumerate(names)}
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found

@@ -1,0 +1,63 @@
+"""Dates as numbers: days since 1970-01-01, which are written as dates again."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, Final
+
+__all__ = ["Day", "day_of", "day_text", "plain"]
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
+_DAY_US: Final = 86_400_000_000
+
+
+class Day(float):
+    """A date: its number of days since 1970-01-01, shown as the date.
+
+    What is computed from it is a plain number.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return day_text(self)
+
+    def __format__(self, _: str) -> str:
+        return day_text(self)
+
+
+def day_text(days: float) -> str:
+    """Write a number of days as the date nearest to it; as the number where the calendar has none."""
+    try:
+        return (datetime.date(1970, 1, 1) + datetime.timedelta(days=round(days))).isoformat()
+    except (OverflowError, ValueError):
+        return float.__repr__(float(days))
+
+
+def day_of(value: object) -> Day | None:
+    """Return the days since 1970-01-01 of a date, or of text such as 2024-02-29; None for anything else.
+
+    A time of day is a fraction of its day. A time zone is refused (None): which day it is would depend on it.
+    """
+    if isinstance(value, str):
+        if not _DATE.fullmatch(value.strip()):
+            return None
+        try:
+            value = datetime.datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            return None
+        gone = value - _EPOCH
+        return Day(gone.days + (gone.seconds * 1_000_000 + gone.microseconds) / _DAY_US)
+    if isinstance(value, datetime.date):
+        return Day((value - _EPOCH.date()).days)
+    return None
+
+
+def plain(value: Any) -> Any:
+    """Return a date as text, anything else as it is: for JSON and YAML."""
+    return str(value) if isinstance(value, Day) else value
