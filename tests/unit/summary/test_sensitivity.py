@@ -334,6 +334,8 @@ def test_kept_log_likelihoods_of_several_files_stand_at_their_states(tmp_path: P
 class Held(NamedChains):
     """Chains whose draws are in memory."""
 
+    tally = None
+
     def read(self, parameter: Stored, entries: slice = slice(None), *, group: int | None = None) -> Floats:
         """Return the draws."""
         return self.__dict__["held"][parameter.name]

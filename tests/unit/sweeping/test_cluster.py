@@ -21,7 +21,7 @@ from tests.helpers.fits import DRIVER, release_file, small_spec
 
 CLUSTER = Path(__file__).parents[3] / "scripts" / "cluster"
 SNAKEMAKE = shutil.which("snakemake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-LONG: dict[str, Any] = {"iterations": 6000, "burn_in": 500, "chains": 2}
+LONG: dict[str, Any] = {"iterations": 24000, "burn_in": 500, "chains": 2}
 
 # The program as the jobs find it: it notes every start from nothing; a chain that has added two segments of
 # draws does `act` the first time, and at four segments `then`.
