@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 
+from dpmix.results.result import Result
 from tests.helpers.specs import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -79,12 +82,16 @@ def test_python_of_the_readme_runs(tmp_path, monkeypatch):
 
     (code,) = blocks(ROOT / "README.md", "python")
     calls = []
+    result = create_autospec(Result, instance=True)
+    result.rows.return_value = [{"parameter": "mean", "mean": 1.0, "rhat": 1.0}]
+
+    def call(function, *args, **kwargs):
+        calls.append(_bound(function, args, kwargs))
+        return result
+
     monkeypatch.chdir(tmp_path)
     for verb in ("privatize", "fit", "summarize"):
-        signature = getattr(dpmix, verb)
-        monkeypatch.setattr(
-            dpmix, verb, lambda *a, _f=signature, **k: calls.append(_bound(_f, a, k)), raising=False
-        )
+        monkeypatch.setattr(dpmix, verb, functools.partial(call, getattr(dpmix, verb)), raising=False)
     exec(compile(code, "README.md", "exec"), {})
     assert calls == ["privatize", "fit", "summarize"]
 
