@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmix.cli.advise_command import advise
 from dpmix.cli.card_command import card
 from dpmix.cli.ledger_commands import app as ledger_app
 from dpmix.cli.options import (
@@ -272,6 +273,7 @@ def summarize(
 app.command()(predict)
 app.command(epilog=TALLY_EXAMPLES)(tally)
 app.command()(card)
+app.command()(advise)
 
 
 @app.command()
