@@ -119,7 +119,9 @@ def _table(law: Law, places: Floats, weights: Floats) -> Floats:
             + special.xlog1py(law.trials - successes, -p)
         )
         return np.asarray(np.exp(logs) @ weights)
-    raise SpecError(f"mechanism.kind: what {law.kind} tells of a density is not known to advise; choose another")
+    raise SpecError(
+        f"mechanism.kind: what {law.kind} tells of a density is not known to advise; choose another"
+    )
 
 
 def _of_additive(law: Law, places: Floats, weights: Floats) -> Floats:

@@ -79,9 +79,7 @@ class MixtureAdvice:
     grid: Floats
     level: float = 0.95
 
-    def of_rows(
-        self, rows: Sequence[tuple[Law, int]], jobs: int, done: Callable[[int], None]
-    ) -> list[Found]:
+    def of_rows(self, rows: Sequence[tuple[Law, int]], jobs: int, done: Callable[[int], None]) -> list[Found]:
         """Return what is expected of each release (its law, and its number of records)."""
         prior = self._prior_ranges()
         found: list[Found | None] = [None] * len(rows)
@@ -102,9 +100,7 @@ class MixtureAdvice:
         for sign in _SIGNS:
             drawn = self._posterior(told, edges, sign)
             values = self._values(drawn)
-            lower, upper = np.quantile(
-                drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0
-            )
+            lower, upper = np.quantile(drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0)
             sds.append(values.std(axis=1))
             bands.append(float(np.trapezoid(upper - lower, self.grid)))
             shrunk.append(1.0 - (_ranges(values) / prior) ** 2)

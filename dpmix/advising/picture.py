@@ -51,8 +51,12 @@ def draw(advice: Advice) -> Figure:
             if wanted is not None:
                 axes.axhline(wanted, color=INK, ls="--", lw=0.9)
                 axes.annotate(
-                    "wanted", (0.02, wanted), (0, 3), xycoords=("axes fraction", "data"),
-                    textcoords="offset points", fontsize=8,
+                    "wanted",
+                    (0.02, wanted),
+                    (0, 3),
+                    xycoords=("axes fraction", "data"),
+                    textcoords="offset points",
+                    fontsize=8,
                 )
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")

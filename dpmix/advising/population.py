@@ -49,14 +49,17 @@ class Population:
         return np.where(y < lo, 0.0, np.where(y >= hi, 1.0, self.cdf(np.clip(y, lo, hi))))
 
     def masses(self, edges: Floats) -> Floats:
-        """Return the shares of records in the cells between finite edges, (edges + 1,), and their sum is 1."""
-        return np.diff(self.below(edges), prepend=0.0, append=1.0)
+        """Return the shares of records in the cells between finite edges, (edges + 1,)."""
+        found: Floats = np.diff(self.below(edges), prepend=0.0, append=1.0)
+        return found
 
     def quantiles(self, levels: Floats) -> Floats:
         """Return quantiles within the bounds, by interpolation."""
         lo, hi = self.pair
-        grid = np.unique(np.concatenate([np.linspace(lo, hi, 4097), lo + (hi - lo) * np.geomspace(1e-6, 1, 2000)]))
-        return np.interp(levels, self.cdf(grid), grid)
+        grid = np.unique(
+            np.concatenate([np.linspace(lo, hi, 4097), lo + (hi - lo) * np.geomspace(1e-6, 1, 2000)])
+        )
+        return np.asarray(np.interp(levels, self.cdf(grid), grid))
 
     def moments(self) -> tuple[float, float]:
         """Return mean and variance of a record as it is cut to the bounds."""
@@ -96,7 +99,7 @@ def prior_predictive(family: Any, pair: tuple[float, float]) -> Population:
     low, high = np.asarray(family.predictive_cdf(np.array(pair)), dtype=np.float64)
 
     def cdf(y: Floats) -> Floats:
-        return np.clip((family.predictive_cdf(y) - low) / (high - low), 0.0, 1.0)
+        return np.asarray(np.clip((family.predictive_cdf(y) - low) / (high - low), 0.0, 1.0))
 
     return Population("the prior predictive within the bounds", cdf, pair, 0.0)
 
@@ -127,6 +130,6 @@ def cells_of(population: Population, scale: float, *, bounded: bool) -> Floats:
     kept = np.concatenate([[True], np.diff(inner) >= 0.5 * _NARROWEST * width])
     inner = inner[kept]
     if bounded:
-        return inner[(inner > lo) & (inner < hi)]
+        return np.asarray(inner[(inner > lo) & (inner < hi)])
     steps = _REACH * width * np.arange(1, _BEYOND + 1) / _BEYOND
     return np.concatenate([(lo - steps)[::-1], inner, hi + steps])

@@ -1,4 +1,4 @@
-"""What advice says: a row for each mechanism, epsilon and number of records, which is best, what is needed."""
+"""What advice says: a row for each mechanism, epsilon and n, which is best, and what is needed."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ class Advice:
             Column("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
             Column("n", [row.n for row in self.rows], "n", ",d"),
             *(
-                Column(name, [row.expected(name) for row in self.rows], name, ".3g")
-                for name in shown
+                Column(name, [row.expected(name) for row in self.rows], name, ".3g", spare=place > 1)
+                for place, name in enumerate(shown)
             ),
         ]
         if any(row.needed is not None for row in self.rows):
@@ -142,6 +142,7 @@ class Advice:
         ]
         names = [row.mechanism for row in self.rows]
         head = f"Expected posterior standard deviations for {self.population}; no record was read."
+        banded = BAND in shown
         words = "band is the integral of the density's bands; contraction the least of a row's quantities."
         wanted = ", ".join(f"{name} to {figure(sd)}" for name, sd in self.target.items())
         brief = [head] + ([f"Wanted: {wanted}."] if wanted else [])
@@ -150,12 +151,12 @@ class Advice:
             self.to_json(),
             "What each release would tell",
             brief=brief,
-            text=[[Table("mechanism", names, columns)], [words]],
+            text=[[Table("mechanism", names, columns)], [words] if banded else []],
         )
         return Tree(
             "Advice",
             "Which mechanism, epsilon and number of records",
-            head,
+            "Nothing is released, so that nothing is spent.",
             (section,),
             self.warnings,
             calm="Every row is told by its release rather than by the prior.",

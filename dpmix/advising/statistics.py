@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.laws.noise_laws import noise_variance
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 
-__all__ = ["Expected", "dirichlet", "multinomial", "naive_bayes", "regression"]
+__all__ = ["Expected", "dirichlet", "multinomial", "naive_bayes", "randomized_bayes", "regression"]
 
 Floats = NDArray[np.float64]
 Expected = dict[str, tuple[float, float]]
@@ -54,6 +54,42 @@ def naive_bayes(law: NoisyCountsLaw, n: int, prior: float, names: Sequence[str])
             both = _told(q * (1 - q) / own + cells, q * (1 - q) / (levels * prior + 1.0))
             found[f"p_feature_{k + 1}[{group}]" if group else f"p_feature_{k + 1}"] = both
     return found
+
+
+def randomized_bayes(law: RandomizedResponseLaw, n: int, prior: float) -> Expected:
+    """Return those of classes and levels given randomized response to each column, the class last.
+
+    Of a feature with L levels and I classes the pairs that are answered have chances (A_L x A_I) p, where
+    A_K = 1 / (r + K - 1) + (r - 1) / (r + K - 1) 1[same]. There are as many of them as of p, so that its
+    estimate is by the inverse; a quantity with gradient d has variance w'(diag g - g g')w / n, w = A^-T d.
+    """
+    classes = law.sizes[-1]
+    found: Expected = {}
+    p = 1.0 / classes
+    for k, levels in enumerate(law.sizes[:-1]):
+        q = 1.0 / levels
+        g = np.full((levels, classes), q * p)  # even shares stay even
+        own = np.zeros((levels, classes))
+        own[:, 0] = -q / p
+        own[0, 0] += 1.0 / p
+        both = _told(_of_pairs(law, own, g) / n, q * (1 - q) / (levels * prior + 1.0))
+        found[f"p_feature_{k + 1}"] = both
+    shares = np.zeros((1, classes))
+    shares[0, 0] = 1.0
+    told = _of_pairs(law, shares, np.full((1, classes), p)) / n
+    both = _told(told, p * (1 - p) / (classes * prior + 1.0))
+    return {f"p[{name}]": both for name in law.categories[-1]} | found
+
+
+def _of_pairs(law: RandomizedResponseLaw, gradient: Floats, g: Floats) -> float:
+    """Return w'(diag g - g g')w for a gradient by pairs of levels and classes."""
+    w = gradient
+    for axis, size in enumerate(gradient.shape):
+        if size > 1:
+            slope = (law.odds - 1.0) / (law.odds + size - 1.0)
+            total = w.sum(axis=axis, keepdims=True) / (law.odds + size - 1.0)
+            w = (w - total) / slope
+    return float((g * w * w).sum() - (g * w).sum() ** 2)
 
 
 def multinomial(law: RandomizedResponseLaw, n: int, prior: Floats) -> Expected:
@@ -100,7 +136,8 @@ def dirichlet(law: LogMomentsLaw, n: int, shape: float, rate: float, names: Sequ
         told = np.zeros((d, d))
         for size, scale in zip(law.parts, law.scale, strict=True):
             told += slopes.T @ np.linalg.solve(spread / size + 2.0 * scale**2 * np.eye(d), slopes)
-    after, before = np.linalg.inv(told + precision), np.linalg.inv(precision)
+    after: Floats = np.asarray(np.linalg.inv(told + precision), dtype=np.float64)
+    before: Floats = np.eye(d) * (shape / rate**2)
     share = alpha / alpha.sum()
     turn = (np.eye(d) - share[:, None]) / alpha.sum()
     found: Expected = {}
@@ -175,7 +212,9 @@ def regression(
             beta_sd**2,
             [max(errors[1], 1e-12)],
             np.diag(covariance) / weight if weight else np.full(p, 1e-12),
-            np.full(len(rows), 1e-12) if not weight else np.diag(covariance)[rows] * np.diag(covariance)[columns],
+            np.full(len(rows), 1e-12)
+            if not weight
+            else np.diag(covariance)[rows] * np.diag(covariance)[columns],
         ]
     )
     after = np.linalg.inv(told + np.diag(1.0 / loose))[: p + 1, : p + 1]

@@ -1,10 +1,9 @@
-"""`dpmix.advise`: which mechanism, epsilon and number of records a wanted precision takes, before any data."""
+"""`dpmix.advise`: which mechanism, epsilon and n a wanted precision takes, before any data."""
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,38 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.advising.information import knows
 from dpmix.advising.mixtures import QUANTITIES, Found, MixtureAdvice
 from dpmix.advising.population import Population, population_of, prior_predictive
 from dpmix.advising.result import BAND, DOUBTFUL, Advice, Row, judged, needed_of
+from dpmix.api.advise_laws import laws_of
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
 from dpmix.api.mixture_task import kernel_attrs, mixing_of
-from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.errors import SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of
+from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.run.progress import show_work
 from dpmix.spec import NormalMixture, RunSpec, load_spec
-from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
 from dpmix.summary.families.family_of_fit import family_on_line
+from dpmix.summary.grids import DEFAULT_POINTS
 
 __all__ = ["EPSILONS", "RECORDS", "advise"]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 RECORDS = (1_000, 10_000, 100_000)
-_ASSUMED: Mapping[str, Mapping[str, Any]] = {
-    "wavelet": {"levels": 3},
-    "binomial": {"trials": 12},
-    "perturbed_histogram": {"bins": 32},
-}
-"""What kinds are taken with that the spec says nothing of."""
-_DELTA = 1e-6
 _MOST_ROWS = 2_000
 _MOST_RECORDS = 10**12
 _ALIASES = {"quantile[0.5]": "median"}
@@ -215,7 +205,7 @@ def _of_mixture(
             f"advise.population: a share of {public.beyond:.2g} lies beyond the bounds [{pair[0]:g}, "
             f"{pair[1]:g}], where records are cut; wider bounds cost precision, narrower ones the tails"
         )
-    laws = _laws(spec, pair, epsilons, records, kinds, warnings)
+    laws = laws_of(spec, pair, epsilons, records, kinds, warnings)
     groups = () if spec.groups is None else spec.groups[1]
     share = max(1, len(groups))
     rows = [(law, max(1, n // share)) for _, _, n, law, _ in laws]
@@ -267,8 +257,8 @@ def _model_of(spec: RunSpec) -> MixtureSection:
     if not isinstance(spec.model, MixtureSection):
         raise SpecError(
             f"model.kind: {spec.model.kind} given "
-            f"{'no release' if spec.mechanism is None else 'a ' + spec.mechanism.kind + ' release'} is nothing "
-            "that can be advised; use mixture, or a model of noisy_counts, clamped_moments, log_moments or "
+            f"{'no release' if spec.mechanism is None else 'a ' + spec.mechanism.kind + ' release'} cannot "
+            "be advised; use mixture, or a model of noisy_counts, clamped_moments, log_moments or "
             "randomized_response"
         )
     if spec.model.several:
@@ -278,9 +268,7 @@ def _model_of(spec: RunSpec) -> MixtureSection:
     return spec.model
 
 
-def _problem(
-    spec: RunSpec, model: MixtureSection, pair: Pair, public: Population | None
-) -> MixtureAdvice:
+def _problem(spec: RunSpec, model: MixtureSection, pair: Pair, public: Population | None) -> MixtureAdvice:
     """Return model and population, the prior predictive where none is stated."""
     base = getattr(model, "base", None)
     if getattr(base, "kind", None) == "truncated_nig" or getattr(base, "empirical", False) == "paper":
@@ -304,7 +292,8 @@ def _problem(
     if not isinstance(kernel, NormalNIG | Beta):
         raise SpecError(f"model.kernel: {model.name} cannot be advised; use normal or beta")
     attrs = kernel_attrs(model, source, learned=learned is not None)
-    family = family_on_line(attrs["kernel"], attrs["base"], base_constants(kernel, learned))
+    constants: Any = base_constants(kernel, learned)
+    family = family_on_line(attrs["kernel"], attrs["base"], constants)
     population = prior_predictive(family, pair) if public is None else public
     return MixtureAdvice(
         kernel, learned, mixing_of(model), family, population, _grid(spec, family, pair), spec.summary.level
@@ -313,101 +302,7 @@ def _problem(
 
 def _grid(spec: RunSpec, family: Any, pair: Pair) -> Any:
     """Return the grid of summaries; see `dpmix.summary.grids.choose_grids`."""
-    asked = spec.summary.grid
-    lo, hi = pair
-    margin = 0.0 if family.cdf.__qualname__.startswith("BetaGamma") else 0.1 * (hi - lo)
-    low, high, points = (lo - margin, hi + margin, 200) if not asked else asked[0]
+    asked, (lo, hi) = spec.summary.grids(), pair
+    margin = 0.0 if bool(getattr(spec.model, "bounded", False)) else 0.1 * (hi - lo)
+    low, high, points = asked[0] if asked else (lo - margin, hi + margin, DEFAULT_POINTS)
     return family.inside(np.linspace(float(low), float(high), int(points)))
-
-
-def _laws(
-    spec: RunSpec,
-    pair: Pair,
-    epsilons: list[float],
-    records: list[int],
-    kinds: list[str] | None,
-    warnings: list[str],
-) -> list[tuple[str, float, int, Law, float]]:
-    """Return the law of each row, with its delta."""
-    own = None if spec.mechanism is None else spec.mechanism.kind
-    if own is not None and spec.mechanism is not None and not spec.mechanism.protects and kinds is None:
-        own = None  # what is not protected is compared with what would be
-    wanted = kinds if kinds is not None else _offered(spec, own)
-    for kind in wanted:
-        _check_kind(kind, own)
-    found = []
-    for kind in dict.fromkeys(wanted):
-        for epsilon in epsilons:
-            for n in records:
-                try:
-                    law, delta = _law(spec, kind, own, pair, epsilon, n)
-                except PrivacyError as error:
-                    if kinds is not None or kind == own:
-                        raise
-                    warnings.append(f"{kind} is left out at epsilon = {epsilon:g}: {error}")
-                    break
-                if not knows(law):
-                    raise SpecError(
-                        f"mechanism.kind: what {kind} tells of a density is not known here; choose another"
-                    )
-                found.append((kind, epsilon, n, law, delta))
-    return found
-
-
-def _offered(spec: RunSpec, own: str | None) -> list[str]:
-    """Return the local mechanisms of one column that need nothing said, and the spec's own."""
-    if spec.groups is not None:
-        return [own] if own is not None else []
-    sections = {kind: MECHANISMS.section(kind) for kind in MECHANISMS.names}
-    local = [
-        kind
-        for kind, section in sections.items()
-        if section.released == "records" and section.on_domain and section.protects
-        and kind in ("laplace", "gaussian", "wavelet", "binomial", "square_wave")
-    ]
-    return local + ([own] if own is not None and own not in local else [])
-
-
-def _check_kind(kind: str, own: str | None) -> None:
-    names = [name for name in MECHANISMS.names if MECHANISMS.section(name).released in ("records", "histogram")]
-    names = [name for name in names if MECHANISMS.section(name).protects]
-    if kind not in names:
-        guess = did_you_mean(kind, names)
-        what = "takes no epsilon" if kind == "none" else "is no mechanism for the density of one column"
-        raise UsageError(f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}")
-    section = MECHANISMS.section(kind)
-    if kind != own and kind not in _ASSUMED:
-        needs = [key for key, field in section.model_fields.items() if field.is_required() and key != "kind"]
-        if needs:
-            raise UsageError(
-                f"--mechanism: {kind} needs {' and '.join(needs)}; say them in the spec's mechanism, of that kind"
-            )
-
-
-def _law(
-    spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int
-) -> tuple[Law, float]:
-    """Return the law of a mechanism at an epsilon, as `privatize` calibrates it, and its delta."""
-    stated: dict[str, Any] = {"kind": kind, **_ASSUMED.get(kind, {})}
-    if kind == own and spec.mechanism is not None:
-        stated = spec.mechanism.model_dump(by_alias=True, exclude_none=True)
-    section = MECHANISMS.section(kind)
-    delta = stated.get("delta")
-    for key in {key for statement in section.statements for key in statement} | {"domain", "n", "order"}:
-        stated.pop(key, None)
-    if stated.get("calibration") in ("paper", "classical"):
-        stated.pop("calibration")
-    stated |= {"epsilon": epsilon, "domain": [list(pair)]}
-    if ("epsilon",) not in section.statements or stated.get("noise") in ("gaussian", "discrete_gaussian"):
-        stated["delta"] = _DELTA if delta is None else delta
-    made = load_spec({"mechanism": stated}).mechanism
-    assert made is not None  # just stated
-    groups = groups_of(spec.groups) if section.grouped else None
-    calibrated = from_spec(made, 1, n, (), (), groups)
-    return law_of(calibrated.describe()), float(calibrated.guarantee.delta or 0.0)
-
-
-def tell(found: Advice) -> None:
-    """Say the warnings on standard error."""
-    for text in found.warnings:
-        print(f"dpmix: {text}", file=sys.stderr)

@@ -8,29 +8,39 @@ from typing import Any
 import numpy as np
 
 from dpmix.advising.result import Row
-from dpmix.advising.statistics import Expected, dirichlet, multinomial, naive_bayes, regression
+from dpmix.advising.statistics import (
+    Expected,
+    dirichlet,
+    multinomial,
+    naive_bayes,
+    randomized_bayes,
+    regression,
+)
 from dpmix.api.calibrate import columns_of, public_of
 from dpmix.errors import SpecError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.log_moments.curator import epsilons_of
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.linear_regression.units import Units
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.capabilities import listed
 from dpmix.spec.default_priors import ERRORS_SCALE, ERRORS_SHAPE
-from dpmix.spec.kinds import MECHANISMS, MODELS
+from dpmix.spec.kinds import MODELS
 from dpmix.spec.mechanism_section import MechanismSection
 
 __all__ = ["advise_statistic", "is_statistic"]
 
-_MODELS: Mapping[str, str] = {
-    "noisy_counts": "naive_bayes",
-    "clamped_moments": "linear_regression",
-    "log_moments": "dirichlet",
-    "randomized_response": "multinomial",
+_MODELS: Mapping[str, tuple[str, ...]] = {
+    "noisy_counts": ("naive_bayes",),
+    "clamped_moments": ("linear_regression",),
+    "log_moments": ("dirichlet",),
+    "randomized_response": ("multinomial", "naive_bayes"),
 }
 _PREDICTORS = (0.16, 0.04)
 """Prior sample size of the predictors' mean, and prior mean of their variances, rescaled to [-1, 1]."""
@@ -52,18 +62,17 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
     section = spec.mechanism
     assert section is not None  # the caller looked
     wanted = _MODELS[section.kind]
-    model = spec.model if spec.model is not None else MODELS.section(wanted).model_validate({"kind": wanted})
-    if model.kind != wanted:
-        raise SpecError(f"model.kind: {model.kind} given a {section.kind} release cannot be advised; use {wanted}")
+    model: Any = spec.model
+    if model is None:
+        model = MODELS.section(wanted[0]).model_validate({"kind": wanted[0]})
+    if model.kind not in wanted:
+        raise SpecError(
+            f"model.kind: {model.kind} given a {section.kind} release cannot be advised; use {listed(wanted)}"
+        )
     if spec.advise is not None and spec.advise.population is not None:
         raise SpecError(
             f"advise.population: is for the density of a column; advice about {section.kind} is at the prior "
             "means of the model, so leave it out"
-        )
-    if getattr(section, "thresholds", None) is not None and len(section.thresholds) > 1:  # type: ignore[attr-defined]
-        raise SpecError(
-            "mechanism.thresholds: which is chosen is up to the data; advise for one of them, by --set "
-            f"mechanism.thresholds=null --set mechanism.threshold={section.thresholds[-1]:g}"  # type: ignore[attr-defined]
         )
     rows = []
     for epsilon in epsilons:
@@ -82,6 +91,9 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
                 )
             )
     words = f"a {model.kind.replace('_', ' ')} at the means of its priors"
+    several: tuple[float, ...] = getattr(section, "thresholds", None) or ()
+    if len(several) > 1:
+        words += f", censored at {several[-1]:g}, the smallest threshold that may be chosen"
     if spec.groups is not None:
         words += f", the same in {len(spec.groups[1])} groups of equal size"
     return rows, words
@@ -96,6 +108,13 @@ def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tu
         share = stated["split"][0] / sum(stated["split"])
         stated["split"] = share
     stated["epsilon"] = epsilon
+    several = stated.pop("thresholds", None)
+    if several is not None:  # which is chosen is up to the data
+        if len(several) > 1:
+            whole = load_spec({"mechanism": stated | {"thresholds": several}}).mechanism
+            stated["epsilon1"] = epsilons_of(whole)[0] if isinstance(whole, LogMomentsMechanism) else epsilon
+            del stated["epsilon"]
+        stated["threshold"] = several[-1]
     if stated.get("noise") == "discrete_gaussian":
         stated["delta"] = 1e-6 if delta is None else delta
     made = load_spec({"mechanism": stated}).mechanism
@@ -106,7 +125,12 @@ def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tu
     mechanism = from_spec(
         made, count, n, names if len(names) == count else (), categories, groups_of(spec.groups)
     )
-    return law_of(mechanism.describe()), float(mechanism.guarantee.delta or 0.0)
+    public, figures = mechanism.describe(), mechanism.figures()
+    if several is not None or "threshold" in stated:  # a release says them once one is chosen
+        scale = figures["scale"]
+        public |= {"threshold": stated["threshold"], "scale": scale if isinstance(scale, list) else [scale]}
+    public |= {key: figures[key] for key in ("kappa", "centre") if key in figures and key not in public}
+    return law_of(public), float(mechanism.guarantee.delta or 0.0)
 
 
 def _expected(spec: RunSpec, law: Law, model: Any, n: int) -> Expected:
@@ -114,10 +138,12 @@ def _expected(spec: RunSpec, law: Law, model: Any, n: int) -> Expected:
     if isinstance(law, NoisyCountsLaw):
         return naive_bayes(law, n, float(model.prior), named)
     if isinstance(law, RandomizedResponseLaw):
+        if model.kind == "naive_bayes":
+            return randomized_bayes(law, n, float(model.prior))
         if len(law.sizes) != 1:
             raise SpecError(
-                f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; name "
-                f"one, and divide epsilon by {len(law.sizes)}, as a release of all does"
+                f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; "
+                f"name one, and divide epsilon by {len(law.sizes)}, as a release of all does"
             )
         prior = np.ones(law.sizes[0]) if model.prior is None else np.array(model.prior, dtype=np.float64)
         if len(prior) != law.sizes[0]:
@@ -159,6 +185,3 @@ def _regression(law: ClampedMomentsLaw, model: Any, n: int) -> Expected:
     own = [str(name) for name in law.columns]
     places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
     return regression(law, n, beta, sd, errors, (centre, spread, weight), turn, ["intercept", *places])
-
-
-assert set(_MODELS) <= set(MECHANISMS.names)

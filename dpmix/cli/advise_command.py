@@ -60,7 +60,14 @@ def advise(
     from dpmix.api.advise import advise as run
 
     found = run(
-        checked, epsilon=epsilons, n=sizes, mechanism=kinds, report=report, jobs=jobs, force=force, quiet=quiet
+        checked,
+        epsilon=epsilons,
+        n=sizes,
+        mechanism=kinds,
+        report=report,
+        jobs=jobs,
+        force=force,
+        quiet=quiet,
     )
     emit(json.dumps(found.to_json()) if as_json else found.to_text())
     if as_json:  # the text has them

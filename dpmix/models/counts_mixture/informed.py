@@ -106,7 +106,9 @@ def coins_of(information: Floats, population: Floats, edges: Floats, told: Float
     directions, top = directions[:, top > 0.0], top[top > 0.0]
     throws = (top / _LEAN) ** 2
     return Coins(
-        np.ascontiguousarray((_LEAN * directions / top).T), np.repeat(0.5 * throws, 2), np.ascontiguousarray(edges)
+        np.ascontiguousarray((_LEAN * directions / top).T),
+        np.repeat(0.5 * throws, 2),
+        np.ascontiguousarray(edges),
     )
 
 
