@@ -15,6 +15,7 @@ from dpmix.mechanisms.curators.mechanism import NoisyCells
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
+from dpmix.release.possible import Possible
 from dpmix.release.sanitized import Release
 from dpmix.synthesis.records import Column, Records
 
@@ -58,6 +59,10 @@ class Generator(abc.ABC):
         Number of synthetic records m.
     requested : dict
         What was asked for, such as ``{"epsilon": 1.0, "delta": 0.01}``.
+    ranges : tuple of dict
+        What is stated of possible records, for JSON.
+    possible : Possible or None
+        The possible part of the cells, or of the space of new values, where ranges are stated.
     """
 
     kind: ClassVar[str]
@@ -65,11 +70,18 @@ class Generator(abc.ABC):
     n: int
     records: int
     requested: dict[str, float] = field(default_factory=dict)
+    ranges: tuple[dict[str, Any], ...] = ()
+    possible: Possible | None = None
 
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Guarantee of all the records together."""
+
+    @property
+    def uniform_share(self) -> float | None:
+        """About what share of the draws ignores the records, for privacy's sake; None where noise does it."""
+        return None
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
@@ -114,7 +126,13 @@ class Generator(abc.ABC):
             "records": self.records,
             "requested": dict(self.requested),
             "scale": [],
+            **({"ranges": list(self.ranges)} if self.ranges else {}),
         } | self.own()
+
+    def said(self) -> str:
+        """Say what is drawn, and that ranges hold of it."""
+        count = len(self.ranges)
+        return self.in_words() + (f", within {count} public range{'s' * (count > 1)}" if count else "")
 
     def release(self, records: Records) -> Release:
         """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.

@@ -220,7 +220,7 @@ def _contender(
         name=name,
         kind=generator.kind,
         own=own,
-        words=generator.in_words(),
+        words=generator.said(),
         settings=generator.describe(),
         guarantee=generator.guarantee,
         records=generator.records,
