@@ -354,12 +354,14 @@ def _within(axis: _Axis, place: NDArray[np.intp], rng: np.random.Generator) -> F
     """Draw values of these pieces of a column."""
     left, right = axis.ends[place], axis.ends[place + 1]
     if axis.points is not None:
-        return axis.points.at(rng.integers(left, right))
+        chosen: Ints = rng.integers(left, right)
+        return axis.points.at(chosen)
     if left.dtype.kind == "i":  # codes
         return left.astype(np.float64)
     # a piece may stand open to the next one, which a rule tells from it
     first, last = np.nextafter(left, np.inf), np.nextafter(right, -np.inf)
-    return np.clip(left + rng.random(len(place)) * (right - left), first, np.maximum(first, last))
+    aim = left + rng.random(len(place)) * (right - left)
+    return np.asarray(np.clip(aim, first, np.maximum(first, last)), dtype=np.float64)
 
 
 def possible_of(

@@ -255,7 +255,6 @@ class ColumnsSection(Section):
         else:
             self.settle_dates(self.domain)
 
-
     def _check_types(self) -> None:
         """Check that types are of columns that are there, and numbers where these are numbers."""
         names = self.columns or ()

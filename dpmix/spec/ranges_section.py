@@ -75,7 +75,9 @@ class RangeSpec(Section):
                 extra[name] = _admitted(value)
             except ValueError as error:
                 got = shown(value)
-                raise refusal(name, f"must be [lo, hi], a value or a list of categories, not {got}") from error
+                raise refusal(
+                    name, f"must be [lo, hi], a value or a list of categories, not {got}"
+                ) from error
             if name in (self.when or {}):
                 raise refusal(name, "is under when, too; state what is possible of other columns")
         return self

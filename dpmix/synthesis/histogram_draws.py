@@ -209,9 +209,7 @@ def draw_possible_cells(
     uniform = top * len(places) * len(cells)
     ratio = (uniform, uniform + (bottom - top) * len(inside) * len(possible))
     of_records = inside[integers(len(inside), draws, source)] if len(inside) else np.zeros(draws, np.int64)
-    chosen = (
-        bernoulli(ratio, draws, source) if ratio[0] < ratio[1] else np.ones(draws, dtype=np.bool_)
-    )
+    chosen = bernoulli(ratio, draws, source) if ratio[0] < ratio[1] else np.ones(draws, dtype=np.bool_)
     return np.where(chosen, places[integers(len(places), draws, source)], of_records)
 
 

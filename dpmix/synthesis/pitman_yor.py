@@ -24,9 +24,10 @@ from dpmix.synthesis.urn_guarantee import (
     theorem_records,
 )
 
-
 _TRIED = 50_000
-_MOST_STATED = 100_000_000  # points of a grid, which readers of the release hold; more are as good as all reals
+_MOST_STATED = (
+    100_000_000  # points of a grid, which readers of the release hold; more are as good as all reals
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +125,6 @@ class PitmanYor(Generator):
             labels.append(known)
         return values, tuple(labels)
 
-
     def _new(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw new values, shape (count, columns): of the base measure given that they are possible."""
         made = _drawn(self.new_values, count, rng)
@@ -132,8 +132,9 @@ class PitmanYor(Generator):
             return made
         while not (kept := holds(self.possible.rules, made)).all():
             again = _drawn(self.new_values, int((~kept).sum()), rng)
-            free = [i for i, column in enumerate(self.columns) if column.free]
-            again[:, free] = made[np.ix_(~kept, free)]  # each new label is its own
+            for i, column in enumerate(self.columns):
+                if column.free:  # each new label is its own
+                    again[:, i] = made[~kept, i]
             made[~kept] = again
         return made
 

@@ -158,7 +158,9 @@ def load_records(spec: RunSpec) -> Records:
         outside.append(0)
         moved.append(0)
     table = missing.as_read({**numbers, **texts})
-    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table, rounded=tuple(moved))
+    return Records(
+        columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table, rounded=tuple(moved)
+    )
 
 
 def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:
