@@ -87,7 +87,7 @@ def of_synthesis(generator: Generator) -> list[Caution]:
     share = generator.uniform_share
     if share is not None and share > MOST_UNIFORM:
         text = (
-            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data are: "
+            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data: "
             "take fewer cells, fewer records or a larger epsilon"
         )
         found.append(Caution(text))

@@ -126,9 +126,8 @@ def _grids(
     if isinstance(snap, Mapping):
         for name in snap:
             if name not in names:
-                raise SpecError(
-                    f"synthesis.snap.{name}: no column of numbers; the chains have {', '.join(names) or 'none'}"
-                )
+                known = ", ".join(names) or "none"
+                raise SpecError(f"synthesis.snap.{name}: no column of numbers; the chains have {known}")
     found: list[Grid | None] = []
     for column in columns:
         own: SnapSpec | None = snap.get(column.name) if isinstance(snap, Mapping) else snap

@@ -255,7 +255,7 @@ class Cells:
         return np.bincount(self.of_values(values), minlength=self.count).astype(np.int64)
 
     def draw_within(self, cells: Ints, rng: np.random.Generator) -> Floats:
-        """Draw a record of each given cell, shape (m, d): numbers uniform within a bin or among its points."""
+        """Draw a record of each given cell, shape (m, d): numbers uniform in a bin or among its points."""
         places = np.unravel_index(cells, self.shape)
         drawn = np.empty((len(cells), len(self.columns)))
         for i, column in enumerate(self.columns):

@@ -108,8 +108,8 @@ def rules_of(
                 i = places[name]
                 if columns[i].free and not numbers:
                     raise SpecError(
-                        f"{at}: {name} has free labels, of which nothing is public; list its categories under "
-                        "data.categories"
+                        f"{at}: {name} has free labels, of which nothing is public; list its categories "
+                        "under data.categories"
                     )
                 part[i] = _condition(at, value, columns[i], grids[i] or columns[i].lattice)
             parts.append(part)

@@ -121,7 +121,7 @@ def read_account(path: Path) -> dict[str, Any] | None:
 
 
 def _table(release: Release) -> str:
-    """Return the records as CSV: labels as text, days as dates, numbers with their digits or as short as can be."""
+    """Return the records as CSV: labels as text, days as dates, numbers with their digits or in short."""
     labels = release.labels or (None,) * len(release.columns)
     columns = []
     stated = getattr(release.mechanism, "columns", ())

@@ -1,17 +1,17 @@
-"""How alike synthetic and confidential records are jointly: by pairs of columns, propensity scores and predictions.
+"""How alike synthetic and confidential records are jointly: pairs of columns, propensity scores, predictions.
 
 All of it depends on the confidential records without protection, and is for their curator alone.
 
 * **Pairs.** Two columns of numbers have their correlation, two of labels Cramer's V, one of each the
-  correlation ratio (the root of the share of the numbers' variance between labels): what is compared is how far
-  those of synthetic records are from those of the confidential ones.
-* **pMSE.** A logistic regression tells synthetic records from confidential ones. With fitted probabilities p_i
-  of n + m = N records and c = m/N the share of synthetic ones, pMSE = mean (p_i - c)^2. Were the m records drawn
-  from the distribution of the n ones, its expectation would be (k - 1)(1 - c)^2 c/N, of k coefficients; the
-  ratio of both is 1 then, and grows as records are told apart.
+  correlation ratio (the root of the share of the numbers' variance between labels): what is compared is how
+  far those of synthetic records are from those of the confidential ones.
+* **pMSE.** A logistic regression tells synthetic records from confidential ones. With fitted probabilities
+  p_i of n + m = N records and c = m/N the share of synthetic ones, pMSE = mean (p_i - c)^2. Were the m records
+  drawn from the distribution of the n ones, its expectation would be (k - 1)(1 - c)^2 c/N, of k coefficients;
+  the ratio of both is 1 then, and grows as records are told apart.
 * **Train on synthetic, test on real.** A decision tree predicts each column from the others: trained on
-  synthetic records, and tested on half of the confidential ones, beside one trained on the other half. It takes
-  scikit-learn.
+  synthetic records, and tested on half of the confidential ones, beside one trained on the other half. It
+  takes scikit-learn.
 
 Sources
 -------
@@ -208,7 +208,10 @@ class JointYardstick:
         values : ndarray of float64, shape (m, d)
             What is trained on.
         """
-        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+        from sklearn.tree import (  # type: ignore[import-untyped]
+            DecisionTreeClassifier,
+            DecisionTreeRegressor,
+        )
 
         values = values[:_TRAINED]
         settings: dict[str, Any] = {"max_depth": 6, "min_samples_leaf": 5, "random_state": 0}

@@ -186,7 +186,7 @@ class Yardstick:
         labels : tuple
             For each column the text that its codes stand for, None for numbers.
         """
-        values = self._in_known_codes(values, labels)
+        values = self.in_known_codes(values, labels)
         joint = {"distinct": float(count_distinct(values)), "repeats": float(self._rows.holds(values).mean())}
         columns: list[dict[str, float]] = []
         shares: list[Floats | None] = []
@@ -230,7 +230,7 @@ class Yardstick:
         exact = transport(self._scaled, points)
         return found if exact is None else found | {"exact_w1": exact}
 
-    def _in_known_codes(self, values: Floats, labels: Labels) -> Floats:
+    def in_known_codes(self, values: Floats, labels: Labels) -> Floats:
         """Recode free labels: by text as in the confidential records, and others after them."""
         found = values + 0.0  # makes one zero of two
         for i in self._textual:
