@@ -6,9 +6,9 @@ All of it depends on the confidential records without protection, and is for the
   correlation ratio (the root of the share of the numbers' variance between labels): what is compared is how
   far those of synthetic records are from those of the confidential ones.
 * **pMSE.** A logistic regression tells synthetic records from confidential ones. With fitted probabilities
-  p_i of n + m = N records and c = m/N the share of synthetic ones, pMSE = mean (p_i - c)^2. Were the m records
-  drawn from the distribution of the n ones, its expectation would be (k - 1)(1 - c)^2 c/N, of k coefficients;
-  the ratio of both is 1 then, and grows as records are told apart.
+  p_i of n + m = N records and c = m/N the share of synthetic ones, pMSE = mean (p_i - c)^2. Were the m
+  records drawn from the distribution of the n ones, its expectation would be (k - 1)(1 - c)^2 c/N, of k
+  coefficients; the ratio of both is 1 then, and grows as records are told apart.
 * **Train on synthetic, test on real.** A decision tree predicts each column from the others: trained on
   synthetic records, and tested on half of the confidential ones, beside one trained on the other half. It
   takes scikit-learn.
@@ -23,6 +23,7 @@ Sources
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 from itertools import combinations
@@ -47,6 +48,7 @@ _FEATURES = 60
 _STEPS = 25
 _RECORDS = 5  # synthetic records at least for each coefficient
 _TRAINED = 10_000
+_CLASSES = 100  # of a column at most that trees predict
 _ONE_THREAD = 200_000  # multiplications
 _ROWS = 200_000
 
@@ -208,17 +210,15 @@ class JointYardstick:
         values : ndarray of float64, shape (m, d)
             What is trained on.
         """
-        from sklearn.tree import (  # type: ignore[import-untyped]
-            DecisionTreeClassifier,
-            DecisionTreeRegressor,
-        )
-
+        trees: Any = importlib.import_module("sklearn.tree")
         values = values[:_TRAINED]
         settings: dict[str, Any] = {"max_depth": 6, "min_samples_leaf": 5, "random_state": 0}
         found: dict[str, float] = {}
         for i, column in enumerate(self.columns):
             others = [j for j in range(len(self.columns)) if j != i]
-            made = DecisionTreeRegressor if column.bounds is not None else DecisionTreeClassifier
+            if column.bounds is None and len(np.unique(self._train[:, i])) > _CLASSES:
+                continue
+            made = trees.DecisionTreeRegressor if column.bounds else trees.DecisionTreeClassifier
             tree = made(**settings).fit(self._plain(values, others), values[:, i])
             guess, truth = tree.predict(self._plain(self._test, others)), self._test[:, i]
             if column.bounds is None:
