@@ -1,8 +1,10 @@
 """What a mixture's posterior will be like given a release: its exact prior, and the release's information.
 
-The release is replaced by its information about the masses of fine cells at the population, without noise of
-its own (`dpmix.models.counts_mixture.informed`), so that no replicates are drawn; the prior is the one that
-fits have, by the moves that they are made with. Compared with fits in `docs/advise.md`.
+The release is replaced by what it is like with many records: a normal observation, with its information,
+of the masses of fine cells at the population (`dpmix.models.counts_mixture.informed`). No record and no
+release is drawn; the prior is the one that fits have, by the moves that they are made with. Standard
+deviations are means over a few draws of the observation's noise, for wider and narrower posteriors come by
+chance. Compared with fits in `docs/advise.md`.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from dpmix.advising.information import information, noise_scale
 from dpmix.advising.population import Population, cells_of
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase
+from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.mechanisms.laws.every import Law
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.informed import Coins, CoinsOfCells, InformedMixture, coins_of
 from dpmix.models.counts_mixture.masses import fill_rows, make_cells
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.summary.families.learned_family import LearnedNormal
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 
@@ -35,8 +37,8 @@ Floats = NDArray[np.float64]
 QUANTITIES = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 _LEVELS = (0.5, 0.25, 0.75)
 
-BURN_IN, SWEEPS = 200, 600
-_SIGNS = (1.0, -1.0)  # of the noise of two chains
+BURN_IN, SWEEPS = 200, 400  # of a chain
+_FEW = 40  # coins up to which there are four chains, else two
 _PRIOR_DRAWS = 2_000
 _BANK = 1_500  # components by which directions are weighed
 _LEAST = 2e-2  # log-likelihood that a direction may tell and be left out
@@ -97,8 +99,8 @@ class MixtureAdvice:
         told, edges = self._told(law, n)
         tails = 0.5 * (1.0 - self.level)
         sds, bands, shrunk = [], [], []
-        for sign in _SIGNS:
-            drawn = self._posterior(told, edges, sign)
+        for chain in range(4 if len(told.leans) <= _FEW else 2):
+            drawn = self._posterior(told, edges, chain)
             values = self._values(drawn)
             lower, upper = np.quantile(drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0)
             sds.append(values.std(axis=1))
@@ -117,15 +119,16 @@ class MixtureAdvice:
         told = information(law, edges, shares, n, self.population.pair)
         return coins_of(told, shares, edges, self._bank(edges), _LEAST), edges
 
-    def _posterior(self, coins: Coins, edges: Floats, sign: float) -> Measures:
-        rng = np.random.default_rng(_SEED)
+    def _posterior(self, coins: Coins, edges: Floats, chain: int) -> Measures:
+        """Return draws of P given coins whose noise is, by pairs of chains, the opposite."""
+        rng, sign = np.random.default_rng([_SEED, chain // 2]), 1.0 - 2.0 * (chain % 2)
         channel = CoinsOfCells(coins.leans, np.zeros((3, len(edges) + 1)), NoNoise())
         counts: Any = coins.thrown(sign * rng.standard_normal(len(coins.leans)))
         model = InformedMixture(counts, channel, self.kernel, self.mixing, self.learned)
-        chain = model.make_chain(rng)
-        chain.keep(1, BURN_IN)
-        chain.proceed(BURN_IN + SWEEPS)
-        return self._measures({name: values for name, (_, values) in chain.take().items()})
+        running = model.make_chain(rng)
+        running.keep(1, BURN_IN)
+        running.proceed(BURN_IN + SWEEPS)
+        return self._measures({name: values for name, (_, values) in running.take().items()})
 
     def _bank(self, edges: Floats) -> Floats:
         """Return masses of cells (B, S) under components from the base measure."""
