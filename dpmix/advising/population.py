@@ -14,7 +14,7 @@ __all__ = ["Population", "cells_of", "population_of", "prior_predictive"]
 
 Floats = NDArray[np.float64]
 
-_EQUAL, _MOST = 24, 120  # equal cells of the domain, more where noise is finer
+_EQUAL, _MOST = 24, 300  # equal cells of the domain, more where noise is finer
 _TO_SCALE = 3.0
 _BY_QUANTILE = 32
 _BEYOND = 6  # cells beyond each bound
