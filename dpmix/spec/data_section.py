@@ -90,6 +90,16 @@ def _encoding(name: str) -> str:
     return name
 
 
+def _unit(text: str) -> str:
+    if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
+        raise wrong(f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text)
+    return text.strip()
+
+
+_LONGEST_UNIT = 40
+UnitName = Annotated[Text, AfterValidator(_unit)]
+
+
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
 
@@ -121,6 +131,17 @@ class ColumnsSection(Section):
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
 
+    unit: (
+        Annotated[
+            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
+            by_column("all", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
+        "the release.",
+    )
     group: Text | None = Field(
         None,
         description="Column of groups whose sizes are private, with its public categories under categories; "
@@ -216,7 +237,7 @@ class ColumnsSection(Section):
 
     def _settle_public(self) -> None:
         """Check that bounds and categories are of columns that are there, and of each column one of them."""
-        for key in ("domain", "categories"):
+        for key in ("domain", "categories", "unit"):
             named = getattr(self, key)
             if isinstance(named, Mapping):
                 for name in named:
@@ -241,6 +262,12 @@ class ColumnsSection(Section):
             bounded = isinstance(self.domain, tuple) and name != self.group
             if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.unit, Mapping):
+            for name in self.unit:
+                if name in (lists or {}):
+                    raise refusal(f"unit.{name}", "is of numbers, and categories lists its values; leave it out")
+        elif self.unit is not None and isinstance(self.categories, tuple):
+            raise refusal("unit", "is of numbers, and the only column has categories; leave it out")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
         if isinstance(self.domain, Mapping):
