@@ -9,9 +9,11 @@ import numpy as np
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.report import (
     check_page,
+    classes_page,
     clusters_by_value_page,
     composition_page,
     plots,
+    regression_page,
     two_dimensions,
     uncertainty,
 )
@@ -33,12 +35,15 @@ def render(summary: Summary) -> str:
     """
     pictures = {
         "density": _density(summary),
+        "model": [*regression_page.pictures(summary), *classes_page.pictures(summary)],
         "distribution": _distribution(summary),
         "check": check_page.pictures(summary.check),
         "variance_shares": uncertainty.pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
-        "clusters_by_value": clusters_by_value_page.pictures(summary.clusters_by_value),
+        "clusters_by_value": clusters_by_value_page.pictures(
+            summary.clusters_by_value, plots.axis_of(summary, "")
+        ),
         "traces": _traces(summary),
     }
     return to_page(summary.tree, pictures | composition_page.pictures(summary))
@@ -50,7 +55,8 @@ def _density(summary: Summary) -> list[str]:
     for name, density in summary.densities.items():
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f", its Hellinger distance from the prior {distance:.2f}"
-        about = f" ({name}{apart})" if not density.group else f" in {name}{apart}"
+        words = summary.provenance.subject.about(name)
+        about = f" ({words}{apart})" if not density.group else f" in {name}{apart}"
         caption = _density_caption(summary, name, about if several else "")
         prior = "" if density.prior is None else ", and the prior density"
         alt = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ _POINTS = 72.0
 _LETTER = 0.64  # width of a figure as a share of the size of the letters, in DejaVu Sans
 _BETWEEN = 14.0  # points between neighbouring tick labels
 _MOST_TICKS = 9
+_WRAP = 44  # letters of a line below axes of the narrow form
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
 
@@ -48,6 +50,9 @@ def narrowed(figure: Figure) -> None:
             axes.set_subplotspec(grid[place])
         height = max(height, _PANEL * len(panels) + 0.4)
     figure.set_size_inches(NARROW, height)
+    for axes in panels:
+        label = axes.xaxis.label
+        label.set_text(fill(label.get_text(), _WRAP))
     fitted(figure)
 
 
