@@ -69,8 +69,8 @@ def with_unit(found: Release, spec: RunSpec) -> Release:
         own = taken(found.unit, spec.release.columns) if spec.release and spec.release.columns else found.unit
         if stated is not None and unit_text(stated) not in (unit_text(found.unit), unit_text(own)):
             raise SpecError(
-                f"release.unit: {units_in_words(stated)}, but the release states {units_in_words(found.unit)}; "
-                "take it out of the spec, or give the release it describes"
+                f"release.unit: {units_in_words(stated)}, but the release states "
+                f"{units_in_words(found.unit)}; take it out of the spec, or give the release it describes"
             )
         return found
     unit = stated or (None if spec.data is None else spec.data.unit)

@@ -48,7 +48,11 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
         "release": {
             "file": name,
             "columns": list(release.columns),
-            **({"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)} if release.unit else {}),
+            **(
+                {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
+                if release.unit
+                else {}
+            ),
             "records": release.n,
             "created_at": release.created_at,
             "simulated": release.simulated,

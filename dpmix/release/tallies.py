@@ -102,7 +102,9 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
             changed["domain"] = [list(law.domain[place])]
         law = law.updated(**changed)
     own = np.ascontiguousarray(release.values[:, [place]])
-    return replace(release, columns=names, mechanism=law, values=own, labels=(), unit=taken(release.unit, names)), place
+    return replace(
+        release, columns=names, mechanism=law, values=own, labels=(), unit=taken(release.unit, names)
+    ), place
 
 
 def merged(parts: Sequence[tuple[str, Release]]) -> Release:

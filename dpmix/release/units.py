@@ -9,7 +9,7 @@ from typing import TypeAlias
 __all__ = ["Unit", "labelled", "taken", "unit_from_text", "unit_of", "unit_text", "units_in_words"]
 
 Unit: TypeAlias = str | Mapping[str, str] | None
-"""What a spec says under ``unit``: of all columns that are numbers, or by column; None where nothing is said."""
+"""What a spec says under ``unit``: of all columns that are numbers, or by column; None for nothing."""
 
 
 def unit_of(unit: Unit, column: str) -> str:

@@ -29,7 +29,8 @@ def pictures(summary: Summary) -> list[str]:
         )
         first, last = int(np.argmax(found.mean[:, most])), int(np.argmin(found.mean[:, most]))
         alt = (
-            f"{found.column}{about} by {name}: most apart at {found.column} = {found.levels[most]}, which has "
+            f"{found.column}{about} by {name}: most apart at {found.column} = {found.levels[most]}, which "
+            "has "
             f"{100 * found.mean[first, most]:.0f}% where {name} = {found.classes[first]} and "
             f"{100 * found.mean[last, most]:.0f}% where {name} = {found.classes[last]}"
         )
@@ -49,7 +50,9 @@ def bars_figure(found: ByClass) -> Figure:
             label = plain(f"{found.class_column or 'class'} = {name}")
             colour = COLOURS[number % len(COLOURS)]
             handles.append(
-                axes.barh(at, found.mean[number, chosen], height=0.92 * thick, color=colour, alpha=0.75, label=label)
+                axes.barh(
+                    at, found.mean[number, chosen], height=0.92 * thick, color=colour, alpha=0.75, label=label
+                )
             )
             axes.hlines(at, found.lower[number, chosen], found.upper[number, chosen], color=INK, lw=0.9)
         axes.set_yticks(places, [plain(found.levels[place]) for place in chosen])

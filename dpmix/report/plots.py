@@ -158,7 +158,7 @@ def clusters_figure(summary: Summary) -> Figure:
         if counts.support.size <= 15:
             axes.set_ylim(0.0, 1.14 * counts.probability.max())
             for k, p in zip(counts.support, counts.probability, strict=True):
-                label = f"{p:.2f}" if p >= 0.005 else "<.01"
+                label = f"{p:.2f}" if p >= 0.005 else ""
                 axes.annotate(label, (k, p), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     return figure
 

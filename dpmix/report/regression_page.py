@@ -1,8 +1,9 @@
-"""What the report draws of regressions: fitted lines with their bands, and coefficients beside their priors."""
+"""What the report draws of regressions: fitted lines with bands, and coefficients beside their priors."""
 
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
@@ -30,8 +31,8 @@ def pictures(summary: Summary) -> list[str]:
     for place, name in enumerate(names[:-1][:_MOST]):
         others = " with the other predictors in the middle of their bounds," if len(names) > 2 else ""
         caption = (
-            f"Mean {names[-1]} by {name},{others} over the public bounds: posterior mean of the line, and its "
-            f"{level} band at each point by itself."
+            f"Mean {names[-1]} by {name},{others} over the public bounds: posterior mean of the line, and "
+            f"its {level} band at each point by itself."
         )
         caption += " It is the line before errors are cut to the bounds." if truncated else ""
         parts.append(captioned(lines_figure(summary, place), _finding(summary, name, names[-1]), caption))
@@ -72,7 +73,7 @@ def lines_figure(summary: Summary, place: int) -> Figure:
     subject = summary.provenance.subject
     tails = [0.5 * (1.0 - summary.level), 0.5 * (1.0 + summary.level)]
     with drawing((7.2, 3.6)) as (figure, axes):
-        handles = []
+        handles: list[Artist] = []
         for number, group in enumerate(groups):
             at, lines = line_draws(summary, place, group)
             low, high = np.quantile(lines, tails, axis=0)
@@ -110,7 +111,7 @@ def forest_figure(
     with drawing((7.2, 1.1 + 0.42 * places.size)) as (figure, axes):
         axes.axvline(0.0, color="#777777", lw=0.8)
         known = [(p - 0.16, row[4]) for p, row in zip(places, rows, strict=True) if row[4] is not None]
-        handles = []
+        handles: list[Artist] = []
         if known:
             handles.append(
                 axes.hlines(
@@ -131,10 +132,14 @@ def forest_figure(
             lw=2.2,
             label=f"{level} interval",
         )
-        (dots,) = axes.plot([row[1] for row in rows], places + 0.12, "o", color=BLUE, ms=5.5, label="posterior mean")
+        (dots,) = axes.plot(
+            [row[1] for row in rows], places + 0.12, "o", color=BLUE, ms=5.5, label="posterior mean"
+        )
         axes.set_yticks(places, [plain(row[0]) for row in rows])
         axes.set(ylim=(places.size - 0.5, -0.6))
-        axes.set_xlabel(plain(f"change of {subject.titled(names[-1])} from the middle of the bounds to their end", 90))
+        axes.set_xlabel(
+            plain(f"change of {subject.titled(names[-1])} from the middle of the bounds to their end", 90)
+        )
         figure.legend(handles=[dots, lines, *handles], loc="outside upper left", ncols=3)
     return figure
 

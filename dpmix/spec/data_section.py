@@ -92,7 +92,9 @@ def _encoding(name: str) -> str:
 
 def _unit(text: str) -> str:
     if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
-        raise wrong(f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text)
+        raise wrong(
+            f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text
+        )
     return text.strip()
 
 
@@ -265,7 +267,9 @@ class ColumnsSection(Section):
         if isinstance(self.unit, Mapping):
             for name in self.unit:
                 if name in (lists or {}):
-                    raise refusal(f"unit.{name}", "is of numbers, and categories lists its values; leave it out")
+                    raise refusal(
+                        f"unit.{name}", "is of numbers, and categories lists its values; leave it out"
+                    )
         elif self.unit is not None and isinstance(self.categories, tuple):
             raise refusal("unit", "is of numbers, and the only column has categories; leave it out")
         if isinstance(self.domain, tuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from textwrap import fill
 from typing import Any
 
@@ -72,7 +73,11 @@ def _thin(figure: Figure, axes: Axes) -> None:
     """Leave so few ticks at a horizontal axis that their labels do not touch."""
     axis = axes.xaxis
     locator = axis.get_major_locator()
-    if type(locator) not in (AutoLocator, MaxNLocator) or axis.get_scale() != "linear":
+    if (
+        not isinstance(locator, MaxNLocator)
+        or type(locator) not in (AutoLocator, MaxNLocator)
+        or axis.get_scale() != "linear"
+    ):
         return
     spec = axes.get_subplotspec()
     columns = 1 if spec is None else spec.get_gridspec().ncols
@@ -96,9 +101,8 @@ def _points(axis: Axis) -> float:
 def _relaid(figure: Figure, legend: Any) -> None:
     """Put a legend of a figure in as many columns as have room, up to four."""
     handles, names = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
-    size = legend._fontsize
-    each = max(map(len, names), default=1) * 0.58 * size + (1.8 + 0.8 + 1.4) * size
-    room = max(1, int(_POINTS * figure.get_figwidth() / each))
+    room = _POINTS * figure.get_figwidth() - 6.0
+    columns = next(k for k in (4, 3, 2, 1) if k == 1 or _width(names, k, legend._fontsize) <= room)
     title = legend.get_title()
     words, title_size = title.get_text() or None, title.get_fontsize()
     legend.remove()
@@ -106,10 +110,21 @@ def _relaid(figure: Figure, legend: Any) -> None:
         handles,
         names,
         loc="outside upper left",
-        ncols=min(room, len(names), 4),
+        ncols=min(columns, max(1, len(names))),
         handlelength=1.8,
         columnspacing=1.4,
         title=words,
         title_fontsize=title_size,
         alignment="left",
     )
+
+
+def _width(names: list[str], columns: int, size: float) -> float:
+    """Return about how wide a legend is, in points: its columns are filled one after the other."""
+    columns = min(columns, max(1, len(names)))
+    least, more = divmod(len(names), columns)
+    ends = [0]
+    for place in range(columns):
+        ends.append(ends[-1] + least + (place < more))
+    letters = [max(map(len, names[a:b]), default=0) for a, b in pairwise(ends)]
+    return sum(letters) * 0.58 * size + columns * (1.8 + 0.8 + 1.4) * size

@@ -64,12 +64,15 @@ def inlined(svg: str, alt: str) -> str:
     body = _FONT.sub("", body)
     body = _UNTURNED.sub("", body)
     body = _STYLED.sub(lambda found: f' style="{_themed(found[1])}"', body)
+    body = _BREAK.sub(" ", _BLANK.sub("><", body.strip()))
     width, height = (float(part) for part in size.groups())
     return (
         f'<svg role="img" aria-label="{escape(alt)}" viewBox="0 0 {width:g} {height:g}" '
-        f'width="{width * 4 / 3:.0f}" height="{height * 4 / 3:.0f}" class="figure">{_BREAK.sub(" ", _BLANK.sub("><", body.strip()))}'
+        f'width="{width * 4 / 3:.0f}" height="{height * 4 / 3:.0f}" class="figure">{body}'
     )
 
 
 def _themed(style: str) -> str:
-    return _COLOUR.sub(lambda found: f"var(--fig-{THEMED[found[0]]})" if found[0] in THEMED else found[0], style)
+    return _COLOUR.sub(
+        lambda found: f"var(--fig-{THEMED[found[0]]})" if found[0] in THEMED else found[0], style
+    )

@@ -87,10 +87,14 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
     if is_simulated(attrs):
         return f"The data are simulated, so that nobody needed protecting; real ones would have {level}."
     if not is_private(attrs):
-        return f"{level} would hold, but the noise can be reproduced from a seed, so that nobody is protected."
+        return (
+            f"{level} would hold, but the noise can be reproduced from a seed, so that nobody is protected."
+        )
+    if epsilon is not None:  # one of the two is enough here
+        level = level_in_words(epsilon, delta, None)
     sentence = f"{level} with respect to {replacing_in_words(adjacency_of(attrs))}"
     if epsilon is not None and epsilon <= _LARGEST:
-        sentence += f": that makes no result more than {figure(math.exp(epsilon), 3)} times as probable"
+        sentence += f", which makes no result more than {figure(math.exp(epsilon), 3)} times as probable"
         sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
     return f"{sentence}."
 

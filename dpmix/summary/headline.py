@@ -1,4 +1,4 @@
-"""What stands at the head of a summary: what it is of, its median and mean with intervals, and the verdict."""
+"""What stands at the head of a summary: what it is of, median and mean with intervals, the verdict."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from dpmix.summary.registered import Basis, reported
 from dpmix.summary.regression import regression_account
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
-from dpmix.summary.row_labels import by_class, row_labels
+from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
@@ -126,8 +126,10 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     line = regression_account(chains)
-    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
-    remarks += learning_remarks(parameters) + line.remarks
+    labels = {name: label for name, label in row_labels(chains).items() if name in parameters}
+    shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
+    remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
+    remarks += learning_remarks(shown) + line.remarks
     beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
     quantities, said = reported(Basis(chains, options, series, beyond, lambda: parametric_shares(chains)))
     remarks += said
@@ -156,7 +158,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         compositions=found_compositions,
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         quantities=quantities,
-        labels={name: label for name, label in row_labels(chains).items() if name in parameters},
+        labels=labels,
         by_class=by_class(chains, parameters),
     )
 

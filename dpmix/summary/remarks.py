@@ -148,7 +148,7 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
 
 
 def is_headline(name: str) -> bool:
-    """Whether a scalar is one of those that a reader looks for: quantities, coefficients, predictions, shares."""
+    """Whether a scalar is one that a reader looks for: quantities, coefficients, predictions, shares."""
     title = name.partition("[")[0]
     return title in HEADLINES or title.startswith("p_feature_")
 

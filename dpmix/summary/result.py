@@ -46,7 +46,9 @@ _TEXT = (
     "n_clusters clustering density joint distribution composition beyond_bounds acceptance parameters prior "
 )
 _TEXT += "check variance_shares loo information_kept clusters_by_value * at"
-_PAGE = "model density joint distribution beyond_bounds composition at check information_kept variance_shares "
+_PAGE = (
+    "model density joint distribution beyond_bounds composition at check information_kept variance_shares "
+)
 _PAGE += (
     "prior_sensitivity loo * n_clusters clustering clusters_by_value parameters acceptance traces provenance"
 )
@@ -109,8 +111,8 @@ class Summary(Result):
         What the prior of a mixture's clusters, or of a regression's coefficients, means in the units of the
         data, and where it is from.
     labels : mapping of str to str
-        What rows are of, by their names: predictions of a regression ("age = 30, schooling = 16"), classes and
-        categories ("vote = 0").
+        What rows are of, by their names: predictions of a regression ("age = 30, schooling = 16"), classes
+        and categories ("vote = 0").
     by_class : tuple of ByClass
         Probabilities of the levels of features within classes, of naive Bayes.
     quantities : mapping of str to Quantity
@@ -275,13 +277,14 @@ class Summary(Result):
             page_order=_PAGE.split(),
             answer=answer,
             level=self.level,
-            folded=_FOLDED.split(),
+            folded=_FOLDED.split() + ([] if self.variance_shares.named() else ["variance_shares"]),
         )
 
     @cached_property
     def verdict(self) -> Verdict:
         """Whether the results can be used, and why."""
-        return verdict_of(self.parameters, self.check)
+        named = {self.shown(name): scalar for name, scalar in self.parameters.items()}
+        return verdict_of(named, self.check)
 
     def _meaning(self) -> str:
         """Say what the scalars are."""

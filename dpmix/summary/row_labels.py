@@ -1,4 +1,4 @@
-"""What rows of a parametric model's table are of, in words: "vote = 0", "PID = 3 given vote = 0", "income = 500"."""
+"""What rows of a parametric model's table are of, in words: "vote = 0", "PID = 3 given vote = 0"."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpmix.run.stored_parameters import Stored
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
 
-__all__ = ["ByClass", "by_class", "row_labels", "shown_name"]
+__all__ = ["NAMELESS", "ByClass", "by_class", "row_labels", "shown_name"]
 
 _ROWS = ("prediction", "prediction_clamped", "predictive")
 _CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
-_NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
+NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,22 @@ def by_class(chains: NamedChains, parameters: Mapping[str, Scalar]) -> tuple[ByC
                 continue
             values = np.array(
                 [
-                    [(s.mean, *list(s.quantiles.values())[:: len(s.quantiles) - 1]) for s in map(parameters.get, row) if s]
+                    [
+                        (s.mean, *list(s.quantiles.values())[:: len(s.quantiles) - 1])
+                        for s in map(parameters.get, row)
+                        if s
+                    ]
                     for row in own
                 ]
             )
             found.append(
                 ByClass(
-                    parameter.column, _named(chains), group, tuple(classes), tuple(levels), *np.moveaxis(values, 2, 0)
+                    parameter.column,
+                    _named(chains),
+                    group,
+                    tuple(classes),
+                    tuple(levels),
+                    *np.moveaxis(values, 2, 0),
                 )
             )
     return tuple(found)
@@ -93,7 +102,7 @@ def _named(chains: NamedChains) -> str:
     """Return the name of the class, or of the only column; empty where the release does not tell it."""
     stated = tuple(getattr(chains.mechanism, "columns", ()) or ()) or chains.columns
     last = str(getattr(stated[-1], "name", stated[-1])) if stated else ""
-    return str(getattr(chains.mechanism, "column", "") or "") if last in _NAMELESS else last
+    return str(getattr(chains.mechanism, "column", "") or "") if last in NAMELESS else last
 
 
 def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[str]) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpmix.results.nodes import ABSENT, Array, Each, Section
+from dpmix.results.nodes import Array, Each, Section
 from dpmix.summary.check.check_result import SUSPECT, Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import LEARNT, RHAT, is_headline
