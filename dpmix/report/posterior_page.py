@@ -68,8 +68,8 @@ def _errors(summary: PosteriorSummary) -> list[str]:
     if summary.curve is None:
         return []
     caption = (
-        f"Expected error by the true share of {named(summary, summary.shares[0])}, which nobody but the curator knows. "
-        "The line marks the released share."
+        f"Expected error by the true share of {named(summary, summary.shares[0])}, which nobody but the "
+        "curator knows. The line marks the released share."
     )
     return [captioned(error_figure(summary), "Expected error by the true share", caption)]
 
