@@ -33,6 +33,7 @@ def parameter_sections(
         What the scalars are, in words, which may emphasize.
     """
     names, found = list(parameters), list(parameters.values())
+    by_label = {shown_name(name, labels): value for name, value in parameters.items()}
     levels = list(found[0].quantiles)
     shown = [shown_name(name, labels) for name in names]
     table = Table("parameter", names, _columns(parameters, per_second, labels), title="scalar", shown=shown)
@@ -53,9 +54,9 @@ def parameter_sections(
         text=[[table]],
         page=page,
         tiles=[
-            Tile("Largest R-hat", *_worst(parameters, lambda v: v.rhat, max, ".3f")),
-            Tile("Smallest bulk ESS", *_worst(parameters, lambda v: v.ess_bulk, min, ",.0f")),
-            Tile("Smallest tail ESS", *_worst(parameters, lambda v: v.ess_tail, min, ",.0f")),
+            Tile("Largest R-hat", *_worst(by_label, lambda v: v.rhat, max, ".3f")),
+            Tile("Smallest bulk ESS", *_worst(by_label, lambda v: v.ess_bulk, min, ",.0f")),
+            Tile("Smallest tail ESS", *_worst(by_label, lambda v: v.ess_tail, min, ",.0f")),
         ],
     ), Section("ess_per_second", Each(dict(per_second), ABSENT))
 
