@@ -91,6 +91,18 @@ def _encoding(name: str) -> str:
     return name
 
 
+def _unit(text: str) -> str:
+    if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
+        raise wrong(
+            f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text
+        )
+    return text.strip()
+
+
+_LONGEST_UNIT = 40
+UnitName = Annotated[Text, AfterValidator(_unit)]
+
+
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
 
@@ -126,6 +138,17 @@ class ColumnsSection(Section):
         None,
         description="What values columns have in synthetic records, by name: integer, category, or {digits: "
         "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
+    )
+    unit: (
+        Annotated[
+            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
+            by_column("all", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
+        "the release.",
     )
     group: Text | None = Field(
         None,
@@ -222,7 +245,7 @@ class ColumnsSection(Section):
 
     def _settle_public(self) -> None:
         """Check that bounds and categories are of columns that are there, and of each column one of them."""
-        for key in ("domain", "categories"):
+        for key in ("domain", "categories", "unit"):
             named = getattr(self, key)
             if isinstance(named, Mapping):
                 for name in named:
@@ -248,6 +271,14 @@ class ColumnsSection(Section):
             bounded = isinstance(self.domain, tuple) and name != self.group
             if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.unit, Mapping):
+            for name in self.unit:
+                if name in (lists or {}):
+                    raise refusal(
+                        f"unit.{name}", "is of numbers, and categories lists its values; leave it out"
+                    )
+        elif self.unit is not None and isinstance(self.categories, tuple):
+            raise refusal("unit", "is of numbers, and the only column has categories; leave it out")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
         if isinstance(self.domain, Mapping):
