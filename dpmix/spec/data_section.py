@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from dpmix.spec.column_types import ColumnTypes
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
@@ -133,6 +134,11 @@ class ColumnsSection(Section):
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
 
+    types: ColumnTypes | None = Field(
+        None,
+        description="What values columns have in synthetic records, by name: integer, category, or {digits: "
+        "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
+    )
     unit: (
         Annotated[
             Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
@@ -246,6 +252,7 @@ class ColumnsSection(Section):
                     if name not in (self.columns or ()) and not (key == "categories" and name == self.group):
                         known = ", ".join(self.columns or ()) or "none"
                         raise refusal(f"{key}.{name}", f"no such column; columns names {known}")
+        self._check_types()
         if isinstance(self.domain, Mapping) and set(self.domain) == set(self.columns or ()):
             self.settle(domain=tuple(self.domain[name] for name in self.columns or ()))
         lists = self.categories
@@ -278,6 +285,19 @@ class ColumnsSection(Section):
             self._dates = frozenset(name for name, pair in self.domain.items() if isinstance(pair[0], Day))
         else:
             self.settle_dates(self.domain)
+
+    def _check_types(self) -> None:
+        """Check that types are of columns that are there, and numbers where these are numbers."""
+        names = self.columns or ()
+        lists = self.categories
+        listed = () if lists is None else tuple(lists) if isinstance(lists, Mapping) else names
+        for name, kind in (self.types or {}).items():
+            if names and name not in names and name != self.group:
+                raise refusal(f"types.{name}", f"no such column; columns names {', '.join(names)}")
+            if kind != "category" and name in listed:
+                raise refusal(
+                    f"types.{name}", f"is of numbers, and {name} has categories; give category, or a domain"
+                )
 
 
 SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import Pair, moved
 from dpmix.posteriors.distance_tables import checked_counts
 from dpmix.privacy.exact import Source
 from dpmix.release.sanitized import Release
@@ -50,6 +51,14 @@ class PosteriorRelease(Mechanism):
     requested: Mapping[str, float] = field(default_factory=dict)
     domain: Pairs = ()
     choice: Mapping[str, float | None] = field(default_factory=dict)
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes its category; see `Mechanism`."""
+        last = float(len(self.prior) - 1)
+        for share in (0, n // 2):
+            base = np.zeros((n, 1))
+            base[1 : 1 + share] = last
+            yield moved(f"a count goes from {share} to {share + 1}", base, np.zeros(1), np.full(1, last))
 
     @abc.abstractmethod
     def own(self) -> dict[str, Any]:
