@@ -10,6 +10,7 @@ from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
 __all__ = ["WIDTH", "aligned", "to_text"]
 
 WIDTH = 96
+_NAME = 44  # letters of a name at the head
 
 
 def to_text(tree: Tree) -> str:
@@ -28,7 +29,12 @@ def _answer(answer: Answer, level: float) -> list[str]:
     """Return what stands first: what it is of, its figures, the verdict."""
     of = f"{answer.of}, {answer.records:,} records" if answer.of else f"{answer.records:,} records"
     rows = [
-        (figure.name, figure.value, f"({figure.low} to {figure.high})", figure.unit)
+        (
+            figure.name if len(figure.name) <= _NAME else f"{figure.name[: _NAME - 1]}…",
+            figure.value,
+            f"({figure.low} to {figure.high})",
+            figure.unit,
+        )
         for figure in answer.figures
     ]
     found = textwrap.wrap(f"{of}; {100 * level:g}% intervals in brackets" if rows else of, WIDTH)
