@@ -10,6 +10,7 @@ from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
 __all__ = ["WIDTH", "aligned", "to_text"]
 
 WIDTH = 96
+_LEAST = 12  # letters of a name that always stands before its figures
 _NAME = 44  # letters of a name at the head
 
 
@@ -84,4 +85,16 @@ def _table(table: Table) -> list[str]:
             place = shown.index(column)
             del shown[place], cells[place + 1]
     left = [place + 1 for place, column in enumerate(shown) if column.left]
-    return [line.rstrip() for line in aligned(list(zip(*cells, strict=True)), [0, *left])]
+    room = WIDTH - sum(max(map(len, words)) + 2 for words in cells[1:])
+    rows: list[Sequence[str]] = []
+    alone: dict[int, str] = {}  # names too long to stand before their figures
+    for name, *figures in zip(*cells, strict=True):
+        if len(name) > max(room, _LEAST):
+            alone[len(rows)] = name
+        rows.append(["" if len(name) > max(room, _LEAST) else name, *figures])
+    lines = [line.rstrip() for line in aligned(rows, [0, *left])]
+    return [
+        part
+        for place, line in enumerate(lines)
+        for part in (*([alone[place]] if place in alone else []), line)
+    ]
