@@ -77,7 +77,7 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
     slope = content["parameters"]["beta[x1]"]["mean"]
     assert alts[0].startswith(f"y {'rises' if slope > 0 else 'falls'} with x1: slope {slope:.2f}"[:18])
     assert sum(alt.startswith("Coefficients beside the prior: ") for alt in alts) == 2  # in two forms
-    ends = [quantile for quantile in summary.parameters["beta[x1]"].prior or ()]
+    ends = list(summary.parameters["beta[x1]"].prior or ())
     assert ends[0] < ends[1] < ends[2]
     assert not any(alt.startswith("Density") for alt in alts)
     # the mean of clamped responses, by draws of them
