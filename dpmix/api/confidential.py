@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,9 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
     return guarantee if part is None else guarantee.of_public_part()
 
 
-def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
+def stated_release(
+    release: Release, guarantee: Guarantee, ledger: str | None, dates: Sequence[str] = ()
+) -> Release:
     """Return a release with the neighbouring relation of its guarantee, and what became of its entry.
 
     Parameters
@@ -36,8 +39,10 @@ def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -
         As `of_part` gives it.
     ledger : str or None
         ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
+    dates : sequence of str
+        Names of the columns that are dates.
     """
-    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger)
+    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger, dates=tuple(dates))
 
 
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:

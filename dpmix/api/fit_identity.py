@@ -191,6 +191,7 @@ def attributes(
         "mechanism": json.dumps(release.mechanism.stated()),
         **task.attrs,
         "columns": json.dumps(list(task.columns)),
+        **({"dates": json.dumps(list(release.dates))} if release.dates else {}),
         "n": release.n,
         "trust": release.trust,
         "adjacency": release.adjacency,

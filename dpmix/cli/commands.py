@@ -40,6 +40,8 @@ from dpmix.cli.options import (
     say,
 )
 from dpmix.cli.predict_command import predict
+from dpmix.cli.show_command import EXAMPLES as EXPORT_EXAMPLES
+from dpmix.cli.show_command import export, show
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import EXAMPLES as TALLY_EXAMPLES
 from dpmix.cli.tally_command import tally
@@ -272,6 +274,8 @@ def summarize(
 app.command()(predict)
 app.command(epilog=TALLY_EXAMPLES)(tally)
 app.command()(card)
+app.command()(show)
+app.command(epilog=EXPORT_EXAMPLES)(export)
 
 
 @app.command()

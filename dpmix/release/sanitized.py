@@ -18,6 +18,10 @@ from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
+from dpmix.release.released_table import first_rows, table_of
+from dpmix.results.notebook import FIRST, to_notebook
+from dpmix.results.tabulated import Tabulated
+from dpmix.store.frames import Frame
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
@@ -28,7 +32,7 @@ def _now() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Tabulated):
     """Sanitized values and their guarantee.
 
     Parameters
@@ -71,6 +75,8 @@ class Release:
         ``"entered"`` or ``"bypassed"``; None where none was configured.
     tally : Counts or None
         Of a release that is known by its counts in public cells alone; `values` are then (0, 1).
+    dates : tuple of str
+        Names of the columns of the data that are dates, in days since 1970-01-01.
     """
 
     values: NDArray[np.float64]
@@ -91,6 +97,7 @@ class Release:
     proved: bool | None = None
     ledger: str | None = None
     tally: Counts | None = None
+    dates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
@@ -115,6 +122,33 @@ class Release:
         return f"{name}(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
 
     @property
+    def headline(self) -> tuple[str, list[str]]:
+        """What it is, what was done, and what that guarantees."""
+        name = "Release" if self.tally is None else "Tally"
+        return f"{name} of {self.n:,} records", [self.mechanism.done(self.n), self.guaranteed()]
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the values are somebody's records as they are, which no notebook or terminal shows."""
+        return not self.mechanism.protects and not self.simulated
+
+    def guaranteed(self) -> str:
+        """Say in one sentence what is guaranteed, or why nothing is."""
+        words = self.guarantee_in_words()
+        return guarantee_sentence(self.mechanism, words, private=self.private, simulated=self.simulated)
+
+    def to_frame(self) -> Frame:
+        """Return what was released as a table, with labels, dates and bins (`released_table.table_of`)."""
+        return table_of(self).frame()
+
+    def _repr_html_(self) -> str:
+        title, lines = self.headline
+        if self.is_raw:
+            return to_notebook(title, [*lines, "The records are not shown."])
+        table = table_of(self)
+        return to_notebook(title, lines, first_rows(self, FIRST), table.rows)
+
+    @property
     def kind(self) -> str:
         """Kind of the mechanism."""
         return self.mechanism.kind
@@ -133,6 +167,17 @@ class Release:
         """Say what is guaranteed, in one clause."""
         words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
         return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+
+
+def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) -> str:
+    """Say in one sentence what a release guarantees, `words`, or why nothing is."""
+    if not law.guarantees:
+        return "Nothing is guaranteed: no noise was added, or nobody stated which."
+    if simulated:
+        return f"{words}; but the data are simulated, so this release itself protects nobody."
+    if not private:
+        return f"{words}; but its noise can be reproduced from a seed, so it protects nobody."
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 _NEIGHBOURS = {

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.results.nodes import Array, Column, Each, Note, Section, Table
+from dpmix.results.tabulated import Tabulated
+from dpmix.store.frames import Frame
 from dpmix.summary.families.family import Floats
 from dpmix.summary.predicting import Input
 
@@ -20,7 +22,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(Tabulated):
     """Predictions of the last column of records from the others, one row a record, in the order of the table.
 
     Parameters
@@ -49,6 +51,15 @@ class Predictions:
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """Return one column by name, shape (records,)."""
         return np.asarray(self.values[:, self.columns.index(name)])
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """How many there are, and of what."""
+        return f"Predictions of {len(self):,} records", [f"{self.what[0].upper()}{self.what[1:]}."]
+
+    def to_frame(self) -> Frame:
+        """Return one row a record, in the order of the table that they are of."""
+        return Frame(dict(zip(self.columns, self.values.T, strict=True)))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one object a record, for strict JSON."""

@@ -50,7 +50,7 @@ _PAGE += (
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A posterior, summarized.
 
