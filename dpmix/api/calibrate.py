@@ -64,11 +64,11 @@ def calibrate(
     Returns
     -------
     Calibration
-        A dict with those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and ``weight`` that
-        apply: the totals over a record's columns as a release would record them; scale and sensitivity in
-        the units of the data, of a wavelet's coefficients or of counts, as lists where there are several
-        columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives,
-        beside ``epsilon_requested`` and ``sensitivity_paper``.
+        A dict with those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and
+        ``weight`` that apply: the totals over a record's columns as a release would record them; scale and
+        sensitivity in the units of the data, of a wavelet's coefficients or of counts, as lists where there
+        are several columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise
+        really gives, beside ``epsilon_requested`` and ``sensitivity_paper``.
 
     Raises
     ------

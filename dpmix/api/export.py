@@ -102,7 +102,7 @@ def tables_of(path: Path) -> tuple[str, dict[str, Pieces]]:
         release = read_any(path) if kind == "synthetic" else _read(path)
         if release.is_raw:
             print(
-                f"dpmix: warning: {path} holds confidential records as they are; the table is for the curator",
+                f"dpmix: warning: {path} holds confidential records as they are, and so does the table",
                 file=sys.stderr,
             )
         return kind, {"counts" if kind == "tally" else "values": table_of(release)}
@@ -136,12 +136,14 @@ def _chosen(path: Path, tables: Mapping[str, Pieces], wanted: str | None, kind: 
     return name, tables[name]
 
 
-_COLUMNS = ("number", "time", "dataset", "part", "edition", "type", "mechanism", "columns", "groups")
-_COLUMNS += ("epsilon", "delta", "rho", "adjacency", "trust", "proved", "finished", "file", "sha256")
+_COLUMNS = (
+    *("number", "time", "dataset", "part", "edition", "type", "mechanism", "columns", "groups"),
+    *("epsilon", "delta", "rho", "adjacency", "trust", "proved", "finished", "file", "sha256"),
+)
 
 
 def ledger_rows(shown: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of what `dpmix.api.ledger_words.show` gives, one row each, keys and marks left out."""
+    """Return the entries of what `dpmix.api.ledger_words.show` gives, one row each, no keys or marks."""
     rows = []
     for dataset in shown["datasets"]:
         for entry in dataset["history"]:

@@ -145,9 +145,8 @@ def fit(
     checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
-    source = release or (checked.release.path if checked.release else None)
-    sources = () if source is None else (source,)
-    if source is None:
+    sources = (release,) if release else checked.release.files if checked.release else ()
+    if not sources:
         unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")

@@ -321,7 +321,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
-    path = spec.release.path
+    path = spec.release.source
     law = law_type(spec.mechanism.kind)
     n = getattr(spec.mechanism, "n", None)
     if law.trust == "global" and n is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,8 +92,12 @@ def _dates(release: Release) -> tuple[Callable[[Floats], Any] | None, ...]:
             found.append(None)
             continue
         kind = dates_of(release.values[:, i]).dtype
-        found.append(_as_days if kind.kind != "M" else lambda days, kind=kind: dates_of(days).astype(kind))
+        found.append(_as_days if kind.kind != "M" else partial(_as_dates, kind))
     return tuple(found)
+
+
+def _as_dates(kind: Any, days: Floats) -> Any:
+    return dates_of(days).astype(kind)
 
 
 def _as_days(days: Floats) -> Floats:
@@ -104,17 +109,16 @@ def _counts_of(release: Release) -> Frame | None:
     law = release.mechanism
     if release.tally is not None:
         edges = release.tally.edges
-        counts = release.tally.counts
         return Frame(
             {
-                "cell": np.arange(len(counts)),
+                "cell": np.arange(len(release.tally.counts)),
                 "lower": np.concatenate([[-np.inf], edges]),
                 "upper": np.concatenate([edges, [np.inf]]),
-                "count": counts,
+                "count": release.tally.counts,
             }
         )
     values = release.values[:, 0]
-    counts = values.astype(np.int64) if (values == np.floor(values)).all() else values
+    counts: Any = values.astype(np.int64) if (values == np.floor(values)).all() else values
     if isinstance(law, PerturbedHistogramLaw):
         dated = _days if release.dates else np.asarray
         edges, groups = law.edges(), law.group_names or (None,)

@@ -14,6 +14,7 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
+from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
@@ -90,6 +91,8 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
         group = f" in {plain(density.group)}" if density.group else ""
         about = "value" if group or not name else plain(name)
         axes.set_xlabel(f"{about}{group}, {units}")
+        if summary.dated.is_curve("" if density.group else name):
+            on_dates(axes, f"{'date' if about == 'value' else about}{group}")
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, *prior, *baseline, *histogram],
@@ -117,6 +120,8 @@ def distribution_figure(summary: Summary, name: str) -> Figure:
             (mean,) = axes.plot(found.at, found.mean, color=BLUE, lw=2.0, label="posterior mean")
             axes.set(xlim=(found.at[0], found.at[-1]), ylim=(0.0, 1.02))
             axes.set_xlabel(f"{plain(found.column) or 'value'}{group}, in the data's units")
+            if summary.dated.is_curve(found.column):
+                on_dates(axes, f"{plain(found.column) or 'date'}{group}")
             axes.set_ylabel("probability of a value up to here")
             figure.legend(handles=[mean, band], loc="outside upper left", ncols=2)
         return figure
@@ -172,7 +177,8 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             colour = COLOURS[row % len(COLOURS)]
             axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
-        axes.set_title(f"{name}: trace", loc="left")
+        in_days = ", in days since 1970-01-01" if summary.dated.is_date(name) else ""
+        axes.set_title(f"{name}: trace{in_days}", loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
     return _figure(axes)
 

@@ -71,7 +71,7 @@ class Result(Tabulated, ABC):
         KeyError
             Where it has no such table.
         """
-        return frame_of_table(self._table(table))
+        return frame_of_table(self._named(table))
 
     def to_dataframe(self, table: str | None = None) -> pandas.DataFrame:
         """Return one of its tables, the first without `table`, as a pandas DataFrame.
@@ -93,9 +93,9 @@ class Result(Tabulated, ABC):
         KeyError
             Where it has no such table.
         """
-        yield from self._table(key)
+        yield from self._named(key)
 
-    def _table(self, key: str | None) -> Table:
+    def _named(self, key: str | None) -> Table:
         tables = self.tables()
         wanted = next(iter(tables), None) if key is None else key
         if wanted not in tables:

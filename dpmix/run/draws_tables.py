@@ -1,9 +1,9 @@
 """The draws of a chains file as tables, and as what ArviZ takes.
 
-Of most variables there is one table, ``draws``, wide: a row for each draw of each chain, and a column for each
-entry of a variable, called as in summaries (``beta[age]``, ``record_quantile[0.5]``). Components of mixtures,
-whose number differs by draw, and their allocations have tables of their own, long: a row for each component,
-or record, of each draw.
+Of most variables there is one table, ``draws``, wide: a row for each draw of each chain, and a column for
+each entry of a variable, called as in summaries (``beta[age]``, ``record_quantile[0.5]``). Components of
+mixtures, whose number differs by draw, and their allocations have tables of their own, long: a row for each
+component, or record, of each draw.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPONENTS, _ALLOCATIONS = "components", "allocations"
 
 
 def draws_tables(path: str | Path, file: MixtureFile | NamedFile | None = None) -> dict[str, Pieces]:
-    """Return the tables of a finished chains file, by name, ``draws`` first; they are read as they are written.
+    """Return the tables of a finished chains file by name, ``draws`` first; each is read as it is written.
 
     Parameters
     ----------
@@ -202,8 +202,8 @@ def to_inferencedata(path: str | Path) -> Any:
     Returns
     -------
     xarray.DataTree or arviz.InferenceData
-        The tree, which ArviZ from 1 on, `arviz_base` and `arviz_stats` take; `InferenceData`, which these take,
-        too, where an earlier ArviZ is installed.
+        The tree, which ArviZ from 1 on, `arviz_base` and `arviz_stats` take; where an earlier ArviZ is
+        installed its `InferenceData`, which the latter two take, too.
 
     Raises
     ------

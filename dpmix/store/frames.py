@@ -56,7 +56,7 @@ class Frame:
         return [_cells(column) for column in self.columns.values()]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one object a row for strict JSON: numbers, text, dates as text, None for what is not there."""
+        """Return one object a row for strict JSON: numbers, text, dates as text, None for nothing."""
         held = [_plain(column) for column in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*held, strict=True)]
 
@@ -114,7 +114,7 @@ def _joined(parts: Sequence[NDArray[Any] | Sequence[str | None]]) -> NDArray[Any
 
 
 def dates_of(days: NDArray[np.float64]) -> NDArray[Any]:
-    """Return days since 1970-01-01 as dates: with the time of day, to the microsecond, where one is no midnight.
+    """Return days since 1970-01-01 as dates, with the time of day, to the microsecond, where one has any.
 
     Where one lies beyond the years 1 to 9999, as noise may put it, or is not there, numbers are returned.
     """

@@ -15,6 +15,7 @@ from dpmix.summary import compositions
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.composition_results import Composition
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
@@ -157,6 +158,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         quantities=quantities,
         labels=_row_labels(chains, parameters),
+        dated=dated_of(chains),
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.results.nodes import Array, Column, Each, Note, Section, Table
 from dpmix.results.tabulated import Tabulated
+from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame
 from dpmix.summary.families.family import Floats
 from dpmix.summary.predicting import Input
@@ -98,9 +99,12 @@ def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
 def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:
     """Say what records are, such as "age = 30, sex = female"."""
     return [
-        ", ".join(
-            f"{part.name} = {f'{x:.6g}' if part.categories is None else part.categories.labels[int(x)]}"
-            for part, x in zip(inputs, row, strict=True)
-        )
+        ", ".join(f"{part.name} = {_written(part, x)}" for part, x in zip(inputs, row, strict=True))
         for row in rows.tolist()
     ]
+
+
+def _written(part: Input, x: float) -> str:
+    if part.categories is not None:
+        return part.categories.labels[int(x)]
+    return day_text(x) if part.date else f"{x:.6g}"

@@ -20,6 +20,7 @@ from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
@@ -109,6 +110,8 @@ class Summary(Result):
         of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.
+    dated : Dated
+        Which figures are dates, in days since 1970-01-01.
     """
 
     parameters: Mapping[str, Scalar]
@@ -134,6 +137,7 @@ class Summary(Result):
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     tally: Counts | None = field(default=None, repr=False)
+    dated: Dated = NONE
 
     @property
     def composition(self) -> Composition | None:
@@ -219,8 +223,11 @@ class Summary(Result):
         concerns them all; with several groups these and `composition` hold one a group. What a model does not
         have is None, and `distribution` is there only for those that have one.
         """
-        table, speed = parameter_sections(self.parameters, self.ess_per_second, self.labels, self._meaning())
-        found = [table, *density_sections(self.densities, self.hellinger, self.joint, self.level)]
+        table, speed = parameter_sections(
+            self.parameters, self.ess_per_second, self.labels, self._meaning(), self.dated
+        )
+        curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
+        found = [table, *curves]
         interval = "confidence intervals" if self.source == "bootstrap" else "intervals"
         shares = self.composition is not None
         if self.distributions:
