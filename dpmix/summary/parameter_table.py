@@ -130,6 +130,7 @@ def _columns(
         ),
         Column("note", of("note"), form=str, where=held),
         Column("date", dates, where="json", optional=True),
+        Column("date", [d and d["mean"] for d in dates], form=str, where="hdf5", optional=True),
         Column("label", [labels.get(name) for name in parameters], form=str, where="json", optional=True),
     ]
 
