@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from dpmix.data.loading import Data
+from dpmix.data.loading import Data, dated
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
@@ -27,22 +26,26 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
     return guarantee if part is None else guarantee.of_public_part()
 
 
-def stated_release(
-    release: Release, guarantee: Guarantee, ledger: str | None, dates: Sequence[str] = ()
-) -> Release:
-    """Return a release with the neighbouring relation of its guarantee, and what became of its entry.
+def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
+    """Return a release with its neighbouring relation, what became of its entry, units and columns of dates.
 
     Parameters
     ----------
+    spec : RunSpec
     release : Release
     guarantee : Guarantee
         As `of_part` gives it.
     ledger : str or None
         ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
-    dates : sequence of str
-        Names of the columns that are dates.
     """
-    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger, dates=tuple(dates))
+    unit = None if spec.data is None else spec.data.unit
+    return replace(
+        release,
+        adjacency=str(guarantee.adjacency),
+        ledger=ledger,
+        unit=unit or release.unit,
+        dates=release.dates or dated(spec.data),
+    )
 
 
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:

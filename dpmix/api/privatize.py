@@ -13,7 +13,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.cautions import depends_on_n, heed, of_ledger, of_mechanism
 from dpmix.api.confidential import marks_of, of_part, stated_release
 from dpmix.api.spending import Entering, spending_of
-from dpmix.data.loading import dated, load_data
+from dpmix.data.loading import load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
@@ -125,8 +125,7 @@ def privatize(
             release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
         else:
             release, clamped = mechanism.privatize(records.values, records.columns, report)
-    entered = "entered" if spending is not None else bypassed
-    release = stated_release(release, guarantee, entered, dated(checked.data))
+    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
     _tell(in_words(mechanism, records.columns, guarantee), quiet)

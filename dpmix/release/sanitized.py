@@ -20,6 +20,7 @@ from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
 from dpmix.release.released_table import first_rows, table_of
+from dpmix.release.units import Unit
 from dpmix.results.notebook import FIRST, to_notebook
 from dpmix.results.tabulated import Tabulated
 from dpmix.store.frames import Frame
@@ -78,6 +79,8 @@ class Release(Tabulated):
         Of a release that is known by its counts in public cells alone; `values` are then (0, 1).
     dates : tuple of str
         Names of the columns of the data that are dates, in days since 1970-01-01.
+    unit : str, mapping of str to str, or None
+        Unit of all columns that are numbers, or by name of column of the data; None where none is stated.
     """
 
     values: NDArray[np.float64]
@@ -99,6 +102,7 @@ class Release(Tabulated):
     ledger: str | None = None
     tally: Counts | None = None
     dates: tuple[str, ...] = ()
+    unit: Unit = None
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""

@@ -12,8 +12,9 @@ __all__ = ["on_dates"]
 _YEARS = (-719_162.0, 2_932_896.0)  # days of the years 1 to 9999, which calendars have
 
 
-def on_dates(axes: Axes, label: str) -> None:
+def on_dates(axes: Axes) -> None:
     """Label the horizontal axis, whose numbers are days, as dates; as it is where the calendar has none."""
+    label = axes.get_xlabel().replace(", in the data's units", "")
     axes.set_xlabel(label)
     low, high = axes.get_xlim()
     if low < _YEARS[0] or high > _YEARS[1]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from dpmix.errors import DataError, SpecError
 from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.days import Day, day_text
+from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
 
 __all__ = ["NONE", "Dated", "dated_of", "days"]
@@ -62,9 +63,21 @@ class Dated:
             return None
         try:
             about = "about " if title == "density" else ""  # of which the name has four digits
-            return f"{about}{day_text(float(last))}"
+            date = f"{about}{day_text(float(last))}"
+            return f"{before}, {date}" if before else date
         except ValueError:
             return None
+
+    def points(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the dates of the points that scalars are at, by their names."""
+        return {name: point for name in names if (point := self.point(name)) is not None}
+
+    def written(self, name: str, scalar: Scalar) -> Scalar:
+        """Return a scalar whose mean and quantiles write themselves as dates, where they are."""
+        if not self.is_date(name):
+            return scalar
+        ends = {level: Day(value) for level, value in scalar.quantiles.items()}
+        return replace(scalar, mean=Day(scalar.mean), quantiles=dict(ends))
 
     def is_curve(self, column: str) -> bool:
         """Whether a curve is over dates: of this column, or of the only one where it has no name."""

@@ -119,6 +119,7 @@ def summarize_chains(
         prior=prior_of(chains),
         quantities=quantities,
         dated=dated,
+        labels=dated.points(parameters),
     )
 
 

@@ -11,6 +11,7 @@ from dpmix.spec.days import Day, day_text
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
+from dpmix.summary.row_labels import shown_name
 
 __all__ = ["parameter_sections"]
 
@@ -38,32 +39,26 @@ def parameter_sections(
     """
     names, found = list(parameters), list(parameters.values())
     levels = list(found[0].quantiles)
-    points = {name: point for name in names if (point := dated.point(name)) is not None}
-    columns = _columns(parameters, per_second, {**points, **labels}, dated)
-    table = Table("parameter", names, columns, title="scalar")
+    shown = [shown_name(name, labels) for name in names]
+    columns = _columns(parameters, per_second, labels, dated)
+    table = Table("parameter", names, columns, title="scalar", shown=shown)
     ends = np.asarray([[value.quantiles[level] for level in levels] for value in found])
     held = {
         "": table,
         "quantile": Array(("quantile",), [float(level) for level in levels]),
         "quantiles": Array(("parameter", "quantile"), ends),
     }
-    named = "; ".join(
-        f"{name} at {label}"
-        for name, label in [*points.items(), *labels.items()]
-        if name in points or name.startswith("prediction[")
-    )
-    if any(map(dated.is_date, names)):
-        named = "; ".join(filter(None, ["dates are the nearest days, and their sd is in days", named]))
-    notes = [f"{name}: {value.note}" for name, value in parameters.items() if value.note]
+    days = "Dates are the nearest days; their sd is in days." if any(map(dated.is_date, names)) else ""
+    notes = [f"{shown_name(name, labels)}: {value.note}" for name, value in parameters.items() if value.note]
     page: list[Block] = [table]
     page += [Items(notes, small=True)] if notes else []
-    page += [f"{named}."] if named else []
+    page += [days] if days else []
     page.append(Note(f"{meaning}{_learnt(found)}{_DIAGNOSTICS}"))
     return Section(
         "parameters",
         Each(table, held),
         "Scalars and their diagnostics",
-        text=[[table], *([[named]] if named else [])],
+        text=[[table], *([[days]] if days else [])],
         page=page,
         tiles=[
             Tile("Largest R-hat", *_worst(parameters, lambda v: v.rhat, max, ".3f")),
