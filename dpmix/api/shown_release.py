@@ -10,6 +10,7 @@ from typing import Any
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.released_table import first_rows, row_noun
 from dpmix.release.sanitized import Release
+from dpmix.release.units import unit_of
 from dpmix.results.nodes import Column, Each, Section, Table, Words
 from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame
@@ -116,7 +117,7 @@ def _states(release: Release) -> list[Section]:
     plain |= {
         name: getattr(release, name) for name in ("order", "proved", "ledger", "created_at", "dpmix_version")
     }
-    unit = getattr(release, "unit", None)
+    unit = release.unit
     plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
     return [
         fact("stated", None, "; ".join(filter(None, words)), "made"),
@@ -138,6 +139,7 @@ def columns_of(release: Release) -> list[dict[str, Any]]:
             | ({} if part.domain is None else {"domain": list(part.domain)})
             | ({"date": True} if part.date else {})
             | ({} if part.categories is None else {"categories": list(part.categories)})
+            | _in_units(release, part.name, numeric=part.categories is None)
             for part in law.columns
         ]
     names = [str(name) for name in law.get("columns") or ()]
@@ -160,18 +162,25 @@ def columns_of(release: Release) -> list[dict[str, Any]]:
             own["categories"] = list(listed[i])
         if name in release.dates:
             own["date"] = True
-        found.append(own)
+        found.append(own | _in_units(release, name, numeric="categories" not in own))
     return found
 
 
+def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
+    """Return the unit of a column, where one is stated."""
+    unit = unit_of(release.unit, name) if numeric else ""
+    return {"unit": unit} if unit else {}
+
+
 def _column_in_words(column: Mapping[str, Any]) -> str:
+    unit = f" {column['unit']}" if "unit" in column else ""
     if "domain" in column:
         write = day_text if column.get("date") else lambda value: f"{value:.12g}"
         low, high = (write(float(end)) for end in column["domain"])
-        return f"{column['name']} in [{low}, {high}]"
+        return f"{column['name']} in [{low}, {high}]{unit}"
     if "categories" in column:
         return f"{column['name']} ({_listed(column['categories'])})"
-    return str(column["name"])
+    return f"{column['name']}{f' in{unit}' if unit else ''}"
 
 
 def _listed(names: list[str]) -> str:

@@ -52,6 +52,8 @@ def test_a_release_says_guarantee_mechanism_columns_and_first_values(tmp_path: P
     assert found["columns"] == [{"name": "pay", "domain": [0.0, 10.0]}]
     assert found["first"] == [{"pay": value} for value in (1.25, 2.5, 3.0, 4.0, 5.0)]
     assert found["epsilon"] == 2.0 and found["rho"] is None and found["private"] is True
+    write_release(tmp_path / "u.h5", a_release([[1.25]], ["pay"], unit="dollars"))
+    assert "pay in [0, 10] dollars" in called(capsys, "show", tmp_path / "u.h5")[1]
 
 
 def test_records_as_they_are_are_not_shown(tmp_path: Path, capsys: Any) -> None:
