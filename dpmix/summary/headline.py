@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dpmix.release.units import unit_of
 from dpmix.results.nodes import Answer, Figure
+from dpmix.spec.days import Day
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import is_headline
 from dpmix.summary.subject import Subject
@@ -24,9 +25,12 @@ def amount(value: float, spread: float) -> str:
     Parameters
     ----------
     value : float
+        A `Day` is written as its date.
     spread : float
         Width of its interval.
     """
+    if isinstance(value, Day):
+        return str(value)
     if not (math.isfinite(value) and math.isfinite(spread)) or spread <= 0.0:
         return f"{value:,.6g}"
     place = math.floor(math.log10(spread)) - (_SIGNIFICANT - 1)

@@ -21,6 +21,7 @@ from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
@@ -58,7 +59,7 @@ _FOLDED = "check information_kept prior_sensitivity loo parameters acceptance tr
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A posterior, summarized.
 
@@ -120,6 +121,8 @@ class Summary(Result):
         of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.
+    dated : Dated
+        Which figures are dates, in days since 1970-01-01.
     """
 
     parameters: Mapping[str, Scalar]
@@ -146,6 +149,7 @@ class Summary(Result):
     labels: Mapping[str, str] = field(default_factory=dict)
     by_class: tuple[ByClass, ...] = ()
     tally: Counts | None = field(default=None, repr=False)
+    dated: Dated = NONE
 
     def shown(self, name: str) -> str:
         """Return a scalar's name as it is shown: prediction[income = 500]."""
@@ -235,13 +239,15 @@ class Summary(Result):
         concerns them all; with several groups these and `composition` hold one a group. What a model does not
         have is None, and `distribution` is there only for those that have one.
         """
-        table, speed = parameter_sections(self.parameters, self.ess_per_second, self.labels, self._meaning())
-        subject = self.provenance.subject
-        answer = answer_of(
-            self.parameters, self.labels, subject, self.verdict, shares=bool(self.compositions)
+        table, speed = parameter_sections(
+            self.parameters, self.ess_per_second, self.labels, self._meaning(), self.dated
         )
+        subject = self.provenance.subject
+        written = {name: self.dated.written(name, scalar) for name, scalar in self.parameters.items()}
+        answer = answer_of(written, self.labels, subject, self.verdict, shares=bool(self.compositions))
         unit = subject.unit if subject.unit is None or isinstance(subject.unit, str) else dict(subject.unit)
-        found = [table, *density_sections(self.densities, self.hellinger, self.joint, self.level)]
+        curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
+        found = [table, *curves]
         interval = "confidence intervals" if self.source == "bootstrap" else "intervals"
         shares = self.composition is not None
         if self.distributions:
