@@ -56,7 +56,8 @@ def subject_of_generator(generator: Generator, check: Callable[[int, int], None]
         clamped = [0] * len(columns)
         for i, column in enumerate(columns):
             if column.bounds is not None:
-                found[:, i], clamped[i] = confidential._clamped(found[:, i], column.bounds)
+                bounded, clamped[i] = confidential._clamped(found[:, i], column.bounds)
+                found[:, i] = confidential._rounded(bounded, column)[0]
         return Records(columns, found, labels, tuple(clamped))
 
     def draw(database: Floats, runs: int) -> Floats:
@@ -125,7 +126,8 @@ def _counted(values: Floats, columns: Sequence[Column], cells: Cells | None) -> 
     sides = np.ones((2, len(values)), dtype=bool)
     for i, column in enumerate(columns):
         if column.bounds is not None:  # beyond is as good as at
-            sides &= np.array([values[:, i] <= column.bounds[0], values[:, i] >= column.bounds[1]])
+            low, high = column.bounds if column.lattice is None else column.lattice.domain
+            sides &= np.array([values[:, i] <= low, values[:, i] >= high])
         else:
             sides &= np.array([values[:, i] == _end(column, side) for side in range(2)])
     return np.asarray(sides.sum(axis=1), dtype=float)

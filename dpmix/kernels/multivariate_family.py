@@ -42,7 +42,7 @@ class NormalInverseWishart:
 
     def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
         """Return atoms from `mean` (size, d) and `covariance` (size, d, d)."""
-        covariance = parameters["covariance"].reshape(len(parameters["mean"]), -1)
+        covariance = parameters["covariance"].reshape(len(parameters["mean"]), self.size**2)
         return np.concatenate([parameters["mean"].T, covariance.T])
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:

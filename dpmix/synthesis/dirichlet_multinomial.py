@@ -25,6 +25,11 @@ class DirichletMultinomial(Generator):
     It is the Pitman-Yor predictive of discount -a and concentration K a over K categories. The release is
     eps-DP with eps = log(1 + m/a), attained by m releases of a cell that only the replaced record is in.
 
+    Where ranges leave J' of the cells possible, it is the urn given that all draws are possible: that of the
+    N records in these cells alone. A record that leaves them changes a probability by the factor of its own
+    cell, 1 + m/a at most, times (N - 1 + J' a)/(N - 1 + J' a + m) < 1, or by the inverse of the latter: the
+    guarantee is the same (methods, section 5).
+
     Parameters
     ----------
     cells : Cells
@@ -68,6 +73,12 @@ class DirichletMultinomial(Generator):
         a = m / ((1 + m / self.concentration) ** 2 - 1)
         return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
 
+    @property
+    def uniform_share(self) -> float | None:
+        """Share of the prior counts among all; see `Generator`."""
+        prior = float(self.cells.count * self.concentration)
+        return prior / (prior + self.n)
+
     def own(self) -> dict[str, Any]:
         """Return cells and prior count."""
         return self.cells.describe() | {"concentration": float(self.concentration)}
@@ -90,12 +101,13 @@ class DirichletMultinomial(Generator):
 
     def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
         """Draw synthetic records; see `Generator`."""
-        drawn = draw_categories(
-            self.cells.of_values(records.values),
-            self.cells.count,
-            self.concentration,
-            self.records,
-            randomness.source,
-        )
-        values = self.cells.draw_within(drawn, randomness.generator())
+        cells, count = self.cells.of_values(records.values), self.cells.count
+        if self.possible is not None:  # an urn of the possible cells alone
+            flags = self.possible.flags
+            places, numbers = np.flatnonzero(flags), np.cumsum(flags) - 1
+            cells, count = numbers[cells[flags[cells]]], len(places)
+        drawn = draw_categories(cells, count, self.concentration, self.records, randomness.source)
+        if self.possible is not None:
+            drawn = places[drawn]
+        values = (self.possible or self.cells).draw_within(drawn, randomness.generator())
         return values, tuple(column.categories for column in self.columns)

@@ -16,6 +16,7 @@ from dpmix.mechanisms.curators.neighbours import Loss
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
+from dpmix.release.possible import Possible
 from dpmix.release.sanitized import Release
 from dpmix.synthesis.records import Column, Records
 
@@ -59,6 +60,10 @@ class Generator(abc.ABC):
         Number of synthetic records m.
     requested : dict
         What was asked for, such as ``{"epsilon": 1.0, "delta": 0.01}``.
+    ranges : tuple of dict
+        What is stated of possible records, for JSON.
+    possible : Possible or None
+        The possible part of the cells, or of the space of new values, where ranges are stated.
     """
 
     kind: ClassVar[str]
@@ -66,6 +71,8 @@ class Generator(abc.ABC):
     n: int
     records: int
     requested: dict[str, float] = field(default_factory=dict)
+    ranges: tuple[dict[str, Any], ...] = ()
+    possible: Possible | None = None
 
     @property
     @abc.abstractmethod
@@ -104,6 +111,11 @@ class Generator(abc.ABC):
     @abc.abstractmethod
     def weakened(self) -> tuple[str, Self]:
         """Return what is wrong with a twin that gives away twice as much, and it: for audits."""
+
+    @property
+    def uniform_share(self) -> float | None:
+        """About what share of the draws ignores the records, for privacy's sake; None where noise does it."""
+        return None
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
@@ -148,7 +160,13 @@ class Generator(abc.ABC):
             "records": self.records,
             "requested": dict(self.requested),
             "scale": [],
+            **({"ranges": list(self.ranges)} if self.ranges else {}),
         } | self.own()
+
+    def said(self) -> str:
+        """Say what is drawn, and that ranges hold of it."""
+        count = len(self.ranges)
+        return self.in_words() + (f", within {count} public range{'s' * (count > 1)}" if count else "")
 
     def release(self, records: Records) -> Release:
         """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.
