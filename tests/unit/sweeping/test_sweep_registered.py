@@ -17,12 +17,13 @@ SCRIPT = """
 import json, sys
 sys.path.insert(0, "mine")  # which the processes that are started are not told by their environment
 import known_spread, pair, uniform_noise, restaurant
+from dpmix.errors import DpmixError
 import dpmix
 {more}
 spec = json.load(open("sweep.json"))
 try:
     {verb}
-except dpmix.DpmixError as error:
+except DpmixError as error:
     print(error)
 """
 SWEEP = "print(dpmix.sweep(spec, 'out', jobs=1, quiet=True).codes)"
