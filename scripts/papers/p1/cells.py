@@ -49,7 +49,13 @@ class Size:
     draws: int
 
 
-FULL = Size(sweeps=5_000, chains=2, rounds=(2_000, 4_000, 8_000, 16_000, 24_000, 48_000, 72_000), replicates=5, draws=1_000)
+FULL = Size(
+    sweeps=5_000,
+    chains=2,
+    rounds=(2_000, 4_000, 8_000, 16_000, 24_000, 48_000, 72_000),
+    replicates=5,
+    draws=1_000,
+)
 QUICK = Size(sweeps=2_000, chains=2, rounds=(2_000,), replicates=1, draws=1_000)
 
 
