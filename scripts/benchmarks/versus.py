@@ -37,7 +37,7 @@ _POINTS = (-7.5, -5.0, 0.0, 2.5, 5.0)
 _LEVELS = (0.25, 0.5, 0.75)
 _BURN = 0.3  # of the seconds of a chain
 _PIECE = 50
-_GRID = np.linspace(-16.0, 16.0, 1601)
+_GRID = np.linspace(-16.0, 16.0, 161)
 
 
 def versus(seconds: float, cases: tuple[tuple[int, float], ...] = CASES) -> list[Result]:

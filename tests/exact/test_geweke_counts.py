@@ -30,7 +30,7 @@ CHANNELS: dict[str, tuple[str, Any]] = {
     "binomial": ("binomial", (5, 0.85, -2.0, 4.0)),
 }
 LEVEL = 1e-5
-RESTARTS, ROUNDS, SWEEPS = 700, 5, 1
+RESTARTS, ROUNDS, SWEEPS = 500, 4, 1
 
 
 def p_values(name: str, n: int, restarts: int = RESTARTS) -> dict[str, float]:

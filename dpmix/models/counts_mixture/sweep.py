@@ -47,7 +47,7 @@ _TOGETHER = 2  # steps of all heavy atoms in a sweep
 _LOCAL = 4  # steps of one or two
 _PAIRS = 8  # moves of the shape of a pair
 _JUMPS = 16
-_LIGHT = 2  # draws of all that is light
+_LIGHT = 64.0  # cells over which a sweep draws all that is light; of more its share of sweeps
 _BOTH = 0.5  # share of local steps that take two atoms
 _TARGET = 0.5  # acceptance that dampings adapt to
 _SPREAD = (2.0, 1.5, 1.5)  # how far a damping is drawn around its level
@@ -261,12 +261,12 @@ def _move_measure(channel, kernel, mixing, rng, state, cells, work, atoms, total
     _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
     for _ in range(_JUMPS):
         atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
-    for _ in range(_LIGHT):
+    if rng.random() * len(work.counts) < _LIGHT:
         mix(work.weights, work.rows, atoms, work.mixed)
         atoms, alpha = redraw_light(
             channel, kernel, mixing, rng, state.theta, cells, work, atoms, total, TAIL, alpha
         )
-    state.floats[CONCENTRATION] = alpha
+        state.floats[CONCENTRATION] = alpha
     mix(work.weights, work.rows, atoms, work.mixed)
     return atoms
 
