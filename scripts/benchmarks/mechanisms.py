@@ -3,7 +3,7 @@
 A cell is a population, a mechanism and an epsilon; each of its repeats draws records, releases them with
 seeded noise, fits a mixture of betas and holds the posterior, and the estimates that need no model, against
 the population. Repeats come one after the other over all cells, so that a run that is cut short has as many
-of each; ``--work`` keeps one line a repeat.
+of each; ``--work`` keeps one line a repeat, and goes on where it was cut short.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -26,15 +25,16 @@ from scipy.stats import beta
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
+from dpmix.mechanisms.laws.additive import Additive
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
-from dpmix.mechanisms.laws.additive import Additive
 from dpmix.spec import load_spec
 from dpmix.summary.baselines import count_values, smoothed_histogram
 from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.density import BLOCK, draw_block
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.families.multivariate_family import NormalInverseWishart
 
 __all__ = ["CELLS", "POPULATIONS", "Cell", "Found", "measured", "released", "repeated"]
 
@@ -49,12 +49,27 @@ REPEATS, FEW_REPEATS = 50, 5
 KERNEL_REPEATS = 5  # of the kernel estimate, which takes seconds at this n
 SLOW = ("gaussian", "wavelet")  # whose repeats are fewer, and come after the first ten of the others
 POINTS = 50  # where bands are held against the population, in the middle of equal parts of the bounds
-_FINE = 250  # parts of the bounds in which distances are summed up
+_FINE = 1_000  # parts of the bounds in which distances are summed up
 _LEVEL = 0.95
 _DELTA = 1e-6
 _WIDTHS = {"laplace": 1 / 32, "gaussian": 1 / 4}  # of the cells, in scales of the noise
-_SAMPLER = {"kind": "counts", "iterations": 700, "burn_in": 200, "thin": 2, "chains": 2, "store": []}
-_SLOW = {"kind": "neal8", "iterations": 600, "burn_in": 200, "thin": 2, "chains": 2, "store": []}
+_SAMPLER: dict[str, Any] = {
+    "kind": "counts",
+    "iterations": 700,
+    "burn_in": 200,
+    "thin": 2,
+    "chains": 2,
+    "store": [],
+}
+_LONGER = {("incomes", "square_wave", 2.0): 2, ("incomes", "square_wave", 4.0): 4}  # chains that mix worse
+_SLOW: dict[str, Any] = {
+    "kind": "neal8",
+    "iterations": 600,
+    "burn_in": 200,
+    "thin": 2,
+    "chains": 2,
+    "store": [],
+}
 
 
 @dataclass(frozen=True)
@@ -188,6 +203,8 @@ def spec_of(cell: Cell, repeat: int) -> dict[str, Any]:
         "square_wave": {"cells": 128},
     }.get(cell.mechanism, {})
     sampler = dict(_SLOW if cell.mechanism == "wavelet" else _SAMPLER)
+    times = _LONGER.get((cell.population, cell.mechanism, cell.epsilon), 1)
+    sampler |= {name: times * sampler[name] for name in ("iterations", "burn_in", "thin")}
     return {
         "mechanism": mechanism,
         "model": {"kind": "mixture", "kernel": "beta"},
@@ -221,34 +238,39 @@ def measured(cell: Cell, repeat: int) -> Found:
 
 
 def held(cell: Cell, chains: Chains, begin: float) -> Found:
-    """Hold the draws of P against the population."""
+    """Hold the draws of P against the population: distribution functions exactly, at 99 places."""
     population, family = POPULATIONS[cell.population], family_of(chains)
+    assert not isinstance(family, NormalInverseWishart)  # of one column
     lo, hi = population.domain
-    middles = (np.arange(_FINE) + 0.5) / _FINE * (hi - lo) + lo
-    chosen = np.arange(POINTS) * (_FINE // POINTS) + _FINE // (2 * POINTS)
-    series = []
+    places = lo + (hi - lo) * np.arange(1, 2 * POINTS) / (2 * POINTS)
+    beyond = family.predictive_cdf(places)
+    below, heights, means = [], [], []
     for block in chains.blocks(BLOCK):
         drawn = draw_block(chains, block, family)[1]
-        series.append(np.asarray(drawn.densities(middles, family)))  # type: ignore[arg-type]
-    draws = np.concatenate(series)
-    draws /= draws.sum(axis=1, keepdims=True) * (hi - lo) / _FINE
-    step = (hi - lo) / _FINE
-    cdfs = (np.cumsum(draws, axis=1) - 0.5 * draws) * step
-    truth = population.cdf(middles)
+        owner = np.repeat(np.arange(len(drawn.counts)), drawn.counts)
+        table = drawn.rest[:, None] * beyond
+        for k, place in enumerate(places):
+            shares = drawn.weights * family.cdf(drawn.atoms, np.full(len(owner), place))
+            table[:, k] += np.bincount(owner, shares, len(drawn.counts))
+        below.append(table)
+        heights.append(drawn.densities(places[::2], family))
+        means.append(drawn.moments(family)[0])
+    cdfs, draws = np.concatenate(below), np.concatenate(heights)
+    fine = lo + (hi - lo) * (np.arange(_FINE) + 0.5) / _FINE
+    middle = np.interp(fine, [lo, *places, hi], [0.0, *cdfs.mean(axis=0), 1.0])
     tails = [0.5 * (1.0 - _LEVEL), 0.5 * (1.0 + _LEVEL)]
-    low, high = np.quantile(cdfs[:, chosen], tails, axis=0)
-    below, above = np.quantile(draws[:, chosen], tails, axis=0)
-    by_chain = draws.reshape(len(chains.ids), -1, _FINE)
-    watched = [by_chain[:, :, place] for place in (_FINE // 4, _FINE // 2, 3 * _FINE // 4)]
-    watched.append(by_chain @ middles * step)
-    found = [describe(values, _LEVEL) for values in watched]
-    density = "" if population.density is None else _held(population.density(middles[chosen]), below, above)
+    low, high = np.quantile(cdfs[:, ::2], tails, axis=0)
+    under, over = np.quantile(draws, tails, axis=0)
+    watched = [draws[:, place] for place in (POINTS // 4, POINTS // 2, 3 * POINTS // 4)]
+    watched.append(np.concatenate(means))
+    found = [describe(values.reshape(len(chains.ids), -1), _LEVEL) for values in watched]
+    density = "" if population.density is None else _held(population.density(places[::2]), under, over)
     return Found(
-        w1=float(np.abs(cdfs.mean(axis=0) - truth).mean()),
-        cdf=_held(truth[chosen], low, high),
+        w1=float(np.abs(middle - population.cdf(fine)).mean()),
+        cdf=_held(population.cdf(places[::2]), low, high),
         density=density,
         cdf_width=float((high - low).mean()),
-        density_width=float((above - below).mean() * (hi - lo)),
+        density_width=float((over - under).mean() * (hi - lo)),
         rhat=max(float(each.rhat or np.inf) for each in found),
         ess=min(float(each.ess_bulk or 0.0) for each in found),
         seconds=time.process_time() - begin,
@@ -257,7 +279,7 @@ def held(cell: Cell, chains: Chains, begin: float) -> Found:
 
 @dataclass(frozen=True)
 class Estimated:
-    """What one repeat found of the estimates without a model: distances as `Found`'s, None where there is none.
+    """What one repeat found of the estimates without a model: distances, None where there is none.
 
     Parameters
     ----------
@@ -338,4 +360,22 @@ def fill(work: Path, cells: Sequence[Cell] = CELLS, *, fits: bool = True, most: 
                 file.write(json.dumps([f"{cell.name}/{repeat}", values]) + "\n")
         if made:
             seconds = time.perf_counter() - begin
-            print(f"[{number}/{len(wanted)}] {cell.name}/{repeat} [{seconds:.1f} s]", file=sys.stderr, flush=True)
+            print(
+                f"[{number}/{len(wanted)}] {cell.name}/{repeat} [{seconds:.1f} s]",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def select(parts: Sequence[str]) -> list[Cell]:
+    """Return the cells whose names hold one of these parts.
+
+    Raises
+    ------
+    ValueError
+        For a part that no name holds.
+    """
+    for part in parts:
+        if not any(part in cell.name for cell in CELLS):
+            raise ValueError(f"--cells: none has {part!r} in its name; names are such as {CELLS[0].name}")
+    return [cell for cell in CELLS if not parts or any(part in cell.name for part in parts)]

@@ -23,10 +23,10 @@ _MOST = 1_000  # entries, beyond which pairs of features are left out
 
 
 class AnswersOfRecords(StatisticReplicator):
-    """Numbers of records by their answers in two columns: each feature with the class, and pairs of features.
+    """Numbers of records by their answers in two columns: each feature with the class, and two features.
 
-    Answers tell, unlike counts by class, whether features are independent within a class: were they not, pairs
-    of features would leave their replicates. Of very many categories only pairs with the class are compared.
+    Answers tell, unlike counts by class, whether features are independent within a class: were they not,
+    pairs of features would leave their replicates. Of very many categories only pairs with the class count.
     """
 
     what = "numbers of answers in pairs of columns"
@@ -44,7 +44,9 @@ class AnswersOfRecords(StatisticReplicator):
         many = sum(self.sizes[a] * self.sizes[b] for a, b in every) > _MOST
         self.pairs = [pair for pair in every if pair[1] == last or not many]
         if many:
-            self.blind = "Whether features are independent within a class is not looked at, for many categories."
+            self.blind = (
+                "Whether features are independent within a class is not looked at, for many categories."
+            )
 
     @property
     def size(self) -> int:
@@ -72,7 +74,9 @@ class AnswersOfRecords(StatisticReplicator):
         codes = released.astype(np.int64)
         return np.concatenate(
             [
-                np.bincount(codes[:, a] * self.sizes[b] + codes[:, b], minlength=self.sizes[a] * self.sizes[b])
+                np.bincount(
+                    codes[:, a] * self.sizes[b] + codes[:, b], minlength=self.sizes[a] * self.sizes[b]
+                )
                 for a, b in self.pairs
             ]
         ).astype(np.float64)

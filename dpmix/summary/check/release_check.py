@@ -53,7 +53,6 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
         statistic_replicates,
     )
 
-
     if chains.mechanism.groups:
         return group_replicates.grouped_replicator(chains)
     model = str(chains.attrs.get("model", ""))

@@ -84,9 +84,7 @@ def test_replicates_have_the_law_of_the_answers(good):
         weight = values["p"][true[2]] * values["p_feature_1"][true[2], true[0]]
         weight *= values["p_feature_2"][true[2], true[1]]
         for said in itertools.product(*map(range, SIZES)):
-            chance = [
-                (ODDS if said[k] == true[k] else 1.0) / (ODDS + SIZES[k] - 1.0) for k in range(3)
-            ]
+            chance = [(ODDS if said[k] == true[k] else 1.0) / (ODDS + SIZES[k] - 1.0) for k in range(3)]
             joint[said] += weight * np.prod(chance)
     wanted = np.concatenate([joint.sum(axis=axis).ravel() for axis in (2, 1, 0)]) * chains.n
     rng = np.random.default_rng(6)

@@ -96,7 +96,10 @@ def test_the_square_wave_as_fractions(count):
         for j in range(13):
             chance = Fraction(0)
             for i in range(9):
-                low, high = max(Fraction(i, 9), Fraction(c, count)), min(Fraction(i + 1, 9), Fraction(c + 1, count))
+                low, high = (
+                    max(Fraction(i, 9), Fraction(c, count)),
+                    min(Fraction(i + 1, 9), Fraction(c + 1, count)),
+                )
                 if low < high:
                     chance += (high - low) * count * (r if i <= j <= i + 2 * law.reach else 1) / total
             exact[j, c] = float(chance)
@@ -173,7 +176,9 @@ def test_moments_and_quantiles_of_a_histogram():
     edges = np.linspace(0.0, 2e5, 5)
     found = Ems(edges, np.array([0.5, 0.25, 0.25, 0.0]), 3, True, (0.5,))
     assert found.mean == pytest.approx(25e3 * 0.5 + 75e3 * 0.25 + 125e3 * 0.25)
-    second = sum(m * (b**3 - a**3) / (3 * 5e4) for m, a, b in zip(found.masses, edges, edges[1:], strict=False))
+    second = sum(
+        m * (b**3 - a**3) / (3 * 5e4) for m, a, b in zip(found.masses, edges, edges[1:], strict=False)
+    )
     assert found.sd == pytest.approx(np.sqrt(second - found.mean**2))
     assert found.quantile(0.5) == pytest.approx(5e4)
     np.testing.assert_allclose(
@@ -250,7 +255,9 @@ def test_both_baselines_in_one_list_and_in_the_report(files):
 )
 def test_what_has_none_is_named(mechanism, words):
     asked = load_spec({"model": {}, "summary": {"baseline": "ems"}})
-    with pytest.raises(SpecError, match=r"^summary\.baseline: ems is for one column released by laplace") as caught:
+    with pytest.raises(
+        SpecError, match=r"^summary\.baseline: ems is for one column released by laplace"
+    ) as caught:
         check_combination(mechanism["kind"], asked)
     assert words in str(caught.value)
 
