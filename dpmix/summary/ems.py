@@ -162,7 +162,7 @@ def smoothed(masses: Floats) -> Floats:
     found[1:-1] = 0.25 * (masses[:-2] + 2.0 * masses[1:-1] + masses[2:])
     found[0] = (2.0 * masses[0] + masses[1]) / 3.0
     found[-1] = (2.0 * masses[-1] + masses[-2]) / 3.0
-    return found / found.sum()
+    return np.asarray(found / found.sum())
 
 
 def coarse_edges(noise: str, scale: float, lo: float, hi: float) -> Floats:

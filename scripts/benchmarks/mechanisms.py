@@ -25,6 +25,7 @@ from scipy.stats import beta
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
@@ -34,7 +35,6 @@ from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.density import BLOCK, draw_block
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 
 __all__ = ["CELLS", "POPULATIONS", "Cell", "Found", "measured", "released", "repeated"]
 
