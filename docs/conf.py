@@ -12,7 +12,7 @@ from dpmix import __version__  # noqa: E402
 
 project = "dpmix"
 author = "The dpmix developers"
-copyright = "The dpmix developers"  # noqa: A001
+copyright = "The dpmix developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated_reference"]
@@ -24,7 +24,8 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"footer_icons": []}
 
-# Formulas are plain text and blocks of code: nothing is fetched to show them, when the site is built or when it is read.
+# Formulas are plain text and blocks of code: nothing is fetched to show them, neither when the site is built
+# nor when it is read.
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False

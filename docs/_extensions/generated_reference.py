@@ -1,7 +1,7 @@
 """Sphinx extension: parts of pages that are made when the site is built, from what they are about.
 
-A line ``<!-- made of: the schema -->`` of a page gives way to tables of every key of the spec, from its JSON Schema;
-``<!-- made of: the commands -->`` to the usage, options and examples of every command.
+A line ``<!-- made of: the schema -->`` of a page gives way to tables of every key of the spec, from its
+JSON Schema; ``<!-- made of: the commands -->`` to the usage, options and examples of every command.
 """
 
 from __future__ import annotations

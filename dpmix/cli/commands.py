@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli.card_command import card
+from dpmix.cli.examples import add_examples
 from dpmix.cli.ledger_commands import app as ledger_app
 from dpmix.cli.options import (
     Dataset,
@@ -36,12 +37,12 @@ from dpmix.cli.options import (
     checked_spec,
     emit,
     output_option,
+    overview,
     print_plan,
     say,
 )
 from dpmix.cli.predict_command import predict
 from dpmix.cli.sweep_command import sweep
-from dpmix.cli.tally_command import EXAMPLES as TALLY_EXAMPLES
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.run.exit_codes import run
@@ -49,7 +50,7 @@ from dpmix.run.exit_codes import run
 app = typer.Typer(
     name="dpmix",
     help="Differentially private releases of data, and Bayesian mixture models fitted to them.",
-    add_completion=False,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,8 +62,9 @@ app.command()(sweep)
 
 
 @app.callback()
-def _root(version: Version = False, debug: Debug = False) -> None:
-    pass
+def _root(context: typer.Context, version: Version = False, debug: Debug = False) -> None:
+    if context.invoked_subcommand is None:
+        emit(overview(context.command))
 
 
 @app.command()
@@ -270,7 +272,7 @@ def summarize(
 
 
 app.command()(predict)
-app.command(epilog=TALLY_EXAMPLES)(tally)
+app.command()(tally)
 app.command()(card)
 
 
@@ -490,7 +492,10 @@ def schema(
 
 @app.command()
 def init(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to start from; a wrong one lists all.")],
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="What to start from; all are listed where it is left out."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -501,9 +506,13 @@ def init(
     debug: Debug = False,
     version: Version = False,
 ) -> None:
-    """Print a commented spec to start from, or write it with the files it names."""
-    from dpmix.spec.starters import starter, starter_files
+    """Print a commented spec to start from, or write it with the files it names; without KIND, list all."""
+    from dpmix.spec.starters import listed, starter, starter_files
 
+    if kind is None:
+        if output is not None or force:
+            raise UsageError("KIND: missing; --output and --force go with one (dpmix init lists all)")
+        return emit(listed())
     if output is None:
         return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
@@ -520,6 +529,9 @@ def init(
     for name, text in found.items():
         write_bytes(output / name, text.encode("utf-8"), force=force)
         say(f"wrote {output / name}", False)
+
+
+add_examples(app)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The documents as a site: it is built without a warning and without a network, and what is made of the code is there."""
+"""The documents as a site, built without warnings and a network; what is made of the code is there."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_site_is_built_offline_with_index_and_search(site):
 
 @pytest.mark.filterwarnings("ignore")
 def test_pages_fetch_nothing_when_they_are_read(site):
-    """Formulas are text, fonts and scripts are files of the site: links that are followed are the only addresses."""
+    """Formulas are text, fonts and scripts files of the site; addresses stand in links alone."""
     for page in site.rglob("*.html"):
         text = page.read_text()
         fetched = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(https?:)?//[^\"]*\"", text)
