@@ -13,11 +13,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from newcoming.__main__ import PAGES, follow
-from newcoming.pages import Command, File, differs, steps
 
 from dpmix.cli import commands
 from dpmix.run import exit_codes
+from newcoming.__main__ import PAGES, follow
+from newcoming.pages import Command, File, differs, steps
 from tests.helpers.specs import ROOT
 
 SHORT = ["--set", "sampler.iterations=240", "--set", "sampler.burn_in=120"]
