@@ -29,6 +29,8 @@ MOST_EPSILON = 100.0
 """Above it `yes` is needed."""
 MOST_DELTA = 0.5
 """Above it `yes` is needed."""
+MOST_UNIFORM = 0.5
+"""Share of synthetic records that ignore the data above which that is said."""
 DELTA_OF_RHO = 1e-6
 """At which rho is judged as an epsilon."""
 
@@ -81,7 +83,15 @@ def of_synthesis(generator: Generator) -> list[Caution]:
             f"{generator.records / generator.n:.3g}), whatever epsilon is"
         )
         found.append(Caution(text))
-    return [*found, *_of_guarantee(generator, generator.n), *_of_cells(generator, generator.n)]
+    found += _of_guarantee(generator, generator.n)
+    share = generator.uniform_share
+    if share is not None and share > MOST_UNIFORM:
+        text = (
+            f"warning: about {share:.0%} of the records will be uniform over all cells, whatever the data: "
+            "take fewer cells, fewer records or a larger epsilon"
+        )
+        found.append(Caution(text))
+    return [*found, *_of_cells(generator, generator.n)]
 
 
 def of_ledger(spending: Spending | None) -> list[Caution]:

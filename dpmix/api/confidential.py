@@ -26,18 +26,20 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
     return guarantee if part is None else guarantee.of_public_part()
 
 
-def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
-    """Return a release with the neighbouring relation of its guarantee, and what became of its entry.
+def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
+    """Return a release with the neighbouring relation of its guarantee, what became of its entry, and units.
 
     Parameters
     ----------
+    spec : RunSpec
     release : Release
     guarantee : Guarantee
         As `of_part` gives it.
     ledger : str or None
         ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
     """
-    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger)
+    unit = None if spec.data is None else spec.data.unit
+    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger, unit=unit or release.unit)
 
 
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.api.shaped_records import drawn, shape_of
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
+from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
@@ -53,7 +55,8 @@ def predictive_records(
     output : path, optional
         File to write: csv or csv.gz, with the guarantee in ``<output>.json``, or h5.
     spec : dict, path or RunSpec, optional
-        Only its ``synthesis.records`` is used, where that is a number.
+        ``synthesis.records`` is used, where that is a number, and what it says of columns: ``data.types``,
+        dates among the bounds, ``synthesis.snap`` and ``synthesis.ranges``.
     overrides : sequence of str
         ``key=value`` each, as ``--set``.
     records : int, optional
@@ -82,13 +85,14 @@ def predictive_records(
     paths = [chains] if isinstance(chains, str | os.PathLike) else list(chains)
     if spec is None and overrides:
         raise UsageError("overrides: there is no spec to override; give records, or a spec")
-    wanted = _wanted(records, None if spec is None else load_spec(spec, overrides))
+    checked = None if spec is None else load_spec(spec, overrides)
+    wanted = _wanted(records, checked)
     if output is not None:
         final = check_synthetic_output(Path(output), force=force)
         if any(final == Path(path).resolve() for path in paths):
             raise UsageError(f"{output} is one of the chains files; give the records another name")
     found = read_chains([os.fspath(path) for path in paths])
-    release = _release(found, found.n if wanted is None else wanted)
+    release = _release(found, found.n if wanted is None else wanted, checked)
     if output is not None:
         write_synthetic(Path(output), release, force=force)
     count = len(release.values)
@@ -111,7 +115,7 @@ def _wanted(records: int | None, spec: RunSpec | None) -> int | None:
     return stated if isinstance(stated, int) else None
 
 
-def _release(chains: Chains | NamedChains, records: int) -> Release:
+def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -> Release:
     """Draw the records, and say what they inherit."""
     if chains.mechanism.groups:
         (group,) = chains.mechanism.groups
@@ -120,11 +124,23 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
             "drawn; take each group's parameters from the chains file"
         )
     if isinstance(chains, NamedChains):
-        values, names = parametric_records(chains, records)
+        held = chains
+        restricted = spec is not None and spec.synthesis is not None and bool(spec.synthesis.ranges)
+        values, names = parametric_records(held, None if restricted else records)
+        described, labels = _columns(chains, names, values.shape[1])
+        _check_codes(values, described, labels)
+        shape = shape_of(spec, described, [known is None for known in labels])
+        values = drawn(shape, lambda *_: values, records, again=False)
     else:
-        values, names = mixture_records(chains, records), chains.columns
-    described, labels = _columns(chains, names, values.shape[1])
-    _check_codes(values, described, labels)
+        mixture, first = chains, mixture_records(chains, records)
+        described, labels = _columns(chains, chains.columns, first.shape[1])
+        shape = shape_of(spec, described, [known is None for known in labels])
+
+        def draw(count: int, batch: int) -> NDArray[np.float64]:
+            return mixture_records(mixture, count, batch) if batch else first
+
+        values = drawn(shape, draw, records, again=True)
+    described = [part | _typed(column) for part, column in zip(described, shape.columns, strict=True)]
     source = chains.mechanism
     epsilon, delta, rho = (_number(chains.attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     adjacency = str(chains.attrs.get("adjacency", "replacement"))
@@ -138,7 +154,7 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         "scale": [],
         "source": _without_granularity(source) | {"trust": trust},
         "post_processing": _in_words(source),
-    }
+    } | shape.described()
     return Release(
         values=values,
         columns=tuple(str(part["name"]) for part in described),
@@ -154,6 +170,12 @@ def _release(chains: Chains | NamedChains, records: int) -> Release:
         proved=None if source.unproved is None else False,
         labels=labels if any(names is not None for names in labels) else (),
     )
+
+
+def _typed(column: Column) -> dict[str, Any]:
+    """Return what a spec adds to the account of a column of numbers."""
+    stated = Column(column.name, (0.0, 1.0), None, column.date, column.digits).describe()
+    return {key: stated[key] for key in ("date", "type") if key in stated}
 
 
 def _without_granularity(source: Law) -> dict[str, Any]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from dpmix.errors import UsageError
 from dpmix.kernels import kernel_functions
+from dpmix.kernels.layout import Layout, add_layout
 from dpmix.kernels.learned_base import keep_fixed, with_base
 from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics import jit
-from dpmix.run.component_layouts import LAYOUTS, Layout
 from dpmix.samplers import registered
+from dpmix.samplers.algorithm import BUILDERS, Algorithm, by_fields
 from dpmix.samplers.base_moves import keep_nothing, renew
-from dpmix.samplers.chain import Algorithm
 from dpmix.samplers.sweeps import sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds
@@ -100,7 +101,7 @@ def register(
             renew.register(keep_nothing, algorithm)
         _join(algorithm)
         SAMPLERS.add(name, section=section)
-        registered.ALGORITHMS[name] = algorithm
+        BUILDERS[name] = by_fields(algorithm)
     elif isinstance(section, type) and issubclass(section, MechanismSection):
         name = _name(section, "kind")
         _take(name, given, ("law", "curator"), ("channel",))
@@ -117,7 +118,7 @@ def register(
             keep_fixed(kernel)
         _join(section, kernel, family)
         KERNELS.add(name, section=section, kernel=kernel, family=family, layout=layout)
-        LAYOUTS[name, given["layout"].base] = given["layout"]
+        add_layout(replace(given["layout"], family=lambda constants, _: given["family"](constants)))
     else:
         raise UsageError(
             "register: the section must be a MechanismSection, a MixtureSection or a SamplerCapabilities, "

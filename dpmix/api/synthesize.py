@@ -28,7 +28,7 @@ from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
-from dpmix.synthesis.records import Records, columns_of, load_records
+from dpmix.synthesis.records import Records, column_of, columns_of, load_records
 
 __all__ = ["planned", "steps", "synthesize"]
 
@@ -129,7 +129,7 @@ def synthesize(
         spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
     release = generator.release(records)
-    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
+    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
     _tell(in_words(generator, guarantee), quiet)
@@ -137,6 +137,10 @@ def synthesize(
         if count:
             outside = f"{count} of {records.n} values of {column.name} were outside the bounds"
             _tell(f"warning: {outside}, and clamped")
+    for column, count in zip(records.columns, records.rounded, strict=False):
+        if count:
+            kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
+            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and rounded")
     if release.simulated:
         entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(
@@ -247,7 +251,7 @@ def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
             rng=np.random.default_rng(0),  # simulates releases that nobody sees
         )
         return {"delta_instance": found.delta, "instance": dataclasses.asdict(found)}
-    if isinstance(generator, DirichletMultinomial):
+    if isinstance(generator, DirichletMultinomial) and generator.possible is None:
         cells = generator.cells
         found = categories_instance(
             cells.counts(records.values), cells.count, generator.concentration, generator.records
@@ -260,7 +264,7 @@ def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
     """Say what is drawn and what that guarantees: of these data where it is given, else of any."""
     total = generator.guarantee if guarantee is None else guarantee
     words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
-    return f"{generator.in_words()}; {words}"
+    return f"{generator.said()}; {words}"
 
 
 def section_of(spec: RunSpec) -> SynthesisSection:
@@ -295,7 +299,7 @@ def _check_n(stated: int | None, n: int) -> None:
 
 def _columns(spec: RunSpec) -> tuple[Column, ...]:
     if spec.data is not None and spec.data.simulate is not None:
-        return (Column((spec.data.columns or ("value",))[0], spec.data.bounds_of(0)),)
+        return (column_of(spec.data, 0, (spec.data.columns or ("value",))[0]),)
     if spec.data is None:  # for a first look at what a guarantee costs
         return (Column("value", (0.0, 1.0)),)
     return columns_of(spec.data)

@@ -6,9 +6,8 @@ Both sides use it: the curator counts records in cells, the analyst reads releas
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.synthetic import PublicColumn, SyntheticLaw
 from dpmix.numerics.equal_cells import cell_of, equal_edges
+from dpmix.release.lattice import Grid, lattice_of, starts_of_runs
 
 __all__ = ["MOST", "NEW_LABEL", "Cells", "Column", "Grid"]
 
@@ -45,17 +45,44 @@ class Column:
         Of a column of public categories. A column with neither holds free labels: text as it stands.
     date : bool
         Whether the numbers are days since 1970-01-01, written as dates.
+    digits : int or None
+        Digits after the decimal point of its numbers, 0 of whole ones; None where they are any real numbers.
     """
 
     name: str
     bounds: tuple[float, float] | None = None
     categories: tuple[str, ...] | None = None
     date: bool = False
+    digits: int | None = None
 
     @property
     def free(self) -> bool:
         """Whether its values are labels of which nothing is public."""
         return self.bounds is None and self.categories is None
+
+    @property
+    def lattice(self) -> Grid | None:
+        """The numbers within the bounds that have its digits; None where they are any real numbers.
+
+        Raises
+        ------
+        SpecError
+            When there are none, or doubles of that size have fewer digits.
+        """
+        if self.bounds is None or self.digits is None:
+            return None
+        low, high = self.bounds
+        try:
+            found = lattice_of(self.bounds, self.digits)
+        except ValueError:
+            raise SpecError(
+                f"data.types.{self.name}: {self.digits} digits are more than numbers as large as its bounds "
+                f"[{low:g}, {high:g}] have; take fewer"
+            ) from None
+        if found is None or found.count < 2:
+            kind = f"numbers of {self.digits} digits" if self.digits else "whole numbers"
+            raise SpecError(f"data.types.{self.name}: its bounds [{low:g}, {high:g}] hold no two {kind}")
+        return found
 
     def describe(self) -> dict[str, Any]:
         """Return what is public, for JSON."""
@@ -64,6 +91,8 @@ class Column:
             found["domain"] = [float(bound) for bound in self.bounds]
             if self.date:
                 found["date"] = True
+            if self.digits is not None:
+                found["type"] = {"digits": self.digits} if self.digits else "integer"
         elif self.categories is not None:
             found["categories"] = list(self.categories)
         return found
@@ -71,72 +100,15 @@ class Column:
     @classmethod
     def described(cls, stated: PublicColumn) -> Column:
         """Return the column that a law describes."""
-        return cls(stated.name, stated.domain, stated.categories, stated.date)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The points lo, lo + step, .., up to hi.
-
-    Parameters
-    ----------
-    step : float
-        Distance of neighbours.
-    domain : (lo, hi)
-        First point, and the bound of the last.
-    """
-
-    step: float
-    domain: tuple[float, float]
-
-    @property
-    def count(self) -> int:
-        """Number of points."""
-        low, high = (Decimal(repr(bound)) for bound in self.domain)
-        return int((high - low) / Decimal(repr(self.step))) + 1
-
-    @property
-    def points(self) -> Floats:
-        """The points, shape (count,), each the double nearest to its decimal."""
-        return self._at(np.arange(self.count))
-
-    @property
-    def edges(self) -> Floats:
-        """Edges of the values that are nearest to each point, shape (count + 1,)."""
-        points = self.points
-        inner = (points[1:] + points[:-1]) / 2
-        return np.concatenate(([points[0] - self.step / 2], inner, [points[-1] + self.step / 2]))
-
-    def place(self, values: Floats) -> Ints:
-        """Return the number of the point nearest to each value."""
-        low = self.domain[0]
-        return np.clip(np.rint((values - low) / self.step), 0, self.count - 1).astype(np.int64)
-
-    def nearest(self, values: Floats) -> Floats:
-        """Return the point nearest to each value."""
-        return self._at(self.place(values))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the grid for JSON."""
-        return {"step": self.step, "domain": list(self.domain)}
-
-    @classmethod
-    def described(cls, account: Mapping[str, Any]) -> Grid:
-        """Return the grid that `describe` gave this account of."""
-        low, high = account["domain"]
-        return cls(float(account["step"]), (float(low), float(high)))
-
-    def _at(self, places: Ints) -> Floats:
-        exponents = [Decimal(repr(number)).as_tuple().exponent for number in (self.domain[0], self.step)]
-        digits = max(0, *(-int(exponent) for exponent in exponents))
-        return np.round(self.domain[0] + self.step * places, digits) + 0.0
+        return cls(stated.name, stated.domain, stated.categories, stated.date, stated.digits)
 
 
 @dataclass(frozen=True)
 class Cells:
     """The product of the columns' cells, numbered in C order: the first column varies slowest.
 
-    The cells of a numeric column are equal bins, or the points of a grid; of labels, the categories.
+    The cells of a numeric column are equal bins, or the points of a grid; of labels, the categories. Bins of
+    a column whose numbers have so many digits are runs of those numbers, as equal as can be.
 
     Parameters
     ----------
@@ -165,7 +137,8 @@ class Cells:
         ----------
         columns : sequence of Column
         bins : int, sequence of int, or None
-            Of the numeric columns without a grid: of all, or one each.
+            Of the numeric columns without a grid: of all, or one each. One number for all is at most one bin
+            for each value of a column with so many digits, which has its values for a grid then.
         grids : sequence of Grid or None
             Of each column; empty without grids.
 
@@ -192,6 +165,20 @@ class Cells:
             raise SpecError(
                 f"synthesis.bins: has {len(counts)} entries for {len(binned)} numeric columns; give one each"
             )
+        given = list(grids)
+        for place, i in enumerate(binned):
+            lattice = columns[i].lattice
+            if lattice is None:
+                continue
+            if counts[place] > lattice.count and not isinstance(bins, int):
+                raise SpecError(
+                    f"synthesis.bins: {counts[place]} bins of {columns[i].name} are more than the "
+                    f"{lattice.count} values that its type has within the bounds; take at most as many"
+                )
+            counts[place] = min(counts[place], lattice.count)
+            if counts[place] == lattice.count:
+                given[i] = lattice
+        grids = tuple(given)
         shape = [
             grid.count if grid else len(c.categories or ()) for c, grid in zip(columns, grids, strict=True)
         ]
@@ -204,7 +191,7 @@ class Cells:
             )
         made = cls(tuple(columns), tuple(shape), grids)
         for i in binned:
-            if not (np.diff(made.edges(i)) > 0).all():
+            if columns[i].lattice is None and not (np.diff(made.edges(i)) > 0).all():
                 raise SpecError(
                     f"synthesis.bins: {shape[i]} bins of {columns[i].name} are narrower than the "
                     "numbers there; take fewer"
@@ -224,10 +211,28 @@ class Cells:
         return math.prod(self.shape)
 
     def edges(self, index: int) -> Floats:
-        """Return the edges of a numeric column's cells, shape (cells + 1,)."""
+        """Return the edges of a numeric column's cells, shape (cells + 1,); midpoints between runs."""
         grid, bounds = self.grids[index], self.columns[index].bounds
         assert bounds is not None  # numeric
-        return equal_edges(bounds, self.shape[index]) if grid is None else grid.edges
+        if grid is not None:
+            return grid.edges
+        runs = self.runs(index)
+        if runs is None:
+            return equal_edges(bounds, self.shape[index])
+        lattice, starts = runs
+        inner = (lattice.at(starts[1:-1]) + lattice.at(starts[1:-1] - 1)) / 2
+        return np.concatenate(([bounds[0]], inner, [bounds[1]]))
+
+    def runs(self, index: int) -> tuple[Grid, Ints] | None:
+        """Return the points that a column's cells are runs of, and where these start; None of others.
+
+        Points of a grid are runs of one point each.
+        """
+        grid = self.grids[index]
+        if grid is not None:
+            return grid, np.arange(self.shape[index] + 1)
+        lattice = self.columns[index].lattice
+        return None if lattice is None else (lattice, starts_of_runs(lattice.count, self.shape[index]))
 
     def of_values(self, values: Floats) -> Ints:
         """Return the cell of each row of values and codes, shape (n,)."""
@@ -236,8 +241,12 @@ class Cells:
             part = values[:, i]
             if column.bounds is None:
                 place = part.astype(np.int64)
+            elif grid is not None:
+                place = grid.place(part)
+            elif (runs := self.runs(i)) is None:
+                place = cell_of(part, self.edges(i))
             else:
-                place = cell_of(part, self.edges(i)) if grid is None else grid.place(part)
+                place = np.searchsorted(runs[1], runs[0].place(part), side="right").astype(np.int64) - 1
             found = found * self.shape[i] + place
         return found
 
@@ -246,14 +255,17 @@ class Cells:
         return np.bincount(self.of_values(values), minlength=self.count).astype(np.int64)
 
     def draw_within(self, cells: Ints, rng: np.random.Generator) -> Floats:
-        """Draw a record of each given cell: numbers uniform within a bin, or the point. Shape (m, d)."""
+        """Draw a record of each given cell, shape (m, d): numbers uniform in a bin or among its points."""
         places = np.unravel_index(cells, self.shape)
         drawn = np.empty((len(cells), len(self.columns)))
-        for i, (column, grid) in enumerate(zip(self.columns, self.grids, strict=True)):
+        for i, column in enumerate(self.columns):
             if column.bounds is None:
                 drawn[:, i] = places[i]
-            elif grid is not None:
-                drawn[:, i] = grid.points[places[i]]
+            elif (runs := self.runs(i)) is not None:
+                points, starts = runs
+                one = self.grids[i] is not None
+                chosen = places[i] if one else rng.integers(starts[places[i]], starts[places[i] + 1])
+                drawn[:, i] = points.at(chosen)
             else:
                 edges = self.edges(i)
                 left, right = edges[places[i]], edges[places[i] + 1]

@@ -19,6 +19,7 @@ from dpmix.privacy.accounting import Adjacency
 from dpmix.release.cells import Counts
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import counts_problem, grid_of
+from dpmix.release.units import unit_from_text, unit_text
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.store import h5
 from dpmix.store.tree import Node, Variable, write_tree
@@ -65,6 +66,8 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         value = getattr(release, name)
         if value is not None:
             attrs[name] = value
+    if release.unit:
+        attrs["unit"] = unit_text(release.unit)
     if release.groups:
         attrs["groups"] = json.dumps({name: list(names) for name, names in release.groups.items()})
     variables = {"column": Variable(("column",), np.array(release.columns))}
@@ -148,6 +151,7 @@ def _made(
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
         tally=tally,
+        unit=unit_from_text(_text(path, attrs, "unit")) if "unit" in attrs else None,
     )
     if not mechanism.protects and release.private:
         raise _bad(path, "private", "is true although the mechanism adds no noise")

@@ -18,6 +18,7 @@ from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
+from dpmix.release.units import Unit
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
@@ -71,6 +72,8 @@ class Release:
         ``"entered"`` or ``"bypassed"``; None where none was configured.
     tally : Counts or None
         Of a release that is known by its counts in public cells alone; `values` are then (0, 1).
+    unit : str, mapping of str to str, or None
+        Unit of all columns that are numbers, or by name of column of the data; None where none is stated.
     """
 
     values: NDArray[np.float64]
@@ -91,6 +94,7 @@ class Release:
     proved: bool | None = None
     ledger: str | None = None
     tally: Counts | None = None
+    unit: Unit = None
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""

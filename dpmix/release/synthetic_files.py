@@ -94,6 +94,11 @@ def account(release: Release) -> dict[str, Any]:
         "private": release.private,
         "simulated": release.simulated,
         **({} if release.ledger is None else {"ledger": release.ledger}),
+        **(
+            {}
+            if not release.unit
+            else {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
+        ),
         "mechanism": release.mechanism.stated(),
         "created_at": release.created_at,
         "dpmix_version": release.dpmix_version,
@@ -121,15 +126,18 @@ def read_account(path: Path) -> dict[str, Any] | None:
 
 
 def _table(release: Release) -> str:
-    """Return the records as CSV: numbers as short as they are told apart, labels as text, days as dates."""
+    """Return the records as CSV: labels as text, days as dates, numbers with their digits or in short."""
     labels = release.labels or (None,) * len(release.columns)
     columns = []
     stated = getattr(release.mechanism, "columns", ())
     dates = {column.name for column in stated if column.date}
+    digits = {column.name: column.digits for column in stated if column.digits}
     for i, names in enumerate(labels):
         part = release.values[:, i]
         if names is None and release.columns[i] in dates:
             columns.append([day_text(day) for day in part.tolist()])
+        elif names is None and release.columns[i] in digits:
+            columns.append([f"{number:.{digits[release.columns[i]]}f}" for number in part.tolist()])
         elif names is None:
             columns.append([_short(number) for number in part.tolist()])
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from dpmix.results.nodes import Block, Items, Table, Tree, Words
+from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
 
 __all__ = ["WIDTH", "aligned", "to_text"]
 
@@ -15,12 +15,27 @@ WIDTH = 96
 def to_text(tree: Tree) -> str:
     """Return what sections say in brief, what they show, the guarantee, and warnings."""
     shown = tree.ordered(tree.text_order)
-    parts = [[line for section in shown for piece in section.brief for line in _lines(piece)]]
+    parts = [] if tree.answer is None else [_answer(tree.answer, tree.level)]
+    parts += [[line for section in shown for piece in section.brief for line in _lines(piece)]]
     parts += [[line for block in group for line in _lines(block)] for s in shown for group in s.text]
     parts.append(textwrap.wrap(tree.guarantee, WIDTH))
     if tree.warnings:
         parts.append(["Warnings:", *(line for text in tree.warnings for line in _lines(f"- {text}"))])
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _answer(answer: Answer, level: float) -> list[str]:
+    """Return what stands first: what it is of, its figures, the verdict."""
+    of = f"{answer.of}, {answer.records:,} records" if answer.of else f"{answer.records:,} records"
+    rows = [
+        (figure.name, figure.value, f"({figure.low} to {figure.high})", figure.unit)
+        for figure in answer.figures
+    ]
+    found = textwrap.wrap(f"{of}; {100 * level:g}% intervals in brackets" if rows else of, WIDTH)
+    if rows:
+        found += [f"  {line.rstrip()}" for line in aligned(rows, (0, 3))]
+    said = f"Verdict: {answer.verdict}. {' '.join(answer.reasons)}"
+    return [*found, *textwrap.wrap(said, WIDTH, subsequent_indent="  ")]
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
@@ -57,7 +72,7 @@ def _table(table: Table) -> list[str]:
         and "text" in column.where
         and not (column.if_any and all(value is None for value in column.values))
     ]
-    cells = [["", *table.rows], *([column.label, *column.cells()] for column in shown)]
+    cells = [["", *table.names], *([column.label, *column.cells()] for column in shown)]
     for column in [column for column in shown if column.spare]:
         if sum(max(map(len, words)) + 2 for words in cells) - 2 > WIDTH:
             place = shown.index(column)

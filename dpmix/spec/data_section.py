@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from dpmix.spec.column_types import ColumnTypes
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
@@ -90,6 +91,18 @@ def _encoding(name: str) -> str:
     return name
 
 
+def _unit(text: str) -> str:
+    if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
+        raise wrong(
+            f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text
+        )
+    return text.strip()
+
+
+_LONGEST_UNIT = 40
+UnitName = Annotated[Text, AfterValidator(_unit)]
+
+
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
 
@@ -121,6 +134,22 @@ class ColumnsSection(Section):
         description="Public categories of a column that is not numeric, or of several by name of column.",
     )
 
+    types: ColumnTypes | None = Field(
+        None,
+        description="What values columns have in synthetic records, by name: integer, category, or {digits: "
+        "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
+    )
+    unit: (
+        Annotated[
+            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
+            by_column("all", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
+        "the release.",
+    )
     group: Text | None = Field(
         None,
         description="Column of groups whose sizes are private, with its public categories under categories; "
@@ -216,13 +245,14 @@ class ColumnsSection(Section):
 
     def _settle_public(self) -> None:
         """Check that bounds and categories are of columns that are there, and of each column one of them."""
-        for key in ("domain", "categories"):
+        for key in ("domain", "categories", "unit"):
             named = getattr(self, key)
             if isinstance(named, Mapping):
                 for name in named:
                     if name not in (self.columns or ()) and not (key == "categories" and name == self.group):
                         known = ", ".join(self.columns or ()) or "none"
                         raise refusal(f"{key}.{name}", f"no such column; columns names {known}")
+        self._check_types()
         if isinstance(self.domain, Mapping) and set(self.domain) == set(self.columns or ()):
             self.settle(domain=tuple(self.domain[name] for name in self.columns or ()))
         lists = self.categories
@@ -241,12 +271,33 @@ class ColumnsSection(Section):
             bounded = isinstance(self.domain, tuple) and name != self.group
             if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.unit, Mapping):
+            for name in self.unit:
+                if name in (lists or {}):
+                    raise refusal(
+                        f"unit.{name}", "is of numbers, and categories lists its values; leave it out"
+                    )
+        elif self.unit is not None and isinstance(self.categories, tuple):
+            raise refusal("unit", "is of numbers, and the only column has categories; leave it out")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
         if isinstance(self.domain, Mapping):
             self._dates = frozenset(name for name, pair in self.domain.items() if isinstance(pair[0], Day))
         else:
             self.settle_dates(self.domain)
+
+    def _check_types(self) -> None:
+        """Check that types are of columns that are there, and numbers where these are numbers."""
+        names = self.columns or ()
+        lists = self.categories
+        listed = () if lists is None else tuple(lists) if isinstance(lists, Mapping) else names
+        for name, kind in (self.types or {}).items():
+            if names and name not in names and name != self.group:
+                raise refusal(f"types.{name}", f"no such column; columns names {', '.join(names)}")
+            if kind != "category" and name in listed:
+                raise refusal(
+                    f"types.{name}", f"is of numbers, and {name} has categories; give category, or a domain"
+                )
 
 
 SIMULATED_COLUMNS: dict[str, tuple[str, ...]] = {

@@ -21,6 +21,7 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
+from dpmix.spec.ranges_section import Ranges
 
 
 def _auto_or_integer(value: object) -> object:
@@ -131,6 +132,11 @@ class SynthesisSection(Section):
         description="Public grid of numbers: new values are moved to it after all draws, and its points are "
         "the cells of histograms.",
     )
+    ranges: Ranges | None = Field(
+        None,
+        description="What values of records are possible, as everybody knows: [lo, hi] or categories by "
+        "column, for all records or those of which when holds. Synthetic records keep to it.",
+    )
     n: Annotated[Integer, Field(ge=2, le=MOST_RECORDS)] | None = Field(
         None, description="Number of confidential records, where the data are not at hand."
     )
@@ -146,7 +152,7 @@ class SynthesisSection(Section):
     @model_validator(mode="after")
     def _check_rivals(self) -> Self:
         for rival in self.rivals or ():
-            for key in ("rivals", "runs", "n"):
+            for key in ("rivals", "runs", "n", "ranges"):
                 if getattr(rival, key) != type(rival).model_fields[key].default:
                     raise refusal(f"rivals.{key}", "is for the comparison as a whole; give it once, above")
         return self

@@ -9,6 +9,7 @@ import numpy as np
 from dpmix.results.nodes import ABSENT, Array, Block, Column, Each, Items, Note, Section, Table, Tile, figure
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
+from dpmix.summary.row_labels import shown_name
 
 __all__ = ["parameter_sections"]
 
@@ -33,26 +34,23 @@ def parameter_sections(
     """
     names, found = list(parameters), list(parameters.values())
     levels = list(found[0].quantiles)
-    table = Table("parameter", names, _columns(parameters, per_second, labels), title="scalar")
+    shown = [shown_name(name, labels) for name in names]
+    table = Table("parameter", names, _columns(parameters, per_second, labels), title="scalar", shown=shown)
     ends = np.asarray([[value.quantiles[level] for level in levels] for value in found])
     held = {
         "": table,
         "quantile": Array(("quantile",), [float(level) for level in levels]),
         "quantiles": Array(("parameter", "quantile"), ends),
     }
-    named = "; ".join(
-        f"{name} at {label}" for name, label in labels.items() if name.startswith("prediction[")
-    )
-    notes = [f"{name}: {value.note}" for name, value in parameters.items() if value.note]
+    notes = [f"{shown_name(name, labels)}: {value.note}" for name, value in parameters.items() if value.note]
     page: list[Block] = [table]
     page += [Items(notes, small=True)] if notes else []
-    page += [f"{named}."] if named else []
     page.append(Note(f"{meaning}{_learnt(found)}{_DIAGNOSTICS}"))
     return Section(
         "parameters",
         Each(table, held),
         "Scalars and their diagnostics",
-        text=[[table], *([[named]] if named else [])],
+        text=[[table]],
         page=page,
         tiles=[
             Tile("Largest R-hat", *_worst(parameters, lambda v: v.rhat, max, ".3f")),

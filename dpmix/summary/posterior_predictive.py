@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Block, Chains, NamedChains
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.random_measures import settle_rest, state_measures
 
 __all__ = ["mixture_records", "parametric_records"]
@@ -18,7 +18,7 @@ _BLOCK = 2048
 _STREAM = -3  # of the generators that a summary derives from the chains' seed
 
 
-def mixture_records(chains: Chains, records: int) -> Floats:
+def mixture_records(chains: Chains, records: int, batch: int = 0) -> Floats:
     """Draw records from the posterior mean density, the posterior predictive density of a mixture.
 
     Each is drawn from the random density of a saved state, chosen anew among those of all chains: from
@@ -32,6 +32,8 @@ def mixture_records(chains: Chains, records: int) -> Floats:
         What `dpmix.run.chains_reader.read_chains` gives.
     records : int
         Their number, at least 1.
+    batch : int
+        Records of other batches are independent of these.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def mixture_records(chains: Chains, records: int) -> Floats:
     DataError
         When the chains hold bad components.
     """
-    source, rng = family_of(chains), generator(chains, 0, _STREAM)
+    source, rng = family_of(chains), generator(chains, batch, _STREAM)
     width = source.size if isinstance(source, NormalInverseWishart) else 1
     states = rng.integers(chains.ids.size * chains.draws, size=records)
     order = np.argsort(states, kind="stable")
@@ -78,7 +80,7 @@ def _from_block(
     return source.sample(atoms, rng).reshape(rows.size, -1)
 
 
-def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple[str, ...]]:
+def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats, tuple[str, ...]]:
     """Take records among those that a parametric model's chains hold: one each saved draw.
 
     They are the parameters of role ``draw`` titled ``predictive``, one for each column.
@@ -86,8 +88,8 @@ def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple
     Parameters
     ----------
     chains : NamedChains
-    records : int
-        Their number, at least 1.
+    records : int or None
+        Their number, at least 1; None for all that there are.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def parametric_records(chains: NamedChains, records: int) -> tuple[Floats, tuple
     known = {name: place for place, name in enumerate(chains.columns)}
     held.sort(key=lambda parameter: known.get(parameter.column, -1))
     flat = np.stack([chains.read(parameter).ravel() for parameter in held], axis=1)
-    if records > len(flat):
+    if records is not None and records > len(flat):
         raise SpecError(
             f"synthesis.records: {records}, but the chains hold {len(flat)} records of the posterior "
             "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dpmix.kernels.learned_family import LearnedNormal
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.spec.default_priors import NIG, prior_in_words
 from dpmix.summary.families.family_of_fit import columns_of, family_of, family_on_line
-from dpmix.summary.families.learned_family import LearnedNormal
-from dpmix.summary.families.normal_family import NormalInverseGamma
 
 __all__ = ["prior_of", "prior_on_line"]
 

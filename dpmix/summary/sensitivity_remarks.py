@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.prior_density import key_of_prior
-from dpmix.summary.remarks import HEADLINES, MOST_LISTED
+from dpmix.summary.remarks import MOST_LISTED, is_headline
 from dpmix.summary.sensitivity_result import SENSITIVE, Sensitivity
 
 __all__ = ["sensitivity_remarks"]
@@ -40,7 +40,7 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
         named = {
             name: index
             for name, index in found.indices.items()
-            if index.diagnosis == diagnosis and _is_headline(name)
+            if index.diagnosis == diagnosis and is_headline(name)
         }
         if named:
             worst = sorted(named, key=lambda name: -(named[name].prior or 0.0))
@@ -53,8 +53,3 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
         return []
     note = f"In brackets the sensitivity to power scaling of the prior, from {SENSITIVE:g} on."
     return [Remark(f"{' '.join(parts)} {note}", convergence=False)]
-
-
-def _is_headline(name: str) -> bool:
-    title = name.partition("[")[0]
-    return title in HEADLINES or title.startswith("p_feature_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +17,10 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import Block, Column, Each, Items, Note, Section, Table, Tree, Words
 from dpmix.results.result import Result
+from dpmix.synthesis.comparison_joint import LEGEND, Jointly, joint_sections
+from dpmix.synthesis.joint_utility import PairOfColumns
 from dpmix.synthesis.records import Column as Recorded
+from dpmix.synthesis.spreads import Spread, number, spread, spreads
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
 __all__ = [
@@ -37,25 +40,6 @@ __all__ = [
 _CATEGORIES = 5  # named on the terminal
 
 
-def number(value: float | None) -> str:
-    """Write a figure in four digits, or a dash where there is none."""
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
-
-
-def spread(value: Spread | None) -> str:
-    """Write mean and standard deviation over runs, to two digits of the latter."""
-    if value is None:
-        return "-"
-    if not value.sd:
-        return number(value.mean) + ("" if value.sd is None else " +- 0")
-    places = max(0, 1 - math.floor(math.log10(value.sd)))
-    if places > 8:
-        return f"{value.mean:.3g} +- {value.sd:.2g}"
-    return f"{value.mean:.{places}f} +- {value.sd:.{places}f}"
-
-
 def most_frequent(comparison: Comparison, index: int, most: int) -> list[int]:
     """Return the places of a column's most frequent categories among those shown, in their own order."""
     shares = comparison.confidential.shares[index]
@@ -70,41 +54,6 @@ NOTICE = (
     "No guarantee covers it, and it must not be released. A kind or a setting that is chosen by these "
     "figures depends on the records too, beyond the guarantee of the synthetic records."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """A figure over independent runs.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (runs,)
-    """
-
-    values: Floats
-
-    @property
-    def mean(self) -> float:
-        """Mean over runs."""
-        return float(self.values.mean())
-
-    @property
-    def sd(self) -> float | None:
-        """Standard deviation over runs, divided by runs - 1; None of one run."""
-        return float(self.values.std(ddof=1)) if self.values.size > 1 else None
-
-    @property
-    def quartiles(self) -> tuple[float, float, float]:
-        """Quartiles over runs."""
-        low, middle, high = np.quantile(self.values, (0.25, 0.5, 0.75))
-        return float(low), float(middle), float(high)
-
-    def to_json(self, *, whole: bool = False) -> dict[str, Any]:
-        """Return mean and sd, with `whole` also quartiles and the runs themselves."""
-        found: dict[str, Any] = {"mean": self.mean, "sd": self.sd}
-        if whole:
-            found |= {"quartiles": list(self.quartiles), "values": self.values.tolist()}
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +101,10 @@ class Contender:
         Of a column of labels shares by run, shape (runs, categories); None of numbers.
     densities : tuple
         Of a numeric column the kernel estimate of the first run; None of labels.
+    pairs : ndarray of float64, shape (runs, pairs)
+        Association of each pair of columns.
+    predicted : dict of str to Spread
+        Score of predictions of each column by trees that synthetic records train.
     """
 
     name: str
@@ -165,6 +118,8 @@ class Contender:
     columns: tuple[Mapping[str, Spread], ...]
     shares: tuple[Floats | None, ...]
     densities: tuple[Floats | None, ...]
+    pairs: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    predicted: Mapping[str, Spread] = field(default_factory=dict)
 
     @property
     def guarantee_in_words(self) -> str:
@@ -210,6 +165,14 @@ class Comparison(Result):
         The spec's own first.
     refused : tuple of Refusal
         Rivals that did not take part.
+    pairs : tuple of PairOfColumns
+        Pairs of columns.
+    associations : ndarray of float64, shape (pairs,)
+        Those of the confidential records.
+    baseline : dict of str to float
+        Score of predictions of each column by trees that confidential records train.
+    notes : tuple of str
+        What is to be said beside.
     """
 
     columns: tuple[Recorded, ...]
@@ -221,6 +184,10 @@ class Comparison(Result):
     densities: tuple[Density | None, ...]
     contenders: tuple[Contender, ...]
     refused: tuple[Refusal, ...]
+    pairs: tuple[PairOfColumns, ...] = ()
+    associations: Floats = field(default_factory=lambda: np.empty(0))
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         names = [contender.name for contender in self.contenders]
@@ -252,12 +219,19 @@ class Comparison(Result):
                 "columns": {
                     column.name: self._confidential(i, column) for i, column in enumerate(self.columns)
                 },
+                "pairs": [
+                    self._pair(pair) | {"value": float(value)}
+                    for pair, value in zip(self.pairs, self.associations, strict=True)
+                ],
+                "predicted": dict(self.baseline),
             },
             "kinds": [self._kind(contender) for contender in self.contenders],
             "refused": [dict(vars(refusal)) for refusal in self.refused],
+            "notes": list(self.notes),
         }
         sets = f"{self.runs} independent synthetic data set{'s' * (self.runs > 1)}"
         how = "of which means are shown (+- standard deviation)"
+        said = [Words(f"Note: {note}", "") for note in self.notes]
         refused = ["Not compared:", *(f"- {refusal.name}: {refusal.reason}" for refusal in self.refused)]
         sections = (
             *(Section(key, Each(value)) for key, value in held.items()),
@@ -272,6 +246,8 @@ class Comparison(Result):
                 for place, column in enumerate(self.columns)
             ),
             *self._together(),
+            *joint_sections(self._jointly()),
+            Section("said", title="Notes", text=[said] if said else []),
             Section("left out", text=[refused] if self.refused else []),
             Section("legend", text=[[Words(self._legend(), "")]]),
         )
@@ -401,6 +377,8 @@ class Comparison(Result):
             parts.append("exact W1: optimal transport, Euclidean cost")
         if any(column.bounds is None for column in self.columns):
             parts.append("TV: total variation distance of the shares")
+        if self.pairs:
+            parts.append(LEGEND)
         return "; ".join(parts) + "."
 
     def _confidential(self, index: int, column: Recorded) -> dict[str, Any]:
@@ -437,7 +415,22 @@ class Comparison(Result):
                 name: spread.to_json(whole=name.endswith("w1")) for name, spread in contender.joint.items()
             },
             "columns": {column.name: self._column(contender, i) for i, column in enumerate(self.columns)},
+            "pairs": [
+                self._pair(pair) | Spread(values).to_json()
+                for pair, values in zip(self.pairs, contender.pairs.T, strict=True)
+            ],
+            "predicted": {name: found.to_json() for name, found in contender.predicted.items()},
         }
+
+    def _jointly(self) -> Jointly:
+        names = tuple(column.name for column in self.columns)
+        rows = [(found.name, found.joint, found.pairs, found.predicted) for found in self.contenders]
+        return Jointly(names, self.pairs, self.associations, self.baseline, rows)
+
+    def _pair(self, pair: PairOfColumns) -> dict[str, Any]:
+        """Say which columns a pair is of, and what is measured of them."""
+        names = sorted((pair.one, pair.other))
+        return {"columns": [self.columns[i].name for i in names], "measure": pair.measure}
 
     def _column(self, contender: Contender, index: int) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -471,15 +464,6 @@ def _briefly(found: Contender) -> str:
 
 def _shares(shares: list[float]) -> list[str]:
     return [f"{share:.3f}" for share in (*shares, max(0.0, 1.0 - sum(shares)))]
-
-
-def spreads(runs: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
-    """Return the figures of runs by name; one that a run lacks is left out."""
-    return {
-        name: Spread(np.array([run[name] for run in runs]))
-        for name in runs[0]
-        if all(name in run for run in runs)
-    }
 
 
 def _rest(shares: Floats) -> float:

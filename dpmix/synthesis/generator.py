@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import abc
 import os
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.neighbours import Loss
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
+from dpmix.release.possible import Possible
 from dpmix.release.sanitized import Release
 from dpmix.synthesis.records import Column, Records
 
@@ -58,6 +60,10 @@ class Generator(abc.ABC):
         Number of synthetic records m.
     requested : dict
         What was asked for, such as ``{"epsilon": 1.0, "delta": 0.01}``.
+    ranges : tuple of dict
+        What is stated of possible records, for JSON.
+    possible : Possible or None
+        The possible part of the cells, or of the space of new values, where ranges are stated.
     """
 
     kind: ClassVar[str]
@@ -65,11 +71,51 @@ class Generator(abc.ABC):
     n: int
     records: int
     requested: dict[str, float] = field(default_factory=dict)
+    ranges: tuple[dict[str, Any], ...] = ()
+    possible: Possible | None = None
 
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Guarantee of all the records together."""
+
+    @property
+    def of_any_number(self) -> bool:
+        """Whether guarantee and noise are the same for every number of confidential records."""
+        return False
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """How many numbers an audit has to reckon one draw as."""
+        return 1
+
+    def of_records(self, n: int) -> Self:
+        """Return it for another number of confidential records, where its kind lets that be."""
+        return self if self.n == n else replace(self, n=n)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the log ratio of the densities of releases, of which is told how many lie in two cells.
+
+        Parameters
+        ----------
+        one, other : ndarray, shape (2,)
+            How many records of either of two neighbouring databases lie in the two; the others are the same.
+
+        Returns
+        -------
+        callable or None
+            From releases, shape (runs, 2), to their losses, shape (runs,); None where it is not known.
+        """
+        return None
+
+    @abc.abstractmethod
+    def weakened(self) -> tuple[str, Self]:
+        """Return what is wrong with a twin that gives away twice as much, and it: for audits."""
+
+    @property
+    def uniform_share(self) -> float | None:
+        """About what share of the draws ignores the records, for privacy's sake; None where noise does it."""
+        return None
 
     @property
     def noisy_cells(self) -> NoisyCells | None:
@@ -114,7 +160,13 @@ class Generator(abc.ABC):
             "records": self.records,
             "requested": dict(self.requested),
             "scale": [],
+            **({"ranges": list(self.ranges)} if self.ranges else {}),
         } | self.own()
+
+    def said(self) -> str:
+        """Say what is drawn, and that ranges hold of it."""
+        count = len(self.ranges)
+        return self.in_words() + (f", within {count} public range{'s' * (count > 1)}" if count else "")
 
     def release(self, records: Records) -> Release:
         """Draw the release: of real records from the operating system's randomness, of simulated ones seeded.

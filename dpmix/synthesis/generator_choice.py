@@ -15,6 +15,7 @@ from dpmix.mechanisms.smoothed_histogram.curator import weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.privacy.exact import digits, expm1, round_up
 from dpmix.release.columns import Cells, Column, Grid
+from dpmix.release.possible import possible_of
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,
@@ -26,13 +27,15 @@ from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
 from dpmix.synthesis.new_values import NewValues
-from dpmix.synthesis.pitman_yor import PitmanYor
+from dpmix.synthesis.pitman_yor import PitmanYor, accepted
 from dpmix.synthesis.urn_guarantee import dm_concentration, dm_offers, dm_records, largest_records, offers
 
 __all__ = ["generator_of", "written"]
 
 _UNIT = ((0.0, 1.0),)
 _MOST_POINTS = 100_000_000
+_LEAST_POSSIBLE = 1e-3
+"""Share of the base measure at least that ranges leave possible: new values are drawn until they are."""
 
 
 def written(number: float) -> Fraction:
@@ -76,9 +79,18 @@ def generator_of(section: SynthesisSection, columns: Sequence[Column], n: int) -
             requested=_requested(section),
             cells=cells,
             noise=_noise(section, section.noise, cells, n),
+            **_ranges(section, cells),
         )
     assert isinstance(section, SmoothedHistogramSynthesis)  # the only kind left
     return _smoothed(section, columns, n)
+
+
+def _ranges(section: SynthesisSection, cells: Cells) -> dict[str, Any]:
+    """Return what a generator over cells holds of ranges."""
+    if not section.ranges:
+        return {}
+    stated = tuple(rule.stated() for rule in section.ranges)
+    return {"ranges": stated, "possible": possible_of(section.ranges, cells)}
 
 
 def _requested(section: SynthesisSection) -> dict[str, float]:
@@ -101,11 +113,11 @@ def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
         if most < wanted:
             raise PrivacyError(_too_many(n, theta, delta, wanted, auto=records == "auto"))
         records = most if records == "auto" else records
-    made = []
+    made: list[NewValues] = []
     for column, grid in zip(columns, _grids(section, columns), strict=True):
         base = _of_column("base", section.base, column, columns)
         _check_within("base.edges", _ends(base), column)
-        made.append(NewValues(column, base, grid))
+        made.append(NewValues(column, base, column.lattice if grid is None else grid))
     return PitmanYor(
         columns=columns,
         n=n,
@@ -114,7 +126,26 @@ def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
         concentration=theta,
         discount=written(section.discount),
         new_values=tuple(made),
+        **_ranges_of_new(section, columns, tuple(made)),
     )
+
+
+def _ranges_of_new(
+    section: SynthesisSection, columns: tuple[Column, ...], new_values: tuple[NewValues, ...]
+) -> dict[str, Any]:
+    """Return what a generator without cells holds of ranges: the possible part of the space of new values."""
+    if not section.ranges:
+        return {}
+    shape = tuple(1 if c.categories is None else len(c.categories) for c in columns)
+    space = Cells(columns, shape, (None,) * len(columns))
+    possible = possible_of(section.ranges, space, [new.grid for new in new_values])
+    assert possible is not None  # ranges are there
+    if accepted(new_values, possible) < _LEAST_POSSIBLE:
+        raise SpecError(
+            f"synthesis.ranges: of new values less than {_LEAST_POSSIBLE:.1%} are possible; state a "
+            "synthesis.base that keeps to the ranges, or wider ones"
+        )
+    return {"ranges": tuple(rule.stated() for rule in section.ranges), "possible": possible}
 
 
 def _too_many(n: int, theta: Fraction, delta: Fraction, wanted: int, *, auto: bool) -> str:
@@ -181,6 +212,7 @@ def _dirichlet_multinomial(
         requested=_requested(section),
         cells=cells,
         concentration=a,
+        **_ranges(section, cells),
     )
 
 
@@ -267,6 +299,7 @@ def _smoothed(section: SmoothedHistogramSynthesis, columns: tuple[Column, ...], 
         cells=cells,
         weight=weight,
         noise=noise,
+        **_ranges(section, cells),
     )
 
 
@@ -300,6 +333,11 @@ def _grids(section: SynthesisSection, columns: tuple[Column, ...]) -> tuple[Grid
             raise SpecError(
                 f"synthesis.snap.step: {grid.step:g} gives {column.name} more than {_MOST_POINTS} points; "
                 "take a larger one"
+            )
+        if column.lattice is not None and not column.lattice.holds(grid):
+            raise SpecError(
+                f"synthesis.snap: has points that data.types.{column.name} does not admit; take a step and a "
+                "domain of such numbers, or leave snap out"
             )
         found.append(grid)
     return tuple(found)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.exact import Source, bernoulli, integers
 from dpmix.privacy.noise import WholeNoise
 from dpmix.release.columns import Cells, Ints
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
@@ -27,13 +30,39 @@ class _Histogram(Generator):
     ----------
     cells : Cells
         The bins.
+    noise : PerturbedHistogram or None
+        The mechanism of the counts; None where these carry no noise.
     """
 
     cells: Cells
+    noise: PerturbedHistogram | None
+
+    @property
+    def of_any_number(self) -> bool:
+        """Whether noise on the counts is what protects; see `Generator`."""
+        return self.noise is not None
+
+    def of_records(self, n: int) -> Self:
+        """Return it for another number of confidential records; see `Generator`."""
+        noise = None if self.noise is None else replace(self.noise, n=n)
+        return self if self.n == n else replace(self, n=n, noise=noise)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with half the noise on its counts; see `Generator`."""
+        assert self.noise is not None  # else its own kind says what is weaker
+        return HALF_NOISE, replace(self, noise=replace(self.noise, s=self.noise.s / 2))
 
     def _within(self, chosen: Ints, rng: np.random.Generator) -> tuple[Floats, Labels]:
         labels = tuple(column.categories for column in self.columns)
-        return self.cells.draw_within(chosen, rng), labels
+        drawn = (self.possible or self.cells).draw_within(chosen, rng)
+        return drawn, labels
+
+    def _of_possible(self, weights: Floats) -> Floats:
+        """Take the weights of impossible cells away; equal ones where nothing is left."""
+        if self.possible is None:
+            return weights
+        kept = np.where(self.possible.flags, weights, 0.0)
+        return kept if kept.any() else self.possible.flags.astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +115,7 @@ class PerturbedSynthesis(_Histogram):
         """Draw synthetic records; see `Generator`."""
         shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
         rng = randomness.generator()
-        return self._within(_choose(shares, self.records, rng), rng)
+        return self._within(_choose(self._of_possible(shares), self.records, rng), rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +138,11 @@ class SmoothedSynthesis(_Histogram):
     noise: PerturbedHistogram | None = None
 
     @property
+    def uniform_share(self) -> float | None:
+        """The weight, where nothing else protects; see `Generator`."""
+        return self.weight if self.noise is None else None
+
+    @property
     def noisy_cells(self) -> NoisyCells | None:
         """The bins and their noise, where they carry any; see `Generator`."""
         return None if self.noise is None else self.noise.noisy_cells
@@ -119,6 +153,21 @@ class SmoothedSynthesis(_Histogram):
         if self.noise is not None:
             return self.noise.guarantee
         return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of draws from counts without noise; see `Generator`."""
+        if self.noise is not None:
+            return None
+        floor = self.weight / self.cells.count
+        first, second = (np.log((1 - self.weight) * c / self.n + floor) for c in (one, other))
+        return lambda releases: releases[:, :2] @ (first - second)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with half the noise, or less smoothing; see `Generator`."""
+        if self.noise is not None:
+            return super().weakened()
+        weight = smoothing_of_twice_epsilon(self.cells.count, self.n, self.weight)
+        return TWICE_EPSILON, replace(self, weight=weight)
 
     def own(self) -> dict[str, Any]:
         """Return bins, weight and noise."""
@@ -155,12 +204,47 @@ class SmoothedSynthesis(_Histogram):
         """Draw synthetic records; see `Generator`."""
         if self.noise is None:
             cells = self.cells.of_values(records.values)
-            chosen = draw_cells(cells, self.cells.count, self.weight, self.records, randomness.source)
+            if self.possible is None:
+                chosen = draw_cells(cells, self.cells.count, self.weight, self.records, randomness.source)
+            else:
+                flags = self.possible.flags
+                chosen = draw_possible_cells(cells, flags, self.weight, self.records, randomness.source)
             return self._within(chosen, randomness.generator())
         shares = noisy_shares(self.noise, self.cells.counts(records.values), randomness)
         rng = randomness.generator()
         smooth = (1 - self.weight) * shares + self.weight / self.cells.count
-        return self._within(_choose(smooth, self.records, rng), rng)
+        return self._within(_choose(self._of_possible(smooth), self.records, rng), rng)
+
+
+def draw_possible_cells(
+    cells: Ints, possible: NDArray[np.bool_], weight: float, draws: int, source: Source
+) -> Ints:
+    """Draw bins from a smoothed histogram given that they are possible, exactly.
+
+    Of J bins J' are possible, and N of the n records lie in them: a draw is uniform with probability
+    (w J'/J)/(w J'/J + (1 - w) N/n), else a record's. With b = w n/((1 - w) J) bin v has the probability
+    (n_v + b)/(N + J' b), and a replaced record changes it by a factor of 1 + 1/b at most, as without
+    ranges: where both bins of the record are possible by (n_v + b)/(n_v - 1 + b), where it leaves the
+    possible ones by that times (N - 1 + J' b)/(N + J' b) < 1, or by the inverse of the latter, which is at
+    most 1 + 1/(J' b) (methods, section 5).
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (n,)
+        Bin of each record.
+    possible : ndarray of bool, shape (J,)
+        Public.
+    weight, draws, source
+        As in `draw_cells`.
+    """
+    places = np.flatnonzero(possible)
+    inside = cells[possible[cells]]
+    top, bottom = weight.as_integer_ratio()
+    uniform = top * len(places) * len(cells)
+    ratio = (uniform, uniform + (bottom - top) * len(inside) * len(possible))
+    of_records = inside[integers(len(inside), draws, source)] if len(inside) else np.zeros(draws, np.int64)
+    chosen = bernoulli(ratio, draws, source) if ratio[0] < ratio[1] else np.ones(draws, dtype=np.bool_)
+    return np.where(chosen, places[integers(len(places), draws, source)], of_records)
 
 
 def noisy_shares(noise: PerturbedHistogram, counts: Ints, randomness: Randomness) -> Floats:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from dpmix.spec.synthesis_section import (
     SmoothedHistogramSynthesis,
     SynthesisSection,
 )
-from dpmix.synthesis.comparison import Comparison, Contender, Density, Floats, Refusal, spreads
+from dpmix.synthesis.comparison import Comparison, Contender, Density, Floats, Refusal, Spread, spreads
 from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
+from dpmix.synthesis.joint_utility import NEEDS, JointYardstick
 from dpmix.synthesis.records import Column, Records
 from dpmix.synthesis.utility import Figures, Yardstick
 
@@ -90,7 +92,9 @@ KINDS: dict[str, type[SynthesisSection]] = {
     "perturbed_histogram": PerturbedHistogramSynthesis,
     "smoothed_histogram": SmoothedHistogramSynthesis,
 }
-INHERITED = ("records", "epsilon", "delta")
+INHERITED = ("records", "epsilon", "delta", "ranges")
+TOGETHER = 5
+"""Runs of each kind at most that a regression tells apart, and that trees are trained on."""
 
 
 @dataclass(frozen=True)
@@ -102,19 +106,22 @@ class Field:
     generators : tuple of (name, Generator)
         The spec's own first.
     refused : tuple of Refusal
-        Rivals that cannot meet the request.
+        Rivals that cannot meet the request, or are degenerate.
+    notes : tuple of str
+        What is to be said beside.
     """
 
     generators: tuple[tuple[str, Generator], ...]
     refused: tuple[Refusal, ...]
+    notes: tuple[str, ...] = ()
 
 
 def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Field:
     """Return the generator of a spec's section ``synthesis`` with its rivals, each calibrated.
 
     Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
-    are all other kinds, on the section's own cells (`bins`) where it gives them, all else by default. Of the
-    data nothing but n is used.
+    are all other kinds, on the section's own cells (`bins`, `snap`) where it gives them, all else by default,
+    and those that noise or prior counts drown are left out. Of the data nothing but n is used.
 
     Parameters
     ----------
@@ -139,11 +146,33 @@ def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Fi
         name = _name(rival, taken)
         taken.add(name)
         try:
-            generators.append((name, generator_of(_heir(section, rival), columns, n)))
+            made = generator_of(_heir(section, rival), columns, n)
+            drowned = None if section.rivals is not None else _drowned(made)
+            if drowned is None:
+                generators.append((name, made))
+            else:
+                refused.append(Refusal(name, str(rival.kind), drowned))
         except (PrivacyError, SpecError) as error:
             reason = " ".join(str(error).split()).removeprefix("synthesis.")
             refused.append(Refusal(name, str(rival.kind), reason))
-    return Field(tuple(generators), tuple(refused))
+    drowned = _drowned(own)
+    notes = () if drowned is None else (f"{section.kind}: {drowned}",)
+    return Field(tuple(generators), tuple(refused), notes)
+
+
+def _drowned(generator: Generator) -> str | None:
+    """Say that little of the data is left in what a generator draws, None where much is."""
+    if generator.noisy_cells is not None:
+        cells, sd = generator.noisy_cells
+        if cells * sd > generator.n:
+            return (
+                f"the noise of its {cells:,} cells adds up to {cells * sd:,.0f}, more than the "
+                f"{generator.n:,} records"
+            )
+    share = generator.uniform_share
+    if share is not None and share > 0.5:
+        return f"about {share:.0%} of its draws are uniform over all cells, whatever the data are"
+    return None
 
 
 def compare_kinds(
@@ -175,6 +204,7 @@ def compare_kinds(
     if runs < 1:
         raise ValueError("a comparison needs at least one run")
     yardstick = Yardstick(records)
+    jointly = JointYardstick(records.columns, records.values) if len(records.columns) > 1 else None
     densities = tuple(
         None if column.bounds is None else _density(records.values[:, i], column.bounds)
         for i, column in enumerate(records.columns)
@@ -184,15 +214,21 @@ def compare_kinds(
         if generator.n != records.n:
             raise PrivacyError(f"the guarantee is for {generator.n} records, not {records.n}")
         found: list[Figures] = []
+        together: list[tuple[Floats, dict[str, float], dict[str, float]]] = []
         first: tuple[Floats | None, ...] = ()
         for run in range(runs):
             values, labels = generator.draw(records, Randomness(records.rng))
             found.append(yardstick.measure(values, labels))
+            if jointly is not None:
+                known = yardstick.in_known_codes(values, labels)
+                together.append(_together(jointly, known, whole=run < TOGETHER))
             if run == 0:
                 first = _smooth(values, records.columns, densities)
             if progress is not None:
                 progress(place * runs + run + 1, len(field.generators) * runs)
-        contenders.append(_contender(name, generator, place == 0, found, first))
+        contenders.append(
+            _with_pairs(_contender(name, generator, place == 0, found, first), jointly, together)
+        )
     return Comparison(
         columns=records.columns,
         n=records.n,
@@ -205,7 +241,42 @@ def compare_kinds(
         densities=densities,
         contenders=tuple(contenders),
         refused=field.refused,
+        pairs=() if jointly is None else jointly.pairs,
+        associations=np.empty(0) if jointly is None else jointly.associations,
+        baseline={} if jointly is None else jointly.baseline,
+        notes=(*field.notes, *_left_out(jointly)),
     )
+
+
+def _together(
+    jointly: JointYardstick, values: Floats, *, whole: bool
+) -> tuple[Floats, dict[str, float], dict[str, float]]:
+    """Measure one data set jointly: the associations of pairs and, of some runs, all else."""
+    pairs = jointly.of_pairs(values)
+    told = jointly.told_apart(values) if whole else {}
+    return pairs, told, jointly.predictions(values) if whole and jointly.trains else {}
+
+
+def _with_pairs(
+    contender: Contender,
+    jointly: JointYardstick | None,
+    runs: list[tuple[Floats, dict[str, float], dict[str, float]]],
+) -> Contender:
+    """Add what was measured jointly."""
+    if jointly is None:
+        return contender
+    pairs = np.stack([run[0] for run in runs])
+    apart = np.abs(pairs - jointly.associations)
+    more = {"association_max": Spread(apart.max(axis=1)), "association_mean": Spread(apart.mean(axis=1))}
+    more |= spreads([run[1] for run in runs[:TOGETHER]])
+    predicted = spreads([run[2] for run in runs[:TOGETHER]])
+    return replace(contender, joint={**contender.joint, **more}, pairs=pairs, predicted=predicted)
+
+
+def _left_out(jointly: JointYardstick | None) -> tuple[str, ...]:
+    """Say what is not measured."""
+    missing = jointly is not None and importlib.util.find_spec("sklearn") is None
+    return (f"train on synthetic, test on real: left out, as {NEEDS}",) if missing else ()
 
 
 def _contender(
@@ -220,7 +291,7 @@ def _contender(
         name=name,
         kind=generator.kind,
         own=own,
-        words=generator.in_words(),
+        words=generator.said(),
         settings=generator.describe(),
         guarantee=generator.guarantee,
         records=generator.records,
@@ -256,7 +327,8 @@ def _others(section: SynthesisSection, kind: str) -> list[SynthesisSection]:
     for name, made in KINDS.items():
         if name != kind:
             cells = {} if bins is None or made is PitmanYorSynthesis else {"bins": bins}
-            found.append(made.model_validate({"kind": name} | cells))
+            rival = made.model_validate({"kind": name} | cells)
+            found.append(rival.model_copy(update={"snap": section.snap}))
     return found
 
 

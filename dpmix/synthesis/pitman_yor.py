@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.columns import NEW_LABEL
+from dpmix.release.possible import Possible, holds
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.new_values import NewValues
 from dpmix.synthesis.records import Records
-from dpmix.synthesis.urn import draw_urn
+from dpmix.synthesis.urn import Drawn, draw_urn, numbers_a_draw
 from dpmix.synthesis.urn_guarantee import (
     global_delta,
     largest_records,
     rounded_up,
     theorem_delta,
     theorem_records,
+)
+
+_TRIED = 50_000
+_MOST_STATED = (
+    100_000_000  # points of a grid, which readers of the release hold; more are as good as all reals
 )
 
 
@@ -52,13 +59,26 @@ class PitmanYor(Generator):
         delta = rounded_up(global_delta(self.n, self.concentration, self.records))
         return Guarantee(0.0, delta, None, "global")
 
+    @property
+    def numbers_a_draw(self) -> int:
+        """Urns of large weights take Python's integers; see `Generator`."""
+        unit = math.lcm(self.concentration.denominator, self.discount.denominator)
+        return numbers_a_draw(self.n + self.records, unit)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with as many records again; see `Generator`."""
+        return "twice the records", replace(self, records=2 * self.records)
+
     def own(self) -> dict[str, Any]:
         """Return discount, concentration, base measures and grids."""
         return {
             "discount": float(self.discount),
             "concentration": float(self.concentration),
             "base": [new.describe_base() for new in self.new_values],
-            "snap": [None if new.grid is None else new.grid.describe() for new in self.new_values],
+            "snap": [
+                None if new.grid is None or new.grid.count > _MOST_STATED else new.grid.describe()
+                for new in self.new_values
+            ],
         }
 
     def figures(self) -> dict[str, Any]:
@@ -97,11 +117,13 @@ class PitmanYor(Generator):
             randomness.source,
         )
         rng = randomness.generator()
+        drawn = self._of_possible(drawn, records)
         old = drawn.source < self.n
+        made = self._new(drawn.new, rng)
         values = np.empty((self.records, len(self.columns)))
         labels: list[tuple[str, ...] | None] = []
-        for i, (column, new) in enumerate(zip(self.columns, self.new_values, strict=True)):
-            fresh = new.draw(drawn.new, rng)[drawn.source[~old] - self.n]
+        for i, column in enumerate(self.columns):
+            fresh = made[drawn.source[~old] - self.n, i]
             known = records.labels[i]
             part = np.empty(self.records)
             part[old] = records.values[drawn.source[old], i]
@@ -113,6 +135,45 @@ class PitmanYor(Generator):
             values[:, i] = part
             labels.append(known)
         return values, tuple(labels)
+
+    def _new(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draw new values, shape (count, columns): of the base measure given that they are possible."""
+        made = _drawn(self.new_values, count, rng)
+        if self.possible is None:
+            return made
+        while not (kept := holds(self.possible.rules, made)).all():
+            again = _drawn(self.new_values, int((~kept).sum()), rng)
+            for i, column in enumerate(self.columns):
+                if column.free:  # each new label is its own
+                    again[:, i] = made[~kept, i]
+            made[~kept] = again
+        return made
+
+    def _of_possible(self, drawn: Drawn, records: Records) -> Drawn:
+        """Put a new value in the place of each value drawn that is not possible, the same for all its copies.
+
+        It is computed from the values drawn and nothing else, so that the guarantee is that of the urn.
+        """
+        if self.possible is None:
+            return drawn
+        source = drawn.source.copy()
+        old = np.flatnonzero(source < self.n)
+        rows = records.values[source[old]]
+        wrong = ~holds(self.possible.rules, rows)
+        if not wrong.any():
+            return drawn
+        places = np.unique(rows[wrong], axis=0, return_inverse=True)[1].ravel()
+        source[old[wrong]] = self.n + drawn.new + places
+        return Drawn(source, drawn.new + int(places.max()) + 1)
+
+
+def _drawn(new_values: tuple[NewValues, ...], count: int, rng: np.random.Generator) -> Floats:
+    return np.column_stack([new.draw(count, rng) for new in new_values])
+
+
+def accepted(new_values: tuple[NewValues, ...], possible: Possible) -> float:
+    """Return about what share of the base measure's draws is possible; the same for the same base."""
+    return float(holds(possible.rules, _drawn(new_values, _TRIED, np.random.default_rng(0))).mean())
 
 
 def distinct_counts(values: Floats) -> NDArray[np.int64]:

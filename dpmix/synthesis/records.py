@@ -14,11 +14,13 @@ from dpmix.data.tables import load_mixed
 from dpmix.errors import SpecError
 from dpmix.release.columns import Column
 from dpmix.spec import RunSpec
+from dpmix.spec.column_types import digits_of
 from dpmix.spec.data_section import ColumnsSection
 
-__all__ = ["Column", "Records", "columns_of", "load_records"]
+__all__ = ["Column", "Records", "column_of", "columns_of", "load_records"]
 
 Floats = NDArray[np.float64]
+_MOST_CATEGORIES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class Records:
         confidential.
     clamped : tuple of int
         How many numbers of each column were outside the bounds; the curator's to see.
+    rounded : tuple of int
+        How many were then rounded to the digits of their column's type, likewise; empty where none has one.
     rng : Generator or None
         For simulated records, the generator that synthesis draws from; None for real ones.
     table : mapping of str to float64 array (n,), or tuple of n str
@@ -46,6 +50,7 @@ class Records:
     values: Floats
     labels: tuple[tuple[str, ...] | None, ...]
     clamped: tuple[int, ...]
+    rounded: tuple[int, ...] = field(default=(), kw_only=True)
     rng: np.random.Generator | None = None
     table: Mapping[str, Floats | Sequence[str]] = field(default_factory=dict)
 
@@ -70,12 +75,31 @@ def columns_of(section: ColumnsSection | None) -> tuple[Column, ...]:
     names: tuple[str, ...] = () if section is None or section.columns is None else section.columns
     if section is None or not names:
         raise SpecError("data.columns: missing; name the columns to synthesize")
-    found = []
-    for i, name in enumerate(names):
-        categories = section.categories_of(i)
-        texts = None if categories is None else tuple(str(c) for c in categories)
-        found.append(Column(name, section.bounds_of(i), texts, name in section.dates))
-    return tuple(found)
+    return tuple(column_of(section, i, name) for i, name in enumerate(names))
+
+
+def column_of(section: ColumnsSection, index: int, name: str) -> Column:
+    """Return what is public of a column: dates are whole days, whole numbers may be categories."""
+    stated = section.categories_of(index)
+    categories = None if stated is None else tuple(str(c) for c in stated)
+    bounds, kind = section.bounds_of(index), (section.types or {}).get(name)
+    if bounds is None:
+        if kind not in (None, "category"):
+            raise SpecError(f"data.domain: missing for {name}, whose type is of numbers; give public bounds")
+        return Column(name, None, categories)
+    if name in section.dates:
+        if kind not in (None, "integer"):
+            raise SpecError(f"data.types.{name}: must be integer, as dates are whole days; or leave it out")
+        return Column(name, bounds, None, True, 0)
+    if kind == "category":
+        low, high = bounds
+        if low != int(low) or high != int(high) or high - low >= _MOST_CATEGORIES:
+            raise SpecError(
+                f"data.types.{name}: category is for whole bounds, at most {_MOST_CATEGORIES} categories; "
+                f"list those of {name} under data.categories"
+            )
+        return Column(name, None, tuple(str(code) for code in range(int(low), int(high) + 1)))
+    return Column(name, bounds, None, False, digits_of(kind))
 
 
 def load_records(spec: RunSpec) -> Records:
@@ -103,8 +127,12 @@ def load_records(spec: RunSpec) -> Records:
         draws, noise = generators(section.seed)
         assert not isinstance(section.alpha, dict)  # that is by group, and refused
         values = simulate_records(section.simulate, section.n, draws, section.alpha)
-        bounded, clamped = _clamped(values[:, 0], section.bounds_of(0))
-        return Records((Column(name, section.bounds_of(0)),), bounded[:, None], (None,), (clamped,), noise)
+        column = column_of(section, 0, name)
+        if column.bounds is None:
+            raise SpecError(f"data.types.{name}: simulated records are of numbers; give integer or digits")
+        bounded, clamped = _clamped(values[:, 0], column.bounds)
+        bounded, rounded = _rounded(bounded, column)
+        return Records((column,), bounded[:, None], (None,), (clamped,), noise, rounded=(rounded,))
     columns = columns_of(section)
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]
@@ -114,19 +142,25 @@ def load_records(spec: RunSpec) -> Records:
     parts: list[Floats] = []
     labels: list[tuple[str, ...] | None] = []
     outside: list[int] = []
+    moved: list[int] = []
     for column in columns:
         if column.bounds is not None:
             bounded, clamped = _clamped(numbers[column.name], column.bounds)
+            bounded, rounded = _rounded(bounded, column)
             parts.append(bounded)
             labels.append(None)
             outside.append(clamped)
+            moved.append(rounded)
             continue
         codes, known = _coded(texts[column.name], column)
         parts.append(codes)
         labels.append(known)
         outside.append(0)
+        moved.append(0)
     table = missing.as_read({**numbers, **texts})
-    return Records(columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table)
+    return Records(
+        columns, np.column_stack(parts), tuple(labels), tuple(outside), table=table, rounded=tuple(moved)
+    )
 
 
 def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, int]:
@@ -134,6 +168,15 @@ def _clamped(values: Floats, bounds: tuple[float, float] | None) -> tuple[Floats
     low, high = bounds
     outside = int(((values < low) | (values > high)).sum())
     return np.clip(values, low, high) + 0.0, outside  # + 0.0 makes one zero of two
+
+
+def _rounded(values: Floats, column: Column) -> tuple[Floats, int]:
+    """Round to the digits of a column's type; a record at a time, so that guarantees do not change."""
+    lattice = column.lattice
+    if lattice is None:
+        return values, 0
+    found = lattice.nearest(values)
+    return found, int((found != values).sum())
 
 
 def _coded(texts: tuple[str, ...], column: Column) -> tuple[Floats, tuple[str, ...]]:

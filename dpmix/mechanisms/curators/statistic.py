@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, WholeNoise
@@ -140,6 +141,15 @@ class NoisyStatistic(Mechanism):
         found, clamped = self._checked(values)
         noisy = self.source.simulate(self._weighted(found), rng)
         return self._release(self._told(noisy), private=False), clamped
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of noise on the statistic; see `Mechanism`."""
+        first, second = (self.statistic(x)[0].astype(float) for x in (one, other))
+        return additive_loss(first, second, self.scales, self.noise)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
 
     def _checked(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         width = len(self.columns) + (self.groups is not None)

@@ -15,6 +15,7 @@ from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scal
 from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name
 from dpmix.mechanisms.laws.sums_of_groups import is_number
 from dpmix.spec.capabilities import Synthetic
+from dpmix.spec.column_types import MOST_DIGITS
 
 __all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
 
@@ -32,10 +33,18 @@ _NUMBERS = {
 }
 
 
+def digits_of(stated: Any) -> int | None:
+    """Return the digits after the decimal point that JSON's type of a column states; None if it is none."""
+    digits = stated.get("digits") if isinstance(stated, Mapping) else 0 if stated == "integer" else None
+    whole = isinstance(digits, int) and not isinstance(digits, bool) and 0 <= digits <= MOST_DIGITS
+    return digits if whole else None
+
+
 class PublicColumn(BaseModel):
     """Name of a column with its public bounds, or the categories that codes stand for; or neither.
 
-    Bounds of a `date` are days since 1970-01-01.
+    Bounds of a `date` are days since 1970-01-01. The `type` of numbers is "integer" or {"digits": k} where
+    it is stated.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -43,7 +52,13 @@ class PublicColumn(BaseModel):
     name: Annotated[str, Says("does not name every column")]
     domain: Pair | None = None
     date: bool = False
+    type: Any = None
     categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+    @property
+    def digits(self) -> int | None:
+        """Digits after the decimal point of its numbers; None where they are any real numbers."""
+        return digits_of(self.type)
 
 
 def _checked_columns(value: Any) -> Any:
@@ -57,6 +72,8 @@ def _checked_columns(value: Any) -> Any:
             raise ValueError("does not name every column")
         if "domain" in part and not is_pair(part["domain"]):
             raise ValueError(f"does not state the bounds of {part['name']}")
+        if part.get("type") is not None and digits_of(part["type"]) is None:
+            raise ValueError(f"does not state the type of {part['name']}: integer, or its digits")
         names = part.get("categories")
         if "categories" in part and not (
             isinstance(names, list | tuple) and names and all(isinstance(c, str) for c in names)
@@ -86,6 +103,7 @@ class SyntheticLaw(Law):
     snap: Any = None
     base: Any = None
     post_processing: Any = None
+    ranges: Any = None
     source: dict[str, Any] | None = None
     discount: Any = None
     concentration: Any = None
@@ -102,6 +120,10 @@ class SyntheticLaw(Law):
         return self
 
     def _lists_problem(self) -> str | None:
+        if self.ranges is not None and not (
+            isinstance(self.ranges, list | tuple) and all(isinstance(r, Mapping) for r in self.ranges)
+        ):
+            return "does not state its ranges, one entry per rule"
         for stated, is_one, what in (
             (self.snap, _is_snap, "the grids that values were moved to"),
             (self.base, _is_base, "the distributions of new values"),
@@ -162,6 +184,12 @@ class SyntheticLaw(Law):
         """Say which value lies outside of its column's bounds, or is no code of its labels."""
         for i, part in enumerate(self.columns):
             names = labels[i] if labels else None
+            if names is None and part.digits is not None:
+                odd = values[:, i] != np.round(values[:, i], part.digits)
+                what = f"has more than {part.digits} digits" if part.digits else "is no whole number"
+                problem = first(odd, what, f"{part.name}, record")
+                if problem is not None:
+                    return problem
             if names is None and (self.generator == "posterior_predictive" or part.domain is None):
                 continue  # a model may go on beyond the bounds
             low, high = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.neighbours import Pair, moved, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic
@@ -54,6 +55,7 @@ class NoisyCounts(NoisyStatistic):
     """
 
     kind: ClassVar[str] = "noisy_counts"
+    of_any_number: ClassVar[bool] = True
     levels: tuple[int, ...]
     classes: int
     categories: tuple[tuple[str, ...] | None, ...] = ()
@@ -173,6 +175,14 @@ class NoisyCounts(NoisyStatistic):
             for k, count in enumerate(self.levels)
         ]
         return np.concatenate(parts), (0,) * values.shape[1]
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes all that it has; see `Mechanism`."""
+        low, far = np.zeros(columns), np.array([*self.levels, self.classes], dtype=np.float64) - 1.0
+        if self.groups is not None:
+            yield from pairs_of_groups(self.groups.name, n, low, low, far)
+        else:
+            yield moved("a record changes class and every level", np.zeros((n, columns)), low, far)
 
     def own(self) -> dict[str, Any]:
         """Return levels, classes and categories."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
@@ -54,6 +55,7 @@ class PerturbedHistogram(OneColumn):
     """
 
     kind: ClassVar[str] = "perturbed_histogram"
+    of_any_number: ClassVar[bool] = True
     bins: int
     noise: Noise
     s: float
@@ -190,6 +192,15 @@ class PerturbedHistogram(OneColumn):
         else:
             noisy = noise.simulate(counts.astype(np.float64), rng)
         return self._release(noisy[:, None], columns, len(values), rng), clamped
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of noise on the counts; see `Mechanism`."""
+        first, second = (self._counts(x)[0].astype(float) for x in (one, other))
+        return additive_loss(first, second, self.s, self.noise)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
 
     def _counts(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         if self.n is not None and len(values) != self.n:

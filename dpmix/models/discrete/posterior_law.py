@@ -264,7 +264,7 @@ def _given_sample(
         raise SpecError(
             f"model.kind: discrete has no known posterior for records drawn with discount {d:g} whose new "
             "values are categories or points of a grid, where several may be one; synthesize with discount "
-            "0, or without synthesis.snap"
+            "0, or without synthesis.snap and data.types"
         )
     points, sizes = np.unique(values, axis=0, return_counts=True)
     seen: Floats = sizes.astype(np.float64)

@@ -79,6 +79,11 @@ def public_of(release: Release) -> Public:
                 "model.kind: discrete is not for records drawn from a posterior, which say no more than the "
                 "release that the posterior is of: fit that one"
             )
+        if law.ranges:
+            raise SpecError(
+                "model.kind: discrete does not know the law of records that synthesis.ranges hold of; fit "
+                "records released without ranges, or the noisy counts of a mechanism.kind perturbed_histogram"
+            )
         columns = tuple(Column.described(part) for part in law.columns)
         labels = release.labels or (None,) * len(columns)
         names = tuple(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import MixtureReplicator, TallyReplicator, WaveletReplicator
@@ -21,7 +22,6 @@ from dpmix.summary.check.rank_p_values import Comparison, compare
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.density import generator
 from dpmix.summary.families.family_of_fit import columns_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 
 __all__ = ["check_records"]
 

@@ -157,6 +157,41 @@ def test_a_kind_that_cannot_meet_the_request_is_named(tmp_path):
     assert found.refused[0].reason in Page(render(found)).text
 
 
+def test_rivals_that_drown_are_left_out_by_name(tmp_path):
+    synthesis = {"kind": "pitman_yor", "epsilon": 1.0, "delta": 0.05}
+    spec = spec_of(tmp_path, synthesis, columns=("x", "c", "y"), domain={"x": [0, 1], "y": [0, 1]})
+    spec["data"]["categories"] = {"c": ["red", "green", "blue"]}
+    found = compare(spec, runs=1)
+    assert [kind.name for kind in found.contenders] == ["pitman_yor"]
+    reasons = {refusal.name: refusal.reason for refusal in found.refused}
+    assert (
+        reasons["perturbed_histogram"]
+        == "the noise of its 300 cells adds up to 849, more than the 60 records"
+    )
+    assert "of its draws are uniform over all cells" in reasons["dirichlet_multinomial"]
+    assert "more than the 60 records" in reasons["smoothed_histogram"]
+    # the spec's own takes part, and is said to
+    spec["synthesis"] = {"kind": "perturbed_histogram", "epsilon": 1.0, "rivals": []}
+    found = compare(spec, runs=1)
+    assert found.notes[0] == f"perturbed_histogram: {reasons['perturbed_histogram']}"
+    assert f"Note: {found.notes[0]}" in " ".join(found.to_text().split())
+    assert found.notes[0] in Page(render(found)).text
+    # whoever names rivals has them
+    spec["synthesis"]["rivals"] = [{"kind": "dirichlet_multinomial"}]
+    assert len(compare(spec, runs=1).contenders) == 2
+
+
+def test_rivals_keep_to_ranges_and_to_the_grid(tmp_path):
+    ranges = [{"when": {"c": "red"}, "x": [0, 0.4]}]
+    synthesis = {"kind": "perturbed_histogram", "epsilon": 9.0, "snap": {"step": 0.2}, "ranges": ranges}
+    spec = spec_of(tmp_path, synthesis, columns=("x", "c"), domain={"x": [0, 1]})
+    spec["data"]["categories"] = {"c": ["red", "green", "blue"]}
+    checked = load_spec(spec)
+    for _, generator in field_of(checked.synthesis, columns_of(checked.data), 60).generators:
+        assert generator.ranges == ({"when": {"c": "red"}, "x": [0, 0.4]},)
+        assert generator.cells.shape == (6, 3)
+
+
 def test_rivals_inherit_what_they_leave_out(tmp_path):
     rivals = [
         {"kind": "perturbed_histogram", "noise": "gaussian"},
@@ -197,7 +232,9 @@ def test_what_the_spec_itself_asks_for_must_be_met(tmp_path):
 
 
 def test_json_says_everything_and_for_whom(tmp_path):
+    rivals = [{"kind": kind, "bins": 5} for kind in ("dirichlet_multinomial", "smoothed_histogram")]
     synthesis = {"kind": "perturbed_histogram", "epsilon": 2.0, "delta": 0.05, "bins": 5}
+    synthesis |= {"rivals": [{"kind": "pitman_yor"}, *rivals]}
     spec = spec_of(tmp_path, synthesis, columns=("x", "c", "y"), domain={"x": [0, 1], "y": [0, 2]})
     spec["data"]["categories"] = {"c": ["red", "green", "blue", "never"]}
     output, report = tmp_path / "out.json", tmp_path / "out.html"
