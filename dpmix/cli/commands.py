@@ -255,13 +255,17 @@ def summarize(
         "force": force,
     }
     summary: Any
+    from dpmix.run.progress import show_phase
+
     try:
         if contrast:
             options |= {"margin": margin, "public_groups": public_groups}
             options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
-            summary = dpmix.contrast(chains, output, **options)
+            with show_phase("comparing", quiet):
+                summary = dpmix.contrast(chains, output, **options)
         else:
-            summary = dpmix.summarize(chains, output, **options)
+            with show_phase("summarizing", quiet):
+                summary = dpmix.summarize(chains, output, **options)
     except ConvergenceError as error:  # everything is computed and written all the same
         doubt, summary = error, error.result
     emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
@@ -379,8 +383,11 @@ def calibrate(
     """Print what the guarantee costs, as JSON: the scale of the noise, and what it guarantees exactly."""
     checked = checked_spec(spec, set_)
     import dpmix
+    from dpmix.run.progress import show_phase
 
-    emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
+    with show_phase("calibrating", quiet):
+        found = dpmix.calibrate(checked, quiet=quiet)
+    emit(json.dumps(found, indent=2))
 
 
 @app.command()
@@ -407,7 +414,10 @@ def warmup(
     import dpmix
 
     overrides = tuple(set_ or ()) if several else ()
-    found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
+    from dpmix.run.progress import show_phase
+
+    with show_phase("compiling", quiet):
+        found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
     say(found.in_words(), quiet)
 
 

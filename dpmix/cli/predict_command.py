@@ -61,6 +61,7 @@ def predict(
     check_overrides(set_ or (), TAKEN)  # before anything heavy is imported
     check_files([*chains, at], [] if output is None else [output], force)
     from dpmix.api import predict as api
+    from dpmix.run.progress import show_phase
 
     if output is not None:
         api.check_table_output(output, [*chains, at], force=force)
@@ -80,7 +81,8 @@ def predict(
             for write in takers:
                 write(columns, values)
 
-        api.predict_pieces(chains, at, take, overrides=tuple(set_ or ()), interval=interval, quiet=quiet)
+        with show_phase("predicting", quiet):
+            api.predict_pieces(chains, at, take, overrides=tuple(set_ or ()), interval=interval, quiet=quiet)
         if printed is not None:
             if as_json:
                 printed.write("]\n")

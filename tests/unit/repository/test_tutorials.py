@@ -1,6 +1,6 @@
 """Tutorials do what they show: their files are written, their commands run, and outputs compared.
 
-Here in one process, with short chains; `scripts/newcomer` does the same from a wheel, with chains of full length.
+Here in one process, with short chains; `scripts/newcomer` does the same from a wheel, with whole chains.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def page_of(tmp_path: Path, text: str) -> Path:
 def test_a_page_is_taken_apart(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
-        "# T\n\n```yaml\n# a.yaml\nx: 1\n```\n\n```sh\nnot run\n```\n\n```console\n$ one\nsaid\n\n$ two\n```\n"
+        "# T\n\n```yaml\n# a.yaml\nx: 1\n```\n\n```sh\nnot run\n```\n\n"
+        "```console\n$ one\nsaid\n\n$ two\n```\n"
         "```console varies\n$ three \\\n  more\n...\n```\n",
     )
     assert list(steps(page)) == [
