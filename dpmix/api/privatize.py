@@ -125,7 +125,7 @@ def privatize(
             release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
         else:
             release, clamped = mechanism.privatize(records.values, records.columns, report)
-    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
+    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_release(target, release, force=force)
     _tell(in_words(mechanism, records.columns, guarantee), quiet)

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 from dpmix.errors import UsageError
 from dpmix.kernels import kernel_functions
+from dpmix.kernels.layout import Layout, add_layout
 from dpmix.kernels.learned_base import keep_fixed, with_base
 from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics import jit
-from dpmix.run.component_layouts import LAYOUTS, Layout
 from dpmix.samplers import registered
+from dpmix.samplers.algorithm import BUILDERS, Algorithm, by_fields
 from dpmix.samplers.base_moves import keep_nothing, renew
-from dpmix.samplers.chain import Algorithm
 from dpmix.samplers.sweeps import sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["register"]
+__all__ = ["import_registered", "register", "registered_kinds", "registered_modules"]
 
 _OF_CHANNEL = ("hides", "noise_variance", "log_constant")
 _OF_KERNEL = ("draw_prior", "draw_posterior", "tally", "draw_record", "value")
 _OF_PAIR = ("log_marginal", "fill_marginal", "draw_start")
 _OF_CONJUGATE = ("log_integral", "log_factor")
+_MODULES: dict[str, list[str]] = {}
+"""Modules of the parts of what is registered, by its name."""
 _SHIPPED = {id(kinds): frozenset(kinds.names) for kinds in (MECHANISMS, KERNELS, SAMPLERS)}
 
 
@@ -100,7 +106,7 @@ def register(
             renew.register(keep_nothing, algorithm)
         _join(algorithm)
         SAMPLERS.add(name, section=section)
-        registered.ALGORITHMS[name] = algorithm
+        BUILDERS[name] = by_fields(algorithm)
     elif isinstance(section, type) and issubclass(section, MechanismSection):
         name = _name(section, "kind")
         _take(name, given, ("law", "curator"), ("channel",))
@@ -117,13 +123,87 @@ def register(
             keep_fixed(kernel)
         _join(section, kernel, family)
         KERNELS.add(name, section=section, kernel=kernel, family=family, layout=layout)
-        LAYOUTS[name, given["layout"].base] = given["layout"]
+        add_layout(replace(given["layout"], family=lambda constants, _: given["family"](constants)))
     else:
         raise UsageError(
             "register: the section must be a MechanismSection, a MixtureSection or a SamplerCapabilities, "
             f"not {getattr(section, '__name__', section)!r}"
         )
+    _MODULES[name] = _modules_of((section, *given.values()))
     registered.complete()
+
+
+def registered_kinds(spec: RunSpec) -> list[str]:
+    """Return what a spec names that does not ship, as its mechanism, kernel or sampler."""
+    model: Any = spec.model
+    named = (
+        (MECHANISMS, None if spec.mechanism is None else spec.mechanism.kind),
+        (KERNELS, getattr(model, "kernel", None)),
+        (SAMPLERS, spec.sampler.kind),
+    )
+    return [name for kinds, name in named if name in kinds and name not in _SHIPPED[id(kinds)]]
+
+
+def registered_modules() -> list[tuple[str, str]]:
+    """Return names and files of the modules that register something, or have functions for it.
+
+    Raises
+    ------
+    UsageError
+        Where one is the script that runs, which another process cannot import.
+    """
+    found: dict[str, str] = {}
+    for kinds in (MECHANISMS, KERNELS, SAMPLERS):
+        for name in kinds.names:
+            if name not in _SHIPPED[id(kinds)]:
+                found |= dict.fromkeys(_MODULES[name], name)
+    for place in (kernel_functions, channel_functions):
+        for function in vars(place).values():
+            for classes, impl in getattr(function, "registered", {}).items():
+                if not _ours(impl.__module__) and any(each.__module__ in found for each in classes if each):
+                    found.setdefault(impl.__module__, impl.__name__)
+    for module, name in found.items():
+        if module == "__main__":
+            raise UsageError(
+                f"register: {name} is defined in the script that runs, which the processes of a sweep cannot "
+                "import; put it in a file of its own, and import that"
+            )
+    return [(module, str(sys.modules[module].__file__)) for module in found]
+
+
+def import_registered(modules: Iterable[Sequence[str]]) -> None:
+    """Import modules, as pairs of name and file, of which another process has what it registered.
+
+    Raises
+    ------
+    UsageError
+        Where a name is that of another file here.
+    """
+    for name, file in modules:
+        path = Path(file)
+        above = name.count(".") + (path.name == "__init__.py")
+        folder = str(path.parents[above])
+        if folder not in sys.path:
+            sys.path.append(folder)
+        found = getattr(import_module(name), "__file__", None)
+        if found is None or Path(found).resolve() != path.resolve():
+            raise UsageError(f"register: {name} is {found} here, and {file} where the sweep began; rename it")
+    registered.complete()
+
+
+def _modules_of(parts: Iterable[Any]) -> list[str]:
+    """Return the names of the modules, but ours, that classes and functions are defined in."""
+    found = {}
+    for part in parts:
+        if inspect.ismodule(part):
+            found[part.__name__] = part
+        elif inspect.isclass(part) or inspect.isroutine(part):
+            found[part.__module__] = part
+    return [module for module in found if not _ours(module)]
+
+
+def _ours(module: str) -> bool:
+    return module.split(".")[0] == "dpmix"
 
 
 def _name(section: type[MechanismSection] | type[MixtureSection], key: str) -> str:

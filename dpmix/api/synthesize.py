@@ -129,7 +129,7 @@ def synthesize(
         spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
     release = generator.release(records)
-    release = stated_release(release, guarantee, "entered" if spending is not None else bypassed)
+    release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
     _tell(in_words(generator, guarantee), quiet)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.auditing.inputs import BEYOND, ENOUGH, Pair, Subject, moved
-from dpmix.auditing.losses import Loss, loss_of_generator
-from dpmix.auditing.planted_faults import faulty_generator
+from dpmix.auditing.inputs import ENOUGH, Subject
+from dpmix.mechanisms.curators.neighbours import BEYOND, Loss, Pair, moved
 from dpmix.release.columns import Cells, Column
 from dpmix.release.sanitized import Release
 from dpmix.synthesis import records as confidential
-from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
-from dpmix.synthesis.pitman_yor import PitmanYor
 from dpmix.synthesis.records import Records
 
 __all__ = ["subject_of_generator"]
@@ -49,13 +42,13 @@ def subject_of_generator(generator: Generator, check: Callable[[int, int], None]
     columns = generator.columns
     labels = tuple(("a", "b", "c") if c.free else c.categories for c in columns)
     stated = generator.n
-    if _of_any_number(generator) and stated > ENOUGH:
-        generator = _with(generator, ENOUGH)
+    if generator.of_any_number and stated > ENOUGH:
+        generator = generator.of_records(ENOUGH)
         records = min(generator.records, ENOUGH)
-        if not isinstance(generator, DirichletMultinomial):  # draws from what the guarantee is of: as many do
+        if generator.noisy_cells is not None:  # draws from what the guarantee is of: as many do
             generator = dataclasses.replace(generator, records=records)
     if check is not None:
-        check(stated, (generator.n + generator.records * _effort(generator)) * len(columns))
+        check(stated, (generator.n + generator.records * generator.numbers_a_draw) * len(columns))
     cells = getattr(generator, "cells", None)
 
     def taken(database: Floats) -> Records:
@@ -68,23 +61,23 @@ def subject_of_generator(generator: Generator, check: Callable[[int, int], None]
         return Records(columns, found, labels, tuple(clamped))
 
     def draw(database: Floats, runs: int) -> Floats:
-        of = _with(generator, len(database))
+        of = generator.of_records(len(database))
         given = taken(database)
         return np.array([_told(of.release(given), columns, labels, cells) for _ in range(runs)])
 
     def loss(pair: Pair) -> Loss | None:
         counts = [_counted(taken(x).values, columns, cells) for x in (pair.one, pair.other)]
-        return loss_of_generator(_with(generator, len(pair.one)), (counts[0], counts[1]))
+        return generator.of_records(len(pair.one)).loss(counts[0], counts[1])
 
     def strays() -> bool:
         return any(
-            _beyond(_with(generator, len(x)).release(taken(x)), columns)
+            _beyond(generator.of_records(len(x)).release(taken(x)), columns)
             for x in (pairs[0].one, pairs[0].other)
             for _ in range(_LOOKS)
         )
 
     pairs = tuple(_pairs(generator))
-    fault, changed = faulty_generator(generator)
+    fault, changed = generator.weakened()
     return Subject(
         kind=generator.kind,
         claim=generator.guarantee,
@@ -98,37 +91,13 @@ def subject_of_generator(generator: Generator, check: Callable[[int, int], None]
     )
 
 
-def _of_any_number(generator: Generator) -> bool:
-    """Whether guarantee and noise are the same for every number of confidential records."""
-    noisy = isinstance(generator, PerturbedSynthesis | SmoothedSynthesis) and generator.noise is not None
-    return noisy or isinstance(generator, DirichletMultinomial)
-
-
-def _effort(generator: Generator) -> int:
-    """Return how many numbers one draw takes as long as: urns of large weights take Python's integers."""
-    if not isinstance(generator, DirichletMultinomial | PitmanYor):
-        return 1
-    discount = generator.discount if isinstance(generator, PitmanYor) else Fraction(0)
-    unit = math.lcm(generator.concentration.denominator, discount.denominator)
-    return 1 if (generator.n + generator.records) * unit < 2**58 else 50
-
-
-def _with(generator: Generator, n: int) -> Generator:
-    """Return the generator for another number of confidential records."""
-    if generator.n == n:
-        return generator
-    noise = getattr(generator, "noise", None)
-    more: dict[str, Any] = {} if noise is None else {"noise": dataclasses.replace(noise, n=n)}
-    return dataclasses.replace(generator, n=n, **more)
-
-
 def _pairs(generator: Generator) -> Iterator[Pair]:
     columns, n = generator.columns, generator.n
     low, high = (np.array([_end(column, side) for column in columns]) for side in range(2))
     words = "a record takes a value that nobody else has"
     yield moved(words, np.tile(low, (n, 1)), low, high)
     middle = np.array([_middle(column) for column in columns])
-    if _of_any_number(generator) and n > 2:
+    if generator.of_any_number and n > 2:
         yield moved("the second of two records takes another value", np.tile(low, (2, 1)), low, high)
         cells: Cells = generator.cells  # type: ignore[attr-defined]  # those of any number have cells
         if len(set(cells.of_values(np.array([low, middle, high])).tolist())) == 3:

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.auditing.inputs import Pair, Subject
+from dpmix.auditing.inputs import Subject
 from dpmix.errors import DataError, PrivacyError, SpecError
+from dpmix.mechanisms.curators.neighbours import Pair
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec.audit_section import INPUT, OUTPUT, AuditSpec
 from dpmix.spec.run_spec import RunSpec

@@ -14,7 +14,8 @@ from scipy import optimize, special
 
 from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_bound
 from dpmix.auditing.event_statistics import fitted_scores
-from dpmix.auditing.inputs import Pair, Subject
+from dpmix.auditing.inputs import Subject
+from dpmix.mechanisms.curators.neighbours import Pair
 
 __all__ = ["LOOKED_AT", "Trial", "cut_of_loss", "repeats_after_fork", "try_out"]
 

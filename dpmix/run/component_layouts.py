@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,79 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
 
-Floats = NDArray[np.float64]
+__all__ = ["Floats", "Ints", "Layout", "check_components", "layout_of"]
+
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Names in a chains file.
-
-    Parameters
-    ----------
-    kernel, base : str
-        Kernel and base measure of the mixture.
-    parameters : tuple of str
-        Datasets of `/posterior` over (chain, draw, component, ..).
-    positive : tuple of str
-        Those that must be positive (the diagonal of a `covariance`).
-    scalars, arrays : tuple of str
-        What `/constant_data` must hold of the base measure.
-    learned : tuple of str
-        Datasets of `/posterior` over (chain, draw, ..) of location and scale of a base measure that is
-        learned.
-    zero : bool
-        Whether a variance may also be zero: under a truncated base it is a difference, which may round to it.
-    """
-
-    kernel: str
-    base: str
-    parameters: tuple[str, ...]
-    positive: tuple[str, ...]
-    scalars: tuple[str, ...]
-    arrays: tuple[str, ...] = ()
-    learned: tuple[str, ...] = ()
-    zero: bool = False
-
-
-_NIG = ("base_mu0", "base_lambda", "base_a", "base_b")
-_NORMAL = ("mean", "variance")
-_GAMMA = ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate", "domain_lo", "domain_hi")
-LAYOUTS = {
-    (layout.kernel, layout.base): layout
-    for layout in (
-        Layout("normal", "nig", _NORMAL, ("variance",), _NIG),
-        Layout(
-            "normal",
-            "learned_nig",
-            _NORMAL,
-            ("variance",),
-            (*_NIG, "base_mu0_sd", "base_b_shape"),
-            learned=("base_mu0", "base_b"),
-        ),
-        Layout("normal", "truncated_nig", _NORMAL, ("variance",), (*_NIG, "noise_scale"), zero=True),
-        Layout("beta", "gamma", ("a", "b"), ("a", "b"), _GAMMA),
-        Layout(
-            "multivariate_normal",
-            "niw",
-            ("mean", "covariance"),
-            ("covariance",),
-            ("base_lambda", "base_nu"),
-            ("base_mu0", "base_Psi"),
-        ),
-        Layout(
-            "multivariate_normal",
-            "learned_niw",
-            ("mean", "covariance"),
-            ("covariance",),
-            ("base_lambda", "base_nu", "base_psi_shape"),
-            ("base_mu0", "base_Psi", "base_mu0_sd"),
-            learned=("base_mu0", "base_psi"),
-        ),
-    )
-}
-"""The layouts that are known, by kernel and base measure."""
 _ONLY_BASE = {"beta": "gamma", "multivariate_normal": "niw"}
 
 
@@ -100,12 +33,13 @@ def layout_of(path: Path, attrs: Mapping[str, Any], spec: Mapping[str, Any]) -> 
     kernel = str(attrs.get("kernel") or model.get("kernel", "normal"))
     stated = (model.get("base") or {}).get("kind", "nig")
     base = str(attrs.get("base") or _ONLY_BASE.get(kernel, stated))
-    if kind != "mixture" or (kernel, base) not in LAYOUTS:
-        known = ", ".join(f"{k} with {b}" for k, b in LAYOUTS)
+    layout = find_layout(kernel, base)
+    if kind != "mixture" or layout is None:
+        known = ", ".join(f"{k} with {b}" for k, b in known_layouts())
         raise DataError(
             f"{path} is of a {kind} with kernel {kernel} and base {base}; known are mixtures of {known}"
         )
-    return LAYOUTS[kernel, base]
+    return layout
 
 
 def check_components(

@@ -13,7 +13,8 @@ import numpy as np
 from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration_truncated
-from dpmix.samplers.conditional import allocate, update_latent_and_parameters
+from dpmix.samplers.algorithm import Built, builds
+from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
 from dpmix.samplers.state import DONE, list_occupied, sort_by_size
 from dpmix.samplers.sweeps import by_sweeps
 
@@ -25,6 +26,12 @@ class BlockedGibbs(NamedTuple):
 
     truncation: int
     latent: Any
+
+
+@builds("blocked_gibbs")
+def _build(settings, kernel, mixing, n):
+    latent = LATENT[settings.latent]
+    return Built(BlockedGibbs(settings.truncation, latent), held=latent.held, slots=settings.truncation)
 
 
 @njit

@@ -10,8 +10,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+import dpmix.samplers.base_moves
+import dpmix.samplers.blocked
+import dpmix.samplers.neal3
+import dpmix.samplers.neal8
+import dpmix.samplers.slice
+import dpmix.samplers.split_merge  # noqa: F401 - says how it is built
 from dpmix.kernels import (
-    NormalTruncatedNIG,
     draw_posterior,
     draw_prior,
     latent_columns,
@@ -23,37 +28,18 @@ from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_
 from dpmix.mechanisms.channels.every import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
-from dpmix.samplers import base_moves  # noqa: F401 - registers the moves of a learned base measure
 from dpmix.samplers import sweeps as base
-from dpmix.samplers.blocked import BlockedGibbs
+from dpmix.samplers.algorithm import BUILDERS, TABLED, Algorithm
 from dpmix.samplers.blocks import Serial, Threads, block_count
-from dpmix.samplers.collapsed import constants_of
-from dpmix.samplers.conditional import ExactLatent, MetropolisLatent
 from dpmix.samplers.neal2 import Neal2, prior_predictive
-from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.neal5 import PrivateNeal5
-from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.offers import estimates
-from dpmix.samplers.registered import ALGORITHMS
-from dpmix.samplers.slice import PrivateSlice
-from dpmix.samplers.split_merge import SplitMerge
 from dpmix.samplers.state import BLOCK, CROWDED, GROW, State, blank_state, grown, numbers_of, set_numbers
 from dpmix.samplers.sweeps import FULL, PENDING, SAVED, SKIP, STEP, THIN, Output
 
 __all__ = ["Algorithm", "Chain", "Draws"]
 
 _KEPT = ("latent", "estimate", "labels", "counts", "theta", "order", "where")
-
-
-class Algorithm(NamedTuple):
-    """What the spec's `sampler` section says of the algorithm: kind, auxiliary m, truncation H, latent."""
-
-    kind: str
-    auxiliary: int = 1
-    truncation: int = 100
-    latent: str = "exact"
-
-
 _PIECE = 1 << 20
 
 
@@ -178,8 +164,7 @@ class Chain:
         self.z = z
         own = {name: getattr(channel, name).copy() for name in augmented(channel)}
         self.channel = channel._replace(**own) if own else channel
-        # a table that the algorithms with parameters integrated out look up
-        if isinstance(kernel, NormalTruncatedNIG) and algorithm.kind in ("neal3", "split_merge"):
+        if algorithm.kind in TABLED and hasattr(kernel, "prepared"):
             kernel = kernel.prepared(len(z))
         self._learned = (learned or fixed_base(kernel)).own()
         if self._learned.learns:
@@ -188,38 +173,16 @@ class Chain:
         kernel = self.kernel
         self.mixing = mixing
         self.rng = rng
-        latent: Any = MetropolisLatent() if algorithm.latent == "metropolis" else ExactLatent()
-        slots = 2 * (BLOCK + algorithm.auxiliary)
-        self._held = 0
-        self._algorithm: Any
-        if algorithm.kind == "neal8":
-            self._algorithm = Neal8(algorithm.auxiliary)
-        elif algorithm.kind == "neal2":
-            self._algorithm = Neal2(np.empty((2, 0)))
-        elif algorithm.kind == "neal3":
-            self._algorithm = Neal3(constants_of(kernel, mixing.discount, len(z)))
-        elif algorithm.kind == "split_merge":
-            self._algorithm = SplitMerge(constants_of(kernel, mixing.discount, len(z)))
-        elif algorithm.kind == "private_slice":
-            self._algorithm = PrivateSlice(latent)
-            self._held = latent.held
-        elif algorithm.kind == "blocked_gibbs":
-            self._algorithm = BlockedGibbs(algorithm.truncation, latent)
-            self._held = latent.held
-            slots = algorithm.truncation
-        elif algorithm.kind == "private_neal5":
-            self._algorithm = PrivateNeal5(algorithm.auxiliary)
-            self._held = algorithm.auxiliary
-        elif algorithm.kind in ALGORITHMS:
-            own_fields = ALGORITHMS[algorithm.kind]._fields
-            self._algorithm = ALGORITHMS[algorithm.kind](*(getattr(algorithm, f) for f in own_fields))
-        else:
+        build = BUILDERS.get(algorithm.kind)
+        if build is None:
             raise ValueError(f"unknown sampler {algorithm.kind!r}")
+        self._algorithm: Any
+        self._algorithm, self._held, slots, self._block = build(algorithm, kernel, mixing, len(z))
+        slots = slots or 2 * (BLOCK + algorithm.auxiliary)
         if self._held and not hides(channel):
             raise ValueError(f"{algorithm.kind} with latent values needs noise")
         blocks = 1 if own else block_count(len(z))  # the channel's own variables depend on all records
         self._executor: Any = Serial() if blocks == 1 else Threads(len(z), rng.spawn(blocks), pool)
-        self._block = BLOCK if algorithm.kind in ("neal2", "neal8") else 0
         self._state: State = self._blank(z, slots)
         self._kept = np.empty(0, dtype=np.int64)
         self._plan = np.array([0, 1, 0, 0, 0])

@@ -7,7 +7,7 @@ integrated out, or a latent value that the state holds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class MetropolisLatent(NamedTuple):
     """Latent values are part of the state, moved by independence Metropolis steps from f(. | theta)."""
 
     held: int = 1
+
+
+LATENT: dict[str, Any] = {"exact": ExactLatent(), "metropolis": MetropolisLatent()}
+"""By the spec's `sampler.latent`."""
 
 
 DEEP = 512  # records with more components open to them are taken one by one

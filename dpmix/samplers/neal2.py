@@ -13,6 +13,7 @@ import numpy as np
 from dpmix.kernels import draw_posterior, tally
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import INTEGRAL, RATIO, constants_of, grown_integral, new_blocks, refresh
 from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
 from dpmix.samplers.scan import room, sweep_by_scan
@@ -27,6 +28,11 @@ class Neal2(NamedTuple):
     """`prior` (2, n), of `prior_predictive`: it depends on no parameter; no settings."""
 
     prior: Any
+
+
+@builds("neal2")
+def _build(settings, kernel, mixing, n):
+    return Built(Neal2(np.empty((2, 0))), block=BLOCK)
 
 
 @njit

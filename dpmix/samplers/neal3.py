@@ -9,10 +9,12 @@ import numpy as np
 
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
     RATIO,
+    constants_of,
     give,
     grown_integral,
     new_blocks,
@@ -43,6 +45,11 @@ class Neal3(NamedTuple):
     """`constants` of the blocks by size, of `dpmix.samplers.collapsed.constants_of`; no settings."""
 
     constants: Any
+
+
+@builds("neal3", tabled=True)
+def _build(settings, kernel, mixing, n):
+    return Built(Neal3(constants_of(kernel, mixing.discount, n)))
 
 
 class Desk(NamedTuple):

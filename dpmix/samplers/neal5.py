@@ -16,6 +16,7 @@ import numpy as np
 
 from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
 from dpmix.numerics.jit import inlined, njit
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.scan import lay_out, open_desk, room, scan, visit
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
@@ -28,6 +29,11 @@ class PrivateNeal5(NamedTuple):
     """`auxiliary`: the number m of auxiliary values a record."""
 
     auxiliary: int
+
+
+@builds("private_neal5")
+def _build(settings, kernel, mixing, n):
+    return Built(PrivateNeal5(settings.auxiliary), held=settings.auxiliary)
 
 
 @njit

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dpmix.kernels import draw_prior
 from dpmix.mechanisms.channels.every import log_marginal
 from dpmix.numerics.jit import inlined, njit
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
 from dpmix.samplers.scan import room, sweep_by_scan
 from dpmix.samplers.state import BLOCK
@@ -26,6 +27,11 @@ class Neal8(NamedTuple):
     """`auxiliary` empty components are offered to each record (m of Neal 8)."""
 
     auxiliary: int
+
+
+@builds("neal8")
+def _build(settings, kernel, mixing, n):
+    return Built(Neal8(settings.auxiliary), block=BLOCK)
 
 
 @room.register

@@ -1,15 +1,10 @@
-"""Samplers, channels and kernels that are registered beside those that ship."""
+"""What follows from the channels and kernels that there are, which others may have registered."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpmix.samplers import conditional, offers, parameters
 
-__all__ = ["ALGORITHMS", "complete"]
-
-ALGORITHMS: dict[str, Any] = {}
-"""NamedTuples of samplers, by kind; their fields are among those of `dpmix.samplers.chain.Algorithm`."""
+__all__ = ["complete"]
 
 
 def complete() -> None:

@@ -19,8 +19,9 @@ import numpy as np
 
 from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import dispatch, njit
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.conditional import allocate, update_latent_and_parameters
+from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
 from dpmix.samplers.state import CROWDED, DONE, GROW, list_occupied, sort_by_size
 from dpmix.samplers.sweeps import by_sweeps, move_concentration
 
@@ -34,6 +35,12 @@ class PrivateSlice(NamedTuple):
     """`latent`: ExactLatent or MetropolisLatent."""
 
     latent: Any
+
+
+@builds("private_slice")
+def _build(settings, kernel, mixing, n):
+    latent = LATENT[settings.latent]
+    return Built(PrivateSlice(latent), held=latent.held)
 
 
 @njit

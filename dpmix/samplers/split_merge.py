@@ -14,10 +14,12 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
+from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
     RATIO,
+    constants_of,
     give,
     grown_integral,
     log_block,
@@ -41,6 +43,11 @@ class SplitMerge(NamedTuple):
 
     constants: Any
     moves: int = MOVES
+
+
+@builds("split_merge", tabled=True)
+def _build(settings, kernel, mixing, n):
+    return Built(SplitMerge(constants_of(kernel, mixing.discount, n)))
 
 
 @njit

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.random import Generator
 from scipy import special
 
-from dpmix.summary.families.beta_family import BetaGamma
+from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.learned_family import LearnedNormal
+from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.learned_family import LearnedNormal
-from dpmix.summary.families.normal_family import NormalInverseGamma
-from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density
 from dpmix.summary.random_measures import Measures
 

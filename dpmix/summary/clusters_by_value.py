@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta, NormalNIG
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
@@ -43,7 +44,6 @@ from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersBy
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import public_bounds, spread
 from dpmix.summary.random_measures import Measures
 
@@ -200,6 +200,7 @@ def expected_loss(together: Floats, mass: Floats, labels: Ints) -> float:
     same = labels[:, None] == labels[None]
     inside = same @ mass
     agreed = (together * same) @ mass
+    inside = np.maximum(inside, _TINY)  # a cell of no mass may be a cluster alone
     return float(mass @ (np.log(inside) - 2.0 * np.log(np.maximum(agreed, _TINY))))
 
 

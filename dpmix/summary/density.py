@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Block, Chains, ChainSet
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import Column, columns_of, family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.quantities import Wanted, outside, quantities

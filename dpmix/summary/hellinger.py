@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmix.summary.families.family import Family, Floats, levels_of_nodes
+from dpmix.kernels.normal_family import levels_of_nodes
+from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.random_measures import Measures, join
 
 _LEVELS = 500

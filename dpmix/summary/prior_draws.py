@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.density import correlation_names, generator, names_of, of_column, scalars_of
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import columns_of
-from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import density_points, public_bounds
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.random_measures import Measures, draw_measures

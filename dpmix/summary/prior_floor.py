@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.results.nodes import Remark
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import Column
-from dpmix.summary.families.learned_family import LearnedNormal
 
 __all__ = ["PULL", "floor_remarks", "pull"]
 

@@ -24,8 +24,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
 
 TOLERANCE = 5e-5
 MAX_STICKS = 300

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.summary.families.family import Floats
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import Measures, join
 

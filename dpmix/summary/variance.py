@@ -21,6 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmix.kernels.learned_family import LearnedNormal
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.summary.check.replicators import places
 from dpmix.summary.check.state_densities import states_at
@@ -28,9 +31,6 @@ from dpmix.summary.clean_run import clean_posteriors, runs_for
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import Column, columns_of
-from dpmix.summary.families.learned_family import LearnedNormal
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.grids import spread
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, join

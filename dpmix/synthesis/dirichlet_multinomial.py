@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import gammaln
 
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.columns import Cells
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.records import Records
-from dpmix.synthesis.urn import draw_categories
+from dpmix.synthesis.urn import draw_categories, numbers_a_draw
 from dpmix.synthesis.urn_guarantee import dm_epsilon
 
 
@@ -44,6 +46,32 @@ class DirichletMultinomial(Generator):
     def guarantee(self) -> Guarantee:
         """Pure epsilon, rounded up."""
         return Guarantee(dm_epsilon(self.concentration, self.records), 0.0, None, "global")
+
+    @property
+    def of_any_number(self) -> bool:
+        """True; see `Generator`."""
+        return True
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """Urns of large weights take Python's integers; see `Generator`."""
+        return numbers_a_draw(self.n + self.records, self.concentration.denominator)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of the urn; see `Generator`."""
+        a = float(self.concentration)
+
+        def of_urn(releases: Floats) -> Floats:
+            first, second = (gammaln(a + c + releases[:, :2]) - gammaln(a + c) for c in (one, other))
+            return np.asarray((first - second).sum(axis=1))
+
+        return of_urn
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Generator`."""
+        m = self.records
+        a = m / ((1 + m / self.concentration) ** 2 - 1)
+        return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
 
     @property
     def uniform_share(self) -> float | None:

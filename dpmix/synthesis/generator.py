@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 import os
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.neighbours import Loss
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
@@ -77,6 +78,39 @@ class Generator(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """Guarantee of all the records together."""
+
+    @property
+    def of_any_number(self) -> bool:
+        """Whether guarantee and noise are the same for every number of confidential records."""
+        return False
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """How many numbers an audit has to reckon one draw as."""
+        return 1
+
+    def of_records(self, n: int) -> Self:
+        """Return it for another number of confidential records, where its kind lets that be."""
+        return self if self.n == n else replace(self, n=n)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the log ratio of the densities of releases, of which is told how many lie in two cells.
+
+        Parameters
+        ----------
+        one, other : ndarray, shape (2,)
+            How many records of either of two neighbouring databases lie in the two; the others are the same.
+
+        Returns
+        -------
+        callable or None
+            From releases, shape (runs, 2), to their losses, shape (runs,); None where it is not known.
+        """
+        return None
+
+    @abc.abstractmethod
+    def weakened(self) -> tuple[str, Self]:
+        """Return what is wrong with a twin that gives away twice as much, and it: for audits."""
 
     @property
     def uniform_share(self) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee
@@ -29,9 +30,27 @@ class _Histogram(Generator):
     ----------
     cells : Cells
         The bins.
+    noise : PerturbedHistogram or None
+        The mechanism of the counts; None where these carry no noise.
     """
 
     cells: Cells
+    noise: PerturbedHistogram | None
+
+    @property
+    def of_any_number(self) -> bool:
+        """Whether noise on the counts is what protects; see `Generator`."""
+        return self.noise is not None
+
+    def of_records(self, n: int) -> Self:
+        """Return it for another number of confidential records; see `Generator`."""
+        noise = None if self.noise is None else replace(self.noise, n=n)
+        return self if self.n == n else replace(self, n=n, noise=noise)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with half the noise on its counts; see `Generator`."""
+        assert self.noise is not None  # else its own kind says what is weaker
+        return HALF_NOISE, replace(self, noise=replace(self.noise, s=self.noise.s / 2))
 
     def _within(self, chosen: Ints, rng: np.random.Generator) -> tuple[Floats, Labels]:
         labels = tuple(column.categories for column in self.columns)
@@ -134,6 +153,21 @@ class SmoothedSynthesis(_Histogram):
         if self.noise is not None:
             return self.noise.guarantee
         return smoothed_guarantee(self.cells.count, self.records, self.n, self.weight)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of draws from counts without noise; see `Generator`."""
+        if self.noise is not None:
+            return None
+        floor = self.weight / self.cells.count
+        first, second = (np.log((1 - self.weight) * c / self.n + floor) for c in (one, other))
+        return lambda releases: releases[:, :2] @ (first - second)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with half the noise, or less smoothing; see `Generator`."""
+        if self.noise is not None:
+            return super().weakened()
+        weight = smoothing_of_twice_epsilon(self.cells.count, self.n, self.weight)
+        return TWICE_EPSILON, replace(self, weight=weight)
 
     def own(self) -> dict[str, Any]:
         """Return bins, weight and noise."""

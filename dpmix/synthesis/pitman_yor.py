@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from dpmix.release.possible import Possible, holds
 from dpmix.synthesis.generator import Floats, Generator, Labels, Randomness
 from dpmix.synthesis.new_values import NewValues
 from dpmix.synthesis.records import Records
-from dpmix.synthesis.urn import Drawn, draw_urn
+from dpmix.synthesis.urn import Drawn, draw_urn, numbers_a_draw
 from dpmix.synthesis.urn_guarantee import (
     global_delta,
     largest_records,
@@ -57,6 +58,16 @@ class PitmanYor(Generator):
         """(0, delta), delta rounded up."""
         delta = rounded_up(global_delta(self.n, self.concentration, self.records))
         return Guarantee(0.0, delta, None, "global")
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """Urns of large weights take Python's integers; see `Generator`."""
+        unit = math.lcm(self.concentration.denominator, self.discount.denominator)
+        return numbers_a_draw(self.n + self.records, unit)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with as many records again; see `Generator`."""
+        return "twice the records", replace(self, records=2 * self.records)
 
     def own(self) -> dict[str, Any]:
         """Return discount, concentration, base measures and grids."""

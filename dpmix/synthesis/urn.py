@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpmix.numerics.jit import njit
 from dpmix.privacy.exact import Source
 
-__all__ = ["Drawn", "draw_categories", "draw_urn"]
+__all__ = ["Drawn", "draw_categories", "draw_urn", "numbers_a_draw"]
 
 Ints = NDArray[np.int64]
 _LIMIT = 2**62
@@ -42,6 +42,19 @@ class Drawn(NamedTuple):
 
     source: Ints
     new: int
+
+
+def numbers_a_draw(records: int, unit: int) -> int:
+    """Return how many numbers a draw takes as long as: urns of large weights take Python's integers.
+
+    Parameters
+    ----------
+    records : int
+        In the urn at the end.
+    unit : int
+        Slots of each.
+    """
+    return 1 if records * unit < 2**58 else 50
 
 
 def draw_urn(

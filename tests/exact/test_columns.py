@@ -57,7 +57,7 @@ def test_the_columns_are_eight_on_all_scales() -> None:
         assert lo <= y.min() and y.max() <= hi and hi - lo <= 4.0 * np.ptp(y), column.name
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_intervals_of_columns_that_ship_hold_the_truth() -> None:
     runs = [
         fitted(column, epsilon, 200, repeat, 1, **SHORT)

@@ -12,13 +12,13 @@ from scipy import integrate, special, stats
 from dpmix.kernels import MultivariateNormal, NormalNIG
 from dpmix.kernels import learned_base as learning
 from dpmix.kernels.learned_base import LearnedBase, draw_base, gather, learned_base
+from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import tally
 from dpmix.samplers import base_moves
-from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
 from tests.helpers import samplers
@@ -155,7 +155,8 @@ CASES = [
     ("neal3", ("none", 0.0)),
     ("split_merge", ("none", 0.0)),
 ]
-RARE = {"neal8-none", "neal2-none", "neal3-none"}
+RARE = {"neal8-none", "neal2-none", "neal3-none", "slice-laplace", "blocked-laplace", "neal5-laplace"}
+"""At night: by day the joint law holds those under noise to account, and split_merge those without."""
 _EXACT: dict[tuple[str, float], dict[str, Array]] = {}
 
 

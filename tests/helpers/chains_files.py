@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import yaml
 
+from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
 from dpmix.store.h5 import create
-from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Floats
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalInverseGamma
-from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 
 PARAMETERS = ("mean", "variance", "a", "b", "covariance")
 BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)

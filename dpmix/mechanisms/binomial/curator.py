@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
 from dpmix.mechanisms.curators.one_column import LocalOneColumn
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.privacy.accounting import Guarantee
@@ -104,6 +105,18 @@ class Binomial(LocalOneColumn):
         """Return counts, shape (n, 1), of values in the domain, shape (n,)."""
         counts = binomial(self.probabilities(values), self.trials, source)
         return counts.astype(np.float64)[:, None]
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of the first record's count; see `Mechanism`."""
+        ratios = [self.probabilities(self._clamp(x)[0][:1])[0] for x in (one, other)]
+        p, q = (top / bottom for top, bottom in ratios)
+        all_, none = self.trials * np.log(p / q), self.trials * np.log((1 - p) / (1 - q))
+        return lambda releases: none + releases[:, 0] / self.trials * (all_ - none)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with tanh(eps/(2 M)) of twice the epsilon; see `Mechanism`."""
+        w = self.weight
+        return TWICE_EPSILON, replace(self, weight=2 * w / (1 + w * w))
 
 
 def binomial_guarantee(trials: int, weight: float) -> Guarantee:

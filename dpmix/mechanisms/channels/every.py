@@ -1,5 +1,6 @@
 """Mechanisms as seen from a release: density of the noise, marginal kernels, exact draws of latent values."""
 
+import dpmix.kernels.intervals
 import dpmix.mechanisms.channels.additive_beta  # noqa: F401 - registers the pairs with a beta kernel
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.channel_functions import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.mechanism import Pairs, clamp, width
+from dpmix.mechanisms.curators.neighbours import Pair, moved
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
@@ -31,6 +32,7 @@ __all__ = [
 
 _BITS = 20  # values in [-1, 1] are moved to multiples of 2^-20, so that sums of products are exact
 _MOST = 2**31
+_GRID = 21  # places of each coordinate of a record that is sought
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class ClampedMoments(NoisyStatistic):
     """
 
     kind: ClassVar[str] = "clamped_moments"
+    of_any_number: ClassVar[bool] = True
 
     @classmethod
     def from_spec(
@@ -126,6 +129,13 @@ class ClampedMoments(NoisyStatistic):
         first, second = np.array(factors(len(self.domain))).T
         return table[:, first] * table[:, second], 2.0 ** (2 * _BITS), clamped
 
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record moves as far as the moments can; see `Mechanism`."""
+        low, high = np.array(self.domain, dtype=np.float64).T
+        one, other = _farthest(lambda record: self.statistic(record[None, :])[0], low, high)
+        yield moved("a record moves as far as the moments can", np.tile(low, (n, 1)), one, other)
+        yield from super().neighbours(columns, n)
+
     def own(self) -> dict[str, Any]:
         """Return the bounds."""
         return {"bounds": [list(pair) for pair in self.domain]}
@@ -140,6 +150,33 @@ class ClampedMoments(NoisyStatistic):
             f"Laplace noise of scale {self.s:.6g} on {self.size} second moments of "
             f"{', '.join(self.columns)}, clamped to their bounds and rescaled to [-1, 1]"
         )
+
+
+def _farthest(statistic: Callable[[Floats], Any], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return two records between the bounds whose statistics are far apart in L1, by coordinate ascent."""
+    q = len(low)
+    rng = np.random.default_rng(0)
+    best, found = -1.0, (low, high)
+    for _ in range(8):
+        place = rng.random((2, q))
+        gain = -1.0
+        while True:
+            before = gain
+            for side in range(2):
+                for column in range(q):
+                    tried = []
+                    for step in np.linspace(0.0, 1.0, _GRID):
+                        place[side, column] = step
+                        records = low + place * (high - low)
+                        tried.append(float(np.abs(statistic(records[0]) - statistic(records[1])).sum()))
+                    place[side, column] = np.argmax(tried) / (_GRID - 1)
+                    gain = max(tried)
+            if gain <= before:
+                break
+        if gain > best:
+            records = low + place * (high - low)
+            best, found = gain, (records[0].copy(), records[1].copy())
+    return found
 
 
 def factors(q: int) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.clamped_moments.curator import ClampedMoments, GroupedWidths, grouped_widths
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
+from dpmix.mechanisms.curators.neighbours import BEYOND, Pair, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group
 from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats
@@ -66,6 +67,12 @@ class GroupedMoments(ClampedMoments):
         found = np.full(self.size, self.s)
         found[: self.known.count - 1] /= self.widths.kappa
         return found
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes its group; see `Mechanism`."""
+        low, high = np.array(self.domain, dtype=np.float64).T
+        beyond = BEYOND * (high - low)
+        yield from pairs_of_groups(self.known.name, n, high, low - beyond, high + beyond)
 
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the exact (sizes, sums), shape (size,), as they are released but for noise."""

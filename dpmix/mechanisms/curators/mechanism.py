@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additive_loss, pairs_of_columns
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind
@@ -26,9 +27,16 @@ NoisyCells = tuple[int, float]
 
 
 class Mechanism(abc.ABC):
-    """A way of releasing records: its parameters are public, and it knows its own guarantee."""
+    """A way of releasing records: its parameters are public, and it knows its own guarantee.
+
+    Attributes
+    ----------
+    of_any_number : bool
+        Whether noise and guarantee are the same for every number of records, a field ``n``.
+    """
 
     kind: ClassVar[str]
+    of_any_number: ClassVar[bool] = False
     domain: Pairs
 
     @property
@@ -144,6 +152,49 @@ class Mechanism(abc.ABC):
     ) -> tuple[Release, tuple[int, ...]]:
         """Release simulated values with seeded noise; the release says it is not private."""
 
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield neighbouring databases that are hard to keep apart, of public bounds and categories alone.
+
+        An audit asks this, and the two below, of the mechanism and not of its law, which is no judge of
+        records: what of a record is noised, and with less noise, is the curator's to do.
+
+        Parameters
+        ----------
+        columns : int
+            Number of columns of values.
+        n : int
+            Number of records.
+
+        Raises
+        ------
+        PrivacyError
+            Where there are no public bounds; mechanisms without any say what their neighbours are.
+        """
+        if not self.domain:
+            raise PrivacyError(f"{self.kind} has no public bounds, of which databases to audit it are made")
+        low, high = np.array(self.domain, dtype=np.float64).T
+        yield from pairs_of_columns(low, high, n)
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the log ratio of the densities of releases of two databases, as the mechanism claims them.
+
+        Parameters
+        ----------
+        one, other : ndarray, shape (n, d)
+            Neighbouring databases.
+
+        Returns
+        -------
+        callable or None
+            From releases, shape (runs, q), to their losses, shape (runs,); None where the densities are not
+            known in closed form.
+        """
+        return None
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return what is wrong with a twin that gives away twice as much, and it; None for want of one."""
+        return None
+
 
 @dataclass(frozen=True)
 class LocalAdditive(Mechanism):
@@ -243,6 +294,15 @@ class LocalAdditive(Mechanism):
             [noise.simulate(bounded[:, column], rng) for column, noise in enumerate(self.noises)]
         )
         return self.made(released, columns, len(released), private=False, order="public"), clamped
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of noise on the first record; see `Mechanism`."""
+        first, second = (clamp(self.kind, self.domain, x)[0][0] for x in (one, other))
+        return additive_loss(first, second, np.array(self.scale), self.kind)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, scale=tuple(s / 2 for s in self.scale))
 
 
 def clamp(

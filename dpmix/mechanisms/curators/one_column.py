@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, clamp
+from dpmix.mechanisms.curators.neighbours import BEYOND, Pair, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 from dpmix.privacy.order import random_order
@@ -69,6 +70,15 @@ class OneColumn(Mechanism):
             values, groups = self.groups.parted(values)
         bounded, outside = self._clamp(values)
         return groups * bins + cell_of(bounded, checked_edges(self.kind, self.domain[0], bins)), outside
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record goes far, or changes its group; see `Mechanism`."""
+        if self.groups is None:
+            yield from super().neighbours(columns, n)
+            return
+        low, high = np.array(self.domain, dtype=np.float64).T
+        beyond = BEYOND * (high - low)
+        yield from pairs_of_groups(self.groups.name, n, low, low - beyond, high + beyond)
 
     def _count(self, bins: int) -> int:
         """Return how many cells there are: bins, in each group where there are groups."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, WholeNoise
@@ -141,6 +142,15 @@ class NoisyStatistic(Mechanism):
         noisy = self.source.simulate(self._weighted(found), rng)
         return self._release(self._told(noisy), private=False), clamped
 
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of noise on the statistic; see `Mechanism`."""
+        first, second = (self.statistic(x)[0].astype(float) for x in (one, other))
+        return additive_loss(first, second, self.scales, self.noise)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
+
     def _checked(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         width = len(self.columns) + (self.groups is not None)
         if values.shape != (self.n, width) or not np.isfinite(values).all():
@@ -178,8 +188,32 @@ def calibrated_scale(make: Any, sensitivity: float, epsilon: float) -> Any:
     PrivacyError
         When no scale nearby reaches it.
     """
+    return least_scale(make, sensitivity / epsilon, {"epsilon": epsilon}, "")
+
+
+def least_scale(make: Any, formula: float, requested: Mapping[str, float], noise: str) -> Any:
+    """Return what `make` gives for the smallest scale near a formula's whose guarantee is within `requested`.
+
+    Parameters
+    ----------
+    make : callable
+        From a scale to a mechanism.
+    formula : float
+        The scale in real numbers, which rounding makes too small by a few units in the last place.
+    requested : mapping
+        What is asked for: epsilon, delta, rho.
+    noise : str
+        What the noise is called in an error.
+
+    Raises
+    ------
+    PrivacyError
+        When no scale nearby reaches it.
+    """
     for attempt in range(60):
-        made = make(sensitivity / epsilon * (1 + (2.0**attempt - 1) * 2.0**-52))
-        if made.guarantee.epsilon <= epsilon:
+        made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
+        total = made.guarantee
+        if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
             return made
-    raise PrivacyError(f"no noise meets epsilon = {epsilon:g} for a sensitivity of {sensitivity:g}")
+    asked = ", ".join(f"{name} = {value:g}" for name, value in requested.items())
+    raise PrivacyError(f"no {noise + ' ' * bool(noise)}noise meets {asked}")

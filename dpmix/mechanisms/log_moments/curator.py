@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additive_loss, moved
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
@@ -206,7 +209,6 @@ SUM_TOLERANCE = 1e-6
 """How far the parts of a composition may be from summing to one."""
 
 _BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
-_UP = 1 + 8 * 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +308,7 @@ class LogMoments(Mechanism):
         """Return the noise of the means of a part, at a threshold."""
         d, n = len(self.columns), self.sizes[part]
         rounding = d * 2.0**-_BITS / n + 4 * d * abs(math.log(threshold)) * 2.0**-52
-        sensitivity = exact_width(threshold, d) / n * _UP + rounding
+        sensitivity = exact_width(threshold, d) / n * ROUNDED_UP + rounding
         # a difference of means, or of a mean and the smallest possible one
         spread = abs(math.log(threshold)) + 1.0
         if self.calibration == "paper":
@@ -327,12 +329,12 @@ class LogMoments(Mechanism):
                 losses.append(event.epsilon)
         first, choice = max(losses), self.choice
         if choice is None:
-            return Guarantee(first, 0.0, laplace_rho(first) * _UP, "global")
+            return Guarantee(first, 0.0, laplace_rho(first) * ROUNDED_UP, "global")
         second = choice.epsilon
         total = math.nextafter(first + second, math.inf)
         limit = sum(self.requested.values())
         total = min(total, limit) if first + second <= limit else total
-        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * _UP
+        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * ROUNDED_UP
         return Guarantee(total, 0.0, rho, "global")
 
     def describe(self) -> dict[str, Any]:
@@ -417,6 +419,76 @@ class LogMoments(Mechanism):
             chosen["scores"] = scores
         values = np.concatenate(parts)[:, None]
         return self.made(values, ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases with uniform points on disjoint sets of parts, which move the means farthest."""
+        d, middle = columns, np.full((n, columns), 1.0 / columns)
+        a = self.thresholds[-1]
+
+        def side(count: int) -> float:
+            return max(0.0, -count * float(np.log(count * a)))
+
+        sizes = [(s, t) for s in range(1, d) for t in range(1, d - s + 1)]
+        s, t = max(sizes, key=lambda pair: side(pair[0]) + side(pair[1]))
+        one, other = np.zeros(d), np.zeros(d)
+        one[:s], other[s : s + t] = 1.0 / s, 1.0 / t
+        words = f"a record goes from {s} equal part{'s' * (s > 1)} to {t} other{'s' * (t > 1)}"
+        yield moved(words, middle, one, other)
+        yield moved("a record goes from one part to equal parts", middle, np.eye(d)[0], np.full(d, 1.0 / d))
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of means at the threshold told, over the parts the record may be in, and of scores.
+
+        All records but the first are the same, so that a part has the same means wherever the first is not.
+        """
+        d, sizes = len(self.columns), self.sizes
+        shares = [x / x.sum(axis=1)[:, None] for x in (one, other)]
+
+        def means(x: Floats, part: int, threshold: float, there: bool) -> Floats:
+            rows = np.repeat(x[1:2] if self.n > 1 else x[:1], sizes[part], axis=0)
+            if there:
+                rows[0] = x[0]
+            return mean_logs(rows, threshold)
+
+        def of_means(y: Floats, threshold: float) -> Floats:
+            sides = []
+            for x in shares:
+                terms = []
+                for holder, size in enumerate(sizes):
+                    total = np.full(len(y), np.log(size / self.n))
+                    for part in range(len(sizes)):
+                        centre = means(x, part, threshold, part == holder)
+                        scale = self.noise(part, threshold).scale
+                        total -= np.abs(y[:, part * d : (part + 1) * d] - centre).sum(axis=1) / scale
+                    terms.append(total)
+                sides.append(logsumexp(terms, axis=0))
+            return np.asarray(sides[0] - sides[1])
+
+        return self._loss_at_threshold(shares, d * len(sizes), of_means)
+
+    def _loss_at_threshold(
+        self, shares: Sequence[Floats], places: int, of_values: Callable[[Floats, float], Floats]
+    ) -> Loss:
+        """Return the loss of what is released at the threshold told after it, and of scores after that."""
+        candidates, choice = self.thresholds, self.choice
+        scores = [
+            np.diff([(x.min(axis=1) >= a).sum() for a in candidates], prepend=0).astype(float) for x in shares
+        ]
+        of_scores = None if choice is None else additive_loss(scores[0], scores[1], choice.scale, "geometric")
+
+        def loss(releases: Floats) -> Floats:
+            found = np.zeros(len(releases))
+            for threshold in candidates:
+                chosen = releases[:, places] == threshold
+                if chosen.any():
+                    found[chosen] = of_values(releases[chosen], threshold)
+            return found if of_scores is None else found + of_scores(releases[:, places + 1 :])
+
+        return loss
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, epsilon1=2 * self.epsilon1, epsilon2=2 * self.epsilon2)
 
     def _choose(self, shares: Floats, rng: np.random.Generator | None) -> tuple[float, list[float] | None]:
         """Return the threshold, and the noisy scores it was chosen by."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Progress
+from dpmix.mechanisms.curators.neighbours import Loss, Pair, additive_loss, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.log_moments.curator import BITS, Floats, Grouped, LogMoments, checked, grouped_sums
@@ -161,6 +162,26 @@ class GroupedLogMoments(LogMoments):
         whole = np.rint(logs * 2.0**BITS).astype(np.int64) - centre
         sums = sums_by_group(whole, codes, self.known.count)
         return np.array([float(total) for group in sums for total in group]) * 2.0**-BITS
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes its group; see `Mechanism`."""
+        d, a = columns, self.thresholds[-1]
+        u = self.settings(a).centre - float(np.log(a))
+        parts = np.arange(1, d + 1)
+        s = int(np.argmax(np.maximum(0.0, -parts * np.log(parts * a)) + (d - 2 * parts) * u)) + 1
+        far, spread = np.zeros(d), np.zeros(d)
+        far[:s], spread[d // 2 :] = 1.0 / s, 1.0 / (d - d // 2)
+        yield from pairs_of_groups(self.known.name, n, far, np.eye(d)[0], spread)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of sizes and sums at the threshold told, and of scores; see `Mechanism`."""
+
+        def of_sums(y: Floats, threshold: float) -> Floats:
+            first, second = (self.statistic(x, threshold) for x in (one, other))
+            return additive_loss(first, second, self.scales(threshold), "laplace")(y)
+
+        shares = [x[:, :-1] / x[:, :-1].sum(axis=1)[:, None] for x in (one, other)]
+        return self._loss_at_threshold(shares, self.size, of_sums)
 
     def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
         shares, codes = self._parted(values)

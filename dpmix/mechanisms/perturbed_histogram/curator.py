@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, least_scale
 from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
@@ -36,7 +38,6 @@ _WORDS = {
     "geometric": "two-sided geometric noise of scale",
     "discrete_gaussian": "discrete Gaussian noise of sigma",
 }
-_UP = 1 + 8 * 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,7 @@ class PerturbedHistogram(OneColumn):
     """
 
     kind: ClassVar[str] = "perturbed_histogram"
+    of_any_number: ClassVar[bool] = True
     bins: int
     noise: Noise
     s: float
@@ -78,24 +80,24 @@ class PerturbedHistogram(OneColumn):
         names = ("epsilon", "delta", "rho", "scale")
         requested = {k: float(getattr(spec, k)) for k in names if getattr(spec, k) is not None}
         formula = formula_scale(spec)
-        for attempt in range(60):
-            made = cls(
+
+        def make(scale: float) -> PerturbedHistogram:
+            return cls(
                 domain=domain,
                 calibration="scale" if spec.scale is not None else "exact",
                 requested=requested,
                 bins=spec.bins,
                 noise=spec.noise,
-                s=formula * (1 + (2.0**attempt - 1) * 2.0**-52),
+                s=scale,
                 n=spec.n if n is None else n,
                 delta=spec.delta,
                 groups=groups,
             )
-            if spec.scale is not None:
-                return made
-            total = made.guarantee
-            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
-                return made
-        raise PrivacyError(f"no {spec.noise} noise meets {requested}")
+
+        if spec.scale is not None:
+            return make(formula)
+        made: PerturbedHistogram = least_scale(make, formula, requested, spec.noise)
+        return made
 
     @property
     def scale(self) -> tuple[float, ...]:
@@ -191,6 +193,15 @@ class PerturbedHistogram(OneColumn):
             noisy = noise.simulate(counts.astype(np.float64), rng)
         return self._release(noisy[:, None], columns, len(values), rng), clamped
 
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of noise on the counts; see `Mechanism`."""
+        first, second = (self._counts(x)[0].astype(float) for x in (one, other))
+        return additive_loss(first, second, self.s, self.noise)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
+
     def _counts(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
         if self.n is not None and len(values) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
@@ -211,7 +222,7 @@ def noise_rho(noise: Noise, scale: float, granularity: float = 0.0) -> float:
         By how much rounding to a grid may add to a change.
     """
     each = (1 + granularity) / scale
-    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * _UP
+    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
 def formula_scale(spec: PerturbedHistogramMechanism) -> float:

@@ -6,11 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dpmix.errors import PrivacyError
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.certified_search import SMALLEST_DELTA, Certified, calibrated, certify
 from dpmix.mechanisms.posterior.exact_draws import sampler
@@ -19,7 +20,7 @@ from dpmix.mechanisms.posterior.proof import Proved, proved
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
 from dpmix.numerics.rounding import figure
 from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, states, theorem_gamma, weight_bits
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source
 
@@ -27,6 +28,7 @@ __all__ = ["HellingerPosterior"]
 
 Calibration = Literal["certified", "proved", "theorem"]
 
+_MOST_LOSS = 1e6  # in place of an infinite one
 _AT_ONCE_TWO, _AT_ONCE = 2001, 200  # posteriors whose certificate takes about a second at most
 
 
@@ -175,6 +177,36 @@ class HellingerPosterior(PosteriorRelease):
             f"{len(self.prior)} categories, gamma {self.gamma:.6g} and exponent scale "
             f"{self.exponent_scale:.6g}, {how}{self.chosen_in_words()}"
         )
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of the posterior that is chosen, where all weights are listed; see `Mechanism`."""
+        d = len(self.prior)
+        if d > 2 and self.posteriors.size > LISTED:
+            return None
+        weights = [np.asarray(self.law.weights(self.counts(x)), dtype=float) for x in (one, other)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = [np.log(w / w.max()) - np.log((w / w.max()).sum()) for w in weights]
+            each = np.nan_to_num(logs[0] - logs[1], nan=0.0, posinf=_MOST_LOSS, neginf=-_MOST_LOSS)
+        least = self.prior[0]
+        if d == 2:
+            last = len(each) - 1
+            return lambda releases: each[np.clip(np.rint(releases[:, 0] - least).astype(int), 0, last)]
+        rows = map(tuple, states(self.posteriors.n, d).tolist())
+        places = {counts: place for place, counts in enumerate(rows)}
+
+        def loss(releases: Floats) -> Floats:
+            counts = np.rint(releases[:, :d] - self.prior).astype(int)
+            found = map(tuple, counts.tolist())
+            return np.array([each[places[row]] if row in places else 0.0 for row in found])
+
+        return loss
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with twice the epsilon, where that can be drawn; see `Mechanism`."""
+        try:
+            return TWICE_EPSILON, dataclasses.replace(self, epsilon=2 * self.epsilon)
+        except PrivacyError:
+            return None
 
     def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
         """Return the counts of a posterior, drawn exactly from the integer weights."""

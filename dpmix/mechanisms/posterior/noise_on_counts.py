@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.statistic import calibrated_scale
 from dpmix.mechanisms.noisy_counts.curator import noise_rho
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
@@ -131,6 +132,17 @@ class NoisyPosterior(PosteriorRelease):
         if isinstance(noise, GeometricNoise):
             return self._settled(noise.simulate(own, rng))
         return self._settled(noise.simulate(own.astype(np.float64), rng))
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of the noisy counts, which are told last; see `Mechanism`."""
+        size = self.noisy_size
+        first, second = (np.array(self.counts(x)[:size], dtype=float) for x in (one, other))
+        of_counts = additive_loss(first, second, self.s, self.noise)
+        return lambda releases: of_counts(releases[:, -size:])
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
 
     def _settled(self, noisy: Floats) -> tuple[Floats, dict[str, Any]]:
         return settled(noisy, self.n), {"noisy_counts": noisy.tolist()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import Pair, moved
 from dpmix.posteriors.distance_tables import checked_counts
 from dpmix.privacy.exact import Source
 from dpmix.release.sanitized import Release
@@ -49,6 +51,14 @@ class PosteriorRelease(Mechanism):
     requested: Mapping[str, float] = field(default_factory=dict)
     domain: Pairs = ()
     choice: Mapping[str, float | None] = field(default_factory=dict)
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes its category; see `Mechanism`."""
+        last = float(len(self.prior) - 1)
+        for share in (0, n // 2):
+            base = np.zeros((n, 1))
+            base[1 : 1 + share] = last
+            yield moved(f"a count goes from {share} to {share + 1}", base, np.zeros(1), np.full(1, last))
 
     @abc.abstractmethod
     def own(self) -> dict[str, Any]:
@@ -114,7 +124,7 @@ class PosteriorRelease(Mechanism):
         self, values: Floats, columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the posterior given codes of categories; see `Mechanism`."""
-        release = self.privatize_counts(self.counts(values))
+        release = _named(self.privatize_counts(self.counts(values)), columns)
         if progress is not None:
             progress(values.size)
         return release, (0,)
@@ -123,7 +133,7 @@ class PosteriorRelease(Mechanism):
         self, values: Floats, columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the posterior given simulated codes with seeded randomness; see `Mechanism`."""
-        return self.simulate_counts(self.counts(values), rng), (0,)
+        return _named(self.simulate_counts(self.counts(values), rng), columns), (0,)
 
     def privatize_counts(self, counts: Sequence[float] | NDArray[np.generic]) -> Release:
         """Release the posterior given counts, with the operating system's randomness.
@@ -151,3 +161,8 @@ class PosteriorRelease(Mechanism):
     def _release(self, chosen: Floats, more: Mapping[str, Any], *, private: bool) -> Release:
         values = (np.array(self.prior) + chosen)[:, None]
         return self.made(values, ("parameter",), self.n, private=private, chosen=more)
+
+
+def _named(release: Release, columns: Sequence[str]) -> Release:
+    """Return a release whose mechanism states the column whose categories were counted."""
+    return dataclasses.replace(release, mechanism=release.mechanism.updated(column=columns[0]))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, Pair, loss_of_near_outputs, moved
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.privacy.accounting import Guarantee, sum_up
@@ -127,6 +128,20 @@ class RandomizedResponse(Mechanism):
         """Release simulated values with seeded noise; see `Mechanism`."""
         released = self._draw(self.codes(values), rng.bytes)
         return self._made(released, columns, private=False, order="public"), (0,) * len(self.categories)
+
+    def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
+        """Yield databases of which a record changes every category; see `Mechanism`."""
+        words = "a record goes from the first categories to the last"
+        ends = np.array([len(names) - 1.0 for names in self.categories])
+        yield moved(words, np.zeros((n, columns)), np.zeros(columns), ends)
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of the first record's answers; see `Mechanism`."""
+        return loss_of_near_outputs(one[0], other[0], self.responses[0])
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with the square of its ratio; see `Mechanism`."""
+        return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
 
     def _draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[np.float64]:
         drawn = [r.draw(np.ascontiguousarray(codes[:, c]), source) for c, r in enumerate(self.responses)]

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
+from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, expm1, integers, log1p, round_up
 from dpmix.release.sanitized import Release
@@ -156,6 +158,33 @@ class SmoothedHistogram(OneColumn):
         inside = np.nextafter(right, -np.inf)
         drawn: NDArray[np.float64] = np.clip(left + place * (right - left), left, inside)
         return (drawn[:, None] if self.groups is None else np.column_stack([drawn, group])), clamped
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of all draws; see `Mechanism`."""
+        logs = [
+            np.log(
+                (1 - self.weight) * np.bincount(self._cells(x, self.bins)[0], minlength=self.cells) / self.n
+                + self.weight / self.cells
+            )
+            for x in (one, other)
+        ]
+        each = logs[0] - logs[1]
+        edges = checked_edges(self.kind, self.domain[0], self.bins)
+        k, width = self.draws, 1 if self.groups is None else 2
+
+        def loss(releases: NDArray[np.float64]) -> NDArray[np.float64]:
+            drawn = releases[:, : k * width].reshape(len(releases), k, width)
+            found = cell_of(drawn[:, :, 0], edges)
+            if width == 2:
+                found = found + self.bins * drawn[:, :, 1].astype(np.int64)
+            return np.asarray(each[found].sum(axis=1))
+
+        return loss
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with less smoothing; see `Mechanism`."""
+        weight = smoothing_of_twice_epsilon(self.cells, self.n, self.weight)
+        return TWICE_EPSILON, replace(self, weight=weight)
 
 
 def draw_cells(

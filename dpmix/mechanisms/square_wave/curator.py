@@ -6,16 +6,17 @@ import functools
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, clamp, order_in_words
+from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, loss_of_near_outputs
 from dpmix.mechanisms.curators.one_column import checked_edges
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
@@ -142,6 +143,15 @@ class SquareWave(Mechanism):
         cells, clamped = self.inputs(values)
         released = draw_columns(self.response, cells, rng.bytes, None)
         return self.made(released, columns, len(released), private=False, order="public"), clamped
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of the first record's outputs; see `Mechanism`."""
+        first, second = (self.inputs(x)[0][0].astype(np.float64) for x in (one, other))
+        return loss_of_near_outputs(first, second, self.response)
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with the square of its ratio; see `Mechanism`."""
+        return TWICE_EPSILON, replace(self, ratio=self.ratio**2)
 
 
 def draw_columns(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
@@ -153,6 +154,17 @@ class Wavelet(LocalOneColumn):
                 f"{len(values)} records of {width} coefficients each are more than the {_MOST} numbers that "
                 f"a release may have; take mechanism.levels below {self.levels}"
             )
+
+    def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
+        """Return the loss of noise on the coefficients; see `Mechanism`."""
+        first, second = (
+            haar(self._cells(x[:, :1], 2 ** (self.levels + 1))[0], self.levels)[0] for x in (one, other)
+        )
+        return additive_loss(first, second, self.s, "laplace")
+
+    def weakened(self) -> tuple[str, Self] | None:
+        """Return it with half the noise; see `Mechanism`."""
+        return HALF_NOISE, replace(self, s=self.s / 2)
 
     def _coefficients(
         self, bounded: NDArray[np.float64], clamped: tuple[int, ...]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, expect
@@ -27,7 +28,6 @@ from dpmix.summary.check.replicators import Replicator, Unavailable
 from dpmix.summary.check.state_densities import cell_masses, draw_records, states_at
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.random_measures import Measures
 
 __all__ = ["MixtureReplicator", "TallyReplicator", "mixture_replicator"]

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.normal_family import NormalKernel
 from dpmix.mechanisms.binomial.law import BinomialLaw
 from dpmix.mechanisms.gaussian.law import GaussianLaw
 from dpmix.mechanisms.laplace.law import LaplaceLaw
@@ -37,8 +39,6 @@ from dpmix.summary.check.state_densities import cell_masses, states_at
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalKernel
 from dpmix.summary.random_measures import Measures
 
 __all__ = ["MOST_RECORDS", "cell_log_likelihoods", "log_likelihoods"]

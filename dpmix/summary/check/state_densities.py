@@ -8,10 +8,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.density import BLOCK, generator
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest, state_measures
 
 __all__ = ["cell_masses", "draw_records", "states_at"]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmix.kernels.layout import Floats
+
+__all__ = ["Family", "Floats"]
 
 
 class Family(Protocol):
@@ -59,9 +60,3 @@ class Family(Protocol):
 
     def for_distance(self) -> Family:
         """Return the family in the coordinate in which distances are integrated numerically."""
-
-
-def levels_of_nodes(far: float, count: int) -> Floats:
-    """Levels in (0, 1) evenly spaced in logit, from 1/(1 + far) to far/(1 + far)."""
-    t = np.linspace(-np.log(far), np.log(far), count)
-    return np.asarray(1.0 / (1.0 + np.exp(-t)), dtype=np.float64)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Layout, find_layout
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
-from dpmix.spec.kinds import KERNELS
-from dpmix.summary.families.beta_family import BetaGamma
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.learned_family import LearnedNormal, LearnedWishart
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalInverseGamma
-from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 
 
 @dataclass(frozen=True)
@@ -49,32 +44,26 @@ def family_of(chains: Chains) -> Family | NormalInverseWishart:
     DataError
         When a parameter of the base measure is out of range.
     """
-    layout = chains.layout
-    if layout.kernel == "multivariate_normal":
-        mu0, psi = chains.arrays["base_mu0"], chains.arrays["base_Psi"]
-        if psi.shape != (mu0.size, mu0.size) or not (np.linalg.eigvalsh(psi) > 0).all():
-            raise DataError(f"base_Psi must be a positive definite matrix of {mu0.size} columns")
-        stated = (mu0, chains.constants["base_lambda"], chains.constants["base_nu"], psi)
-        if layout.base == "learned_niw":
-            return LearnedWishart(*stated, chains.arrays["base_mu0_sd"], chains.constants["base_psi_shape"])
-        return NormalInverseWishart(*stated)
-    return family_on_line(layout.kernel, layout.base, chains.constants)
+    found: Family | NormalInverseWishart = _made(chains.layout, chains.constants, chains.arrays)
+    return found
 
 
-def family_on_line(kernel: str, base: str, c: Mapping[str, float]) -> Family:
-    """Return a kernel of one column with its base measure, whose parameters are among the constants `c`."""
-    if KERNELS.has(kernel, "family"):
-        made: Family = KERNELS.part(kernel, "family")(c)
-        return made
-    if kernel == "beta":
-        shapes = (c["base_a_shape"], c["base_a_rate"], c["base_b_shape"], c["base_b_rate"])
-        return BetaGamma(*shapes, c["domain_lo"], c["domain_hi"] - c["domain_lo"])
-    parameters = (c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"])
-    if base == "truncated_nig":
-        return TruncatedNormalInverseGamma(*parameters, c["noise_scale"] ** 2)
-    if base == "learned_nig":
-        return LearnedNormal(*parameters, c["base_mu0_sd"], c["base_b_shape"])
-    return NormalInverseGamma(*parameters)
+def family_on_line(kernel: str, base: str, constants: Mapping[str, float]) -> Family:
+    """Return a kernel of one column with its base measure, whose parameters are among the constants.
+
+    Raises
+    ------
+    DataError
+        When they are not known.
+    """
+    found: Family = _made(find_layout(kernel, base), constants, {})
+    return found
+
+
+def _made(layout: Layout | None, constants: Mapping[str, float], arrays: Mapping[str, Floats]) -> Any:
+    if layout is None or layout.family is None:
+        raise DataError("the file is of a kernel or base measure that this version does not know")
+    return layout.family(constants, arrays)
 
 
 def columns_of(chains: Chains, family: Family | NormalInverseWishart) -> list[Column]:

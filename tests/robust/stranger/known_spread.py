@@ -17,13 +17,12 @@ from dpmix.kernels.kernel_functions import (
     tally,
     value,
 )
+from dpmix.kernels.layout import Layout
+from dpmix.kernels.normal_family import NormalKernel, levels_of_nodes
 from dpmix.mechanisms.channels.channel_functions import draw_latent, draw_start, fill_marginal, log_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.run.component_layouts import Layout
 from dpmix.spec.fields import Number, Positive, Section
 from dpmix.spec.model_section import MixtureSection
-from dpmix.summary.families.family import levels_of_nodes
-from dpmix.summary.families.normal_family import NormalKernel
 
 
 class Means(Section):

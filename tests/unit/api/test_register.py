@@ -11,11 +11,11 @@ import pytest
 
 from dpmix.api.register import register
 from dpmix.errors import UsageError
+from dpmix.kernels.layout import Layout
 from dpmix.mechanisms.channels.channel_functions import hides
 from dpmix.mechanisms.laplace.law import LaplaceLaw
 from dpmix.mechanisms.laws.law_base import Law
 from dpmix.numerics import jit
-from dpmix.run.component_layouts import Layout
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS
 from dpmix.spec.mechanism_section import MechanismSection

@@ -178,10 +178,14 @@ def test_shape_of_a_pair_has_the_jacobian_that_is_stated(kernel: Any) -> None:
     assert abs(np.linalg.det(np.array(jacobian))) == pytest.approx(1.0 / inner, rel=1e-6)
 
 
-def test_moves_leave_the_prior_as_it_is_and_faults_do_not() -> None:
+FEW = next(iter(counts_moves.FAULTS))
+
+
+@pytest.mark.parametrize("faults", [[FEW], pytest.param(list(counts_moves.FAULTS), marks=pytest.mark.matrix)])
+def test_moves_leave_the_prior_as_it_is_and_faults_do_not(faults: list[str]) -> None:
     """In the interpreter, which takes the faults: each kind of move where cells say nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.helpers.counts_moves"],
+        [sys.executable, "-m", "tests.helpers.counts_moves", *faults],
         check=True,
         capture_output=True,
         cwd=Path(__file__).parents[3],
@@ -191,7 +195,7 @@ def test_moves_leave_the_prior_as_it_is_and_faults_do_not() -> None:
     assert found.pop("mass under an end cell that is finite") < 0.99
     for move in counts_moves.MOVES:
         assert found.pop(move) > 1e-3, move
-    assert set(found) == set(counts_moves.FAULTS)
+    assert set(found) == set(faults)
     assert all(p < 1e-6 for p in found.values()), found
 
 

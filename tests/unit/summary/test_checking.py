@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.mechanisms.clamped_moments.curator import factors
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
@@ -31,7 +32,6 @@ from dpmix.summary.check.statistic_replicates import (
     ReleasedPosterior,
     draw_log_shares,
 )
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.random_measures import Measures
 from tests.helpers.chains_files import (
     BASE,

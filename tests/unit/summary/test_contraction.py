@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 import dpmix
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.multinomial.model import Multinomial
 from dpmix.models.naive_bayes.model import NaiveBayes
@@ -28,7 +29,6 @@ from dpmix.spec import load_spec
 from dpmix.summary import compositions
 from dpmix.summary.diagnostics import beside_prior, contraction, describe
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.prior_draws import PriorDraws, mixture_prior
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks

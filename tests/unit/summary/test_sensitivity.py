@@ -15,6 +15,7 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.errors import DataError
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.report.page import render
@@ -24,7 +25,6 @@ from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family import Floats
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.prior_density import centred_log_density, log_prior
 from dpmix.summary.sensitivity import power_scaling, sensitivity_of
 from dpmix.summary.sensitivity_remarks import sensitivity_remarks

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.density import bands, posterior_density
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.grids import spread
 from dpmix.summary.hellinger import distance_from_prior, hellinger, nodes_for
 from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, state_measures

@@ -11,12 +11,12 @@ import xarray
 from scipy import integrate, special, stats
 
 from dpmix.errors import DataError
+from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.density import posterior_density
-from dpmix.summary.families.beta_family import BetaGamma
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.truncated_family import TruncatedNormalInverseGamma
 from dpmix.summary.grids import choose_grids
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.mixture_summary import summarize_chains

@@ -13,13 +13,13 @@ import xarray
 from scipy import special, stats
 
 import dpmix
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.as_json import plain
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.variance import clean_variance_of_mean, mixture_shares, parametric_shares

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from dpmix.summary.families.family import Floats
+from dpmix.kernels.layout import Floats, Layout
 
 _LEAST = 1e-10
 _CHUNK = 1 << 20
@@ -187,3 +187,22 @@ class BetaGamma:
     def for_distance(self) -> BetaGamma:
         """Distances are integrated over log(u / (1 - u)), in which densities are bounded."""
         return replace(self, logit=True)
+
+
+LAYOUTS = (
+    Layout(
+        "beta",
+        "gamma",
+        ("a", "b"),
+        ("a", "b"),
+        ("base_a_shape", "base_a_rate", "base_b_shape", "base_b_rate", "domain_lo", "domain_hi"),
+        family=lambda c, _: BetaGamma(
+            c["base_a_shape"],
+            c["base_a_rate"],
+            c["base_b_shape"],
+            c["base_b_rate"],
+            c["domain_lo"],
+            c["domain_hi"] - c["domain_lo"],
+        ),
+    ),
+)

@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from dpmix.summary.families.family import Floats
-from dpmix.summary.families.normal_family import NormalScaleMixture
+from dpmix.kernels.layout import Floats, Layout
+from dpmix.kernels.normal_family import NIG, PARAMETERS, NormalScaleMixture, stated_nig
 
 _TINY = 1e-8  # of eta: below what tau2 - eta^2 can tell from zero
 _SMALL = 1e-3
@@ -130,3 +130,16 @@ class TruncatedNormalInverseGamma(NormalScaleMixture):
     def for_distance(self) -> TruncatedNormalInverseGamma:
         """Distances are integrated over y itself."""
         return self
+
+
+LAYOUTS = (
+    Layout(
+        "normal",
+        "truncated_nig",
+        PARAMETERS,
+        ("variance",),
+        (*NIG, "noise_scale"),
+        zero=True,
+        family=lambda c, _: TruncatedNormalInverseGamma(*stated_nig(c), c["noise_scale"] ** 2),
+    ),
+)

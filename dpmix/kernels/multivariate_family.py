@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from dpmix.summary.families.family import Floats
-from dpmix.summary.families.normal_family import NormalInverseGamma
+from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats, Layout
+from dpmix.kernels.normal_family import NormalInverseGamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +104,35 @@ class NormalInverseWishart:
             square += term * term
         scale = np.prod(np.diagonal(root, axis1=1, axis2=2), axis=1) / (2.0 * np.pi) ** (0.5 * self.size)
         return np.asarray(np.exp(-0.5 * square) * (weights * scale)[:, None])
+
+
+PARAMETERS = ("mean", "covariance")
+
+
+def stated_wishart(
+    c: Mapping[str, float], arrays: Mapping[str, Floats]
+) -> tuple[Floats, float, float, Floats]:
+    """Return the parameters of an inverse-Wishart base measure as a file holds them: mu0, lambda, nu, Psi.
+
+    Raises
+    ------
+    DataError
+        When Psi is no positive definite matrix.
+    """
+    mu0, psi = arrays["base_mu0"], arrays["base_Psi"]
+    if psi.shape != (mu0.size, mu0.size) or not (np.linalg.eigvalsh(psi) > 0).all():
+        raise DataError(f"base_Psi must be a positive definite matrix of {mu0.size} columns")
+    return mu0, c["base_lambda"], c["base_nu"], psi
+
+
+LAYOUTS = (
+    Layout(
+        "multivariate_normal",
+        "niw",
+        PARAMETERS,
+        ("covariance",),
+        ("base_lambda", "base_nu"),
+        ("base_mu0", "base_Psi"),
+        family=lambda c, arrays: NormalInverseWishart(*stated_wishart(c, arrays)),
+    ),
+)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from dpmix.summary.families.family import Floats, levels_of_nodes
+from dpmix.kernels.layout import Floats, Layout
+
+__all__ = ["LAYOUTS", "NormalInverseGamma", "NormalKernel", "NormalScaleMixture", "levels_of_nodes"]
 
 LEVELS = 500
 FAR = 1e9
@@ -82,6 +84,11 @@ class NormalScaleMixture(NormalKernel):
 
     def nodes(self) -> Floats:
         """Quantiles of the prior predictive, down to a tail of 1e-9, by interpolation."""
+        return self._nodes.copy()
+
+    @cached_property
+    def _nodes(self) -> Floats:
+        """What `nodes` gives: brackets of quantiles ask for it with every block of draws."""
         weights, sds = self.mixture
         low, high = 1e-6 * float(sds.min()), 8.0 * float(sds.max())
         distance = np.concatenate([[0.0], np.geomspace(low, high, 2000)])
@@ -142,3 +149,31 @@ class NormalInverseGamma(NormalKernel):
     def for_distance(self) -> NormalInverseGamma:
         """Distances are integrated over y itself."""
         return self
+
+
+def levels_of_nodes(far: float, count: int) -> Floats:
+    """Levels in (0, 1) evenly spaced in logit, from 1/(1 + far) to far/(1 + far)."""
+    t = np.linspace(-np.log(far), np.log(far), count)
+    return np.asarray(1.0 / (1.0 + np.exp(-t)), dtype=np.float64)
+
+
+PARAMETERS = ("mean", "variance")
+NIG = ("base_mu0", "base_lambda", "base_a", "base_b")
+"""Names in files that every normal family has."""
+
+
+def stated_nig(c: Mapping[str, float]) -> tuple[float, float, float, float]:
+    """Return the parameters of a normal-inverse-gamma base measure as a file holds them."""
+    return c["base_mu0"], c["base_lambda"], c["base_a"], c["base_b"]
+
+
+LAYOUTS = (
+    Layout(
+        "normal",
+        "nig",
+        PARAMETERS,
+        ("variance",),
+        NIG,
+        family=lambda c, _: NormalInverseGamma(*stated_nig(c)),
+    ),
+)

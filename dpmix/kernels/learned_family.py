@@ -18,9 +18,10 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from dpmix.summary.families.family import Floats
-from dpmix.summary.families.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.normal_family import NormalInverseGamma, NormalScaleMixture
+from dpmix.kernels import multivariate_family, normal_family
+from dpmix.kernels.layout import Floats, Layout
+from dpmix.kernels.multivariate_family import NormalInverseWishart, stated_wishart
+from dpmix.kernels.normal_family import NIG, NormalInverseGamma, NormalScaleMixture, stated_nig
 
 __all__ = ["LearnedNormal", "LearnedWishart"]
 
@@ -210,3 +211,28 @@ def _log_base(base: Floats, centre: Floats, spread: Floats, shape: float, mean: 
     gap = (base[..., 0, :] - centre) / spread
     scale = base[..., 1, :] / mean
     return np.asarray((-0.5 * gap**2 + (shape - 1.0) * np.log(scale) - shape * scale).sum(axis=-1))
+
+
+LAYOUTS = (
+    Layout(
+        "normal",
+        "learned_nig",
+        normal_family.PARAMETERS,
+        ("variance",),
+        (*NIG, "base_mu0_sd", "base_b_shape"),
+        learned=("base_mu0", "base_b"),
+        family=lambda c, _: LearnedNormal(*stated_nig(c), c["base_mu0_sd"], c["base_b_shape"]),
+    ),
+    Layout(
+        "multivariate_normal",
+        "learned_niw",
+        multivariate_family.PARAMETERS,
+        ("covariance",),
+        ("base_lambda", "base_nu", "base_psi_shape"),
+        ("base_mu0", "base_Psi", "base_mu0_sd"),
+        learned=("base_mu0", "base_psi"),
+        family=lambda c, arrays: LearnedWishart(
+            *stated_wishart(c, arrays), arrays["base_mu0_sd"], c["base_psi_shape"]
+        ),
+    ),
+)
