@@ -219,8 +219,8 @@ def _of_mixture(
     finest = _FINEST * (pair[1] - pair[0])
     if any(min(each.sd.values()) < finest for each in found):
         warnings.append(
-            f"standard deviations below {finest:.3g}, a {1 / _FINEST:,.0f}th of the bounds' width, are too fine "
-            "for the cells of advice: fits may do better, up to sampling error"
+            f"standard deviations below {finest:.3g}, {_FINEST:g} of the bounds' width, are too fine for the "
+            "cells of advice: fits may do better"
         )
     words = public.name
     if groups:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpmix.data.loading import Data
+from dpmix.data.loading import Data, dated
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
@@ -26,18 +26,26 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
     return guarantee if part is None else guarantee.of_public_part()
 
 
-def stated_release(release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
-    """Return a release with the neighbouring relation of its guarantee, and what became of its entry.
+def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
+    """Return a release with its neighbouring relation, what became of its entry, units and columns of dates.
 
     Parameters
     ----------
+    spec : RunSpec
     release : Release
     guarantee : Guarantee
         As `of_part` gives it.
     ledger : str or None
         ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
     """
-    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger)
+    unit = None if spec.data is None else spec.data.unit
+    return replace(
+        release,
+        adjacency=str(guarantee.adjacency),
+        ledger=ledger,
+        unit=unit or release.unit,
+        dates=release.dates or dated(spec.data),
+    )
 
 
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:

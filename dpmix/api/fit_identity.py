@@ -23,6 +23,7 @@ from dpmix._version import __version__
 from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
+from dpmix.release.units import unit_text
 from dpmix.run.chains_file import with_edges
 from dpmix.run.chains_reader import read_chains
 from dpmix.run.differences import first_difference
@@ -191,6 +192,8 @@ def attributes(
         "mechanism": json.dumps(release.mechanism.stated()),
         **task.attrs,
         "columns": json.dumps(list(task.columns)),
+        **({"dates": json.dumps(list(release.dates))} if release.dates else {}),
+        **({"unit": unit_text(release.unit)} if release.unit else {}),
         "n": release.n,
         "trust": release.trust,
         "adjacency": release.adjacency,

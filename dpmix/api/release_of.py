@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from dpmix.models.custom.section import CustomModel
 from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
+from dpmix.release.units import taken, unit_text, units_in_words
 from dpmix.spec import RunSpec
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
@@ -28,7 +30,7 @@ from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic
 if TYPE_CHECKING:
     from dpmix.mechanisms.log_moments.curator import Meant
 
-__all__ = ["check_mechanism", "find_release"]
+__all__ = ["check_mechanism", "find_release", "with_unit"]
 
 _AGREEMENT = 1e-6  # noise is calibrated on a grid, a little above its formula
 
@@ -50,6 +52,35 @@ def find_release(
     DataError
         When the release cannot be read.
     """
+    found, about = _found(spec, release, quiet)
+    return with_unit(found, spec) if about else found, about
+
+
+def with_unit(found: Release, spec: RunSpec) -> Release:
+    """Return a release with the unit that the spec's ``release`` or ``data`` states, where it has none.
+
+    Raises
+    ------
+    SpecError
+        When ``release.unit`` is another than the release's own.
+    """
+    stated = None if spec.release is None else spec.release.unit
+    if found.unit is not None:
+        own = taken(found.unit, spec.release.columns) if spec.release and spec.release.columns else found.unit
+        if stated is not None and unit_text(stated) not in (unit_text(found.unit), unit_text(own)):
+            raise SpecError(
+                f"release.unit: {units_in_words(stated)}, but the release states "
+                f"{units_in_words(found.unit)}; take it out of the spec, or give the release it describes"
+            )
+        return found
+    unit = stated or (None if spec.data is None else spec.data.unit)
+    return found if unit is None else replace(found, unit=unit)
+
+
+def _found(
+    spec: RunSpec, release: Release | str | os.PathLike[str] | None, quiet: bool
+) -> tuple[Release, bool]:
+    """Return what `find_release` does, with the unit that the release itself states."""
     section = spec.release
     if release is not None:
         found = release if isinstance(release, Release) else read_any(Path(release))
@@ -57,15 +88,16 @@ def find_release(
         check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
         if section is not None and replaced and not quiet:
-            words = f"the release given takes the place of the spec's release section ({section.path})"
+            words = f"the release given takes the place of the spec's release section ({section.source})"
             print(f"dpmix: note: {words}", file=sys.stderr)
         return found, not replaced
     if section is not None and section.path is not None:
-        if section.path.name.lower().endswith(HDF5) and section.path.is_file() and is_tally(section.path):
-            tally = read_release(section.path, tallies=True)
+        file = section.file
+        if file is not None and file.name.lower().endswith(HDF5) and file.is_file() and is_tally(file):
+            tally = read_release(file, tallies=True)
             check_mechanism(spec, tally)
             return tally, True
-        synthetic = load_synthetic(section.path) if _is_csv(section.path) else None
+        synthetic = load_synthetic(file) if file is not None and _is_csv(file) else None
         if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
             synthetic = stated_synthetic(spec)
         if synthetic is not None:

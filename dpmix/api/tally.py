@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.release_of import check_mechanism
+from dpmix.api.release_of import check_mechanism, with_unit
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.laws.every import Law
@@ -252,8 +252,8 @@ def _stated(spec: RunSpec) -> tuple[Release, str | None]:
 
 
 def _with_bounds(about: Release, spec: RunSpec) -> Release:
-    """Return an account whose mechanism states the public bounds, the spec's where it had none."""
-    law = about.mechanism
+    """Return an account with unit and public bounds in its mechanism, the spec's where it had none."""
+    about, law = with_unit(about, spec), about.mechanism
     domain = None if spec.mechanism is None else spec.mechanism.domain
     if law.domain or domain is None or len(domain) != 1:
         return about

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.sanitized import Release, neighbours_in_words
+from dpmix.release.units import unit_of
 
 __all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
 
@@ -47,6 +48,11 @@ def card_of(release: Release, name: str) -> dict[str, Any]:
         "release": {
             "file": name,
             "columns": list(release.columns),
+            **(
+                {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
+                if release.unit
+                else {}
+            ),
             "records": release.n,
             "created_at": release.created_at,
             "simulated": release.simulated,
@@ -379,6 +385,8 @@ def _variables(release: Release) -> list[dict[str, Any]]:
             entry["description"] = f"one of {', '.join(labels)}"
         elif i < len(bounds):
             entry |= {"minValue": bounds[i][0], "maxValue": bounds[i][1]}
+        if labels is None and unit_of(release.unit, column):
+            entry["unitText"] = unit_of(release.unit, column)
         found.append(entry)
     return found
 

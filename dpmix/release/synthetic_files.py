@@ -94,6 +94,11 @@ def account(release: Release) -> dict[str, Any]:
         "private": release.private,
         "simulated": release.simulated,
         **({} if release.ledger is None else {"ledger": release.ledger}),
+        **(
+            {}
+            if not release.unit
+            else {"unit": release.unit if isinstance(release.unit, str) else dict(release.unit)}
+        ),
         "mechanism": release.mechanism.stated(),
         "created_at": release.created_at,
         "dpmix_version": release.dpmix_version,

@@ -18,13 +18,14 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import Counts, default_width, edges_of, output_edges
 from dpmix.release.sanitized import Release
+from dpmix.release.units import taken
 
 __all__ = ["counts_problem", "difference", "grid_of", "merged", "one_column", "tallied", "wide_grid"]
 
 Floats = NDArray[np.float64]
 
 _NO_VALUES = np.zeros((0, 1))
-_SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns")
+_SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns", "unit")
 _OUTPUTS = "whose outputs are the cells"
 
 
@@ -101,7 +102,9 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
             changed["domain"] = [list(law.domain[place])]
         law = law.updated(**changed)
     own = np.ascontiguousarray(release.values[:, [place]])
-    return replace(release, columns=names, mechanism=law, values=own, labels=()), place
+    return replace(
+        release, columns=names, mechanism=law, values=own, labels=(), unit=taken(release.unit, names)
+    ), place
 
 
 def merged(parts: Sequence[tuple[str, Release]]) -> Release:

@@ -30,12 +30,19 @@ def pictures(check: Check) -> list[str]:
             "then the mechanism with its noise. Right, the same less the replicates' mean. p = "
             f"{check.p_of_curves[name]:.2g} for the whole function."
         )
-        alt = f"Distribution function{about} of the release over the band of its replicates"
+        alt = (
+            f"Release check, p = {check.p_of_curves[name]:.2g}: distribution function{about} of the release "
+            "over the band of its replicates"
+        )
         parts.append(captioned(curve_figure(curve, name), alt, caption))
     if check.entries:
         caption = _caption(check)
         parts.append(
-            captioned(entries_figure(check), "Entries of the release over their replicates", caption)
+            captioned(
+                entries_figure(check),
+                f"Release check, p = {check.overall:.2g}: entries of the release over their replicates",
+                caption,
+            )
         )
     return parts
 

@@ -14,8 +14,8 @@ __all__ = ["pictures", "probabilities_figure"]
 _COLOURS = (BLUE, ORANGE, GREEN, INK, GREY)
 
 
-def pictures(found: ClustersByValue | None) -> list[str]:
-    """Return the pictures of clusters by value; none where there are none."""
+def pictures(found: ClustersByValue | None, label: str) -> list[str]:
+    """Return the pictures of clusters by value, `label` at their axis; none where there are none."""
     if found is None:
         return []
     caption = (
@@ -24,7 +24,7 @@ def pictures(found: ClustersByValue | None) -> list[str]:
         "partition of values with the least expected variation of information that was found; in every "
         "draw a component counts to the cluster in whose cells the most of its mass lies."
     )
-    picture = probabilities_figure(found.latent, "value, in the data's units")
+    picture = probabilities_figure(found.latent, label)
     parts = [captioned(picture, "Probability of each cluster by value", caption)]
     if found.released is not None:
         picture = probabilities_figure(found.released, "released value")

@@ -15,7 +15,12 @@ __all__ = ["contrast_figure", "render"]
 
 def render(found: Contrast) -> str:
     """Return the comparison as one HTML page; the same comparison always gives the same page."""
-    alt = f"Difference of {found.title} between the groups, with intervals and the margin"
+    first, second = (group.label for group in found.groups)
+    named = "; ".join(
+        f"{name} {part.mean:.3g} ({part.lower:.3g} to {part.upper:.3g})"
+        for name, part in zip(found.names, found.differences, strict=True)
+    )
+    alt = f"Difference of {found.title}, {first} less {second}: {named}"
     return to_page(found.tree, {"difference": [captioned(contrast_figure(found), alt, found.meaning())]})
 
 

@@ -22,9 +22,9 @@ __all__ = ["plain"]
 _LETTERS = 32
 
 
-def plain(name: str) -> str:
+def plain(name: str, letters: int = _LETTERS) -> str:
     """Shorten a name, and keep matplotlib from reading mathematics in it."""
-    short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+    short = name if len(name) <= letters else f"{name[: letters - 1]}…"
     return short.replace("$", r"\$")
 
 

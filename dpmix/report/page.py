@@ -7,11 +7,14 @@ from html import escape
 import numpy as np
 
 from dpmix.mechanisms.wavelet.law import WaveletLaw
+from dpmix.release.units import unit_of
 from dpmix.report import (
     check_page,
+    classes_page,
     clusters_by_value_page,
     composition_page,
     plots,
+    regression_page,
     two_dimensions,
     uncertainty,
 )
@@ -19,6 +22,7 @@ from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.store.html import captioned, image
+from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
 from dpmix.summary.result import Summary
 
@@ -33,12 +37,15 @@ def render(summary: Summary) -> str:
     """
     pictures = {
         "density": _density(summary),
+        "model": [*regression_page.pictures(summary), *classes_page.pictures(summary)],
         "distribution": _distribution(summary),
         "check": check_page.pictures(summary.check),
         "variance_shares": uncertainty.pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
-        "clusters_by_value": clusters_by_value_page.pictures(summary.clusters_by_value),
+        "clusters_by_value": clusters_by_value_page.pictures(
+            summary.clusters_by_value, plots.axis_of(summary, "")
+        ),
         "traces": _traces(summary),
     }
     return to_page(summary.tree, pictures | composition_page.pictures(summary))
@@ -50,12 +57,10 @@ def _density(summary: Summary) -> list[str]:
     for name, density in summary.densities.items():
         distance = density.hellinger_from_prior
         apart = "" if distance is None else f", its Hellinger distance from the prior {distance:.2f}"
-        about = f" ({name}{apart})" if not density.group else f" in {name}{apart}"
+        words = summary.provenance.subject.about(name)
+        about = f" ({words}{apart})" if not density.group else f" in {name}{apart}"
         caption = _density_caption(summary, name, about if several else "")
-        prior = "" if density.prior is None else ", and the prior density"
-        alt = (
-            f"{summary.source.capitalize()} mean density with its band{prior}{f': {name}' if several else ''}"
-        )
+        alt = _density_finding(summary, name)
         parts.append(captioned(plots.density_figure(summary, column=name), alt, caption))
     if summary.joint is not None:
         caption = (
@@ -66,6 +71,21 @@ def _density(summary: Summary) -> list[str]:
             captioned(two_dimensions.joint_figure(summary), "Density of both columns", caption, "map")
         )
     return parts
+
+
+def _density_finding(summary: Summary, name: str) -> str:
+    """Say what a density shows: where it is highest, and how sure that is."""
+    density, subject = summary.densities[name], summary.provenance.subject
+    column, group = ("", density.group) if density.group else subject.parted(name)
+    unit = "" if summary.composition is not None else unit_of(subject.unit, column)
+    step = float(density.grid[-1] - density.grid[0]) / 20.0
+    peak = int(np.argmax(density.mean))
+    text = f"Density of {column or ''.join(subject.columns[:1]) or 'a record'}"
+    text += f" in {group}" if group else ""
+    text += f", highest near {amount(float(density.grid[peak]), step)}{f' {unit}' if unit else ''}"
+    between = density.grid[density.mean > 0.1 * density.mean[peak]]
+    ends = [amount(float(end), step) for end in between[[0, -1]]]
+    return f"{text} and above a tenth of that from {ends[0]} to {ends[1]}"
 
 
 def _density_caption(summary: Summary, column: str, about: str) -> str:
@@ -79,10 +99,15 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
         caption += f" {steps.sentence}"
     elif isinstance(summary.provenance.mechanism, WaveletLaw):
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
-    if density.baseline is not None:
+    if "deconvolution_kde" in density.baselines:
         caption += (
             " The dotted line is a kernel estimate without a model, with the noise deconvolved (bandwidth "
             f"{number(density.baseline_bandwidth, '.3g')}); it has no band."
+        )
+    if "ems" in density.baselines:
+        caption += (
+            " The line of dots and dashes is an estimate without a model, by EM with smoothing; it has no "
+            "band."
         )
     if steps is not None and steps.outside >= 0.005:
         caption += f" {100 * steps.outside:.0f}% of the {steps.values} lie outside this range."
@@ -104,7 +129,15 @@ def _distribution(summary: Summary) -> list[str]:
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
-        parts.append(captioned(drawn, f"Posterior of the {what}{found.about}", caption))
+        finding = f"Distribution function{found.about}"
+        if not found.is_numeric:
+            first = int(np.argmax(found.mean))
+            finding = f"Most probable{found.about} is {found.at[first]}, {found.mean[first]:.2g}"
+        else:
+            middle = float(np.interp(0.5, found.mean, found.at))  # type: ignore[arg-type]
+            spread = 0.05 * float(found.at[-1] - found.at[0])  # type: ignore[operator]
+            finding += f", which reaches one half near {amount(middle, spread)}"
+        parts.append(captioned(drawn, finding, caption))
     return parts
 
 
@@ -115,7 +148,12 @@ def _clusters(summary: Summary) -> list[str]:
         "Posterior of the number of clusters that hold at least one of the records. Small clusters come and "
         "go with the prior: it is the density that says where the data lie."
     )
-    alt = "Posterior probabilities of the number of clusters"
+    counts = summary.n_clusters
+    mode = int(np.argmax(counts.probability))
+    alt = (
+        f"Number of clusters: most probably {counts.support[mode]}, with probability "
+        f"{counts.probability[mode]:.2f}"
+    )
     return [captioned(plots.clusters_figure(summary), alt, caption)]
 
 
@@ -140,7 +178,7 @@ def _partition(summary: Summary) -> list[str]:
     if len(found.kept) < found.records:
         caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
     picture = two_dimensions.coclustering_figure(summary, found)
-    alt = "Probability that two records share a cluster"
+    alt = f"Probability that two records share a cluster: the estimate has {estimate.n_clusters} clusters"
     return [captioned(picture, alt, caption, "map")]
 
 
@@ -155,6 +193,12 @@ def _least_known(summary: Summary) -> list[str]:
     return [name for name in names if name in kept]
 
 
+def _trace_finding(summary: Summary, name: str, what: str) -> str:
+    scalar = summary.parameters[name]
+    found = "" if scalar.rhat is None else f": R-hat {scalar.rhat:.3f}"
+    return f"{what} of {summary.shown(name)} by chain{found}"
+
+
 def _traces(summary: Summary) -> list[str]:
     shown = _least_known(summary)
     chosen = (
@@ -166,8 +210,8 @@ def _traces(summary: Summary) -> list[str]:
         for colour, name in plots.chain_legend(summary)
     )
     pairs = "".join(
-        f"<figure>{image(plots.trace_figure(summary, name), f'Trace of {name}')}</figure>"
-        f"<figure>{image(plots.rank_figure(summary, name), f'Ranks of {name} by chain')}</figure>"
+        f"<figure>{image(plots.trace_figure(summary, name), _trace_finding(summary, name, 'Trace'))}</figure>"
+        f"<figure>{image(plots.rank_figure(summary, name), _trace_finding(summary, name, 'Ranks'))}</figure>"
         for name in shown
     )
     return [

@@ -14,6 +14,7 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
+from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
@@ -23,6 +24,11 @@ from dpmix.summary.result import Summary
 _STRETCHES = 150
 _RANK_BINS = 20
 MOST_BARS = 30
+_BASELINES = {
+    "deconvolution_kde": ("deconvolution estimate", GREEN, ":"),
+    "ems": ("EM with smoothing", INK, (0, (1, 1, 4, 1))),
+}
+"""Labels, colours and styles of estimates without a model."""
 
 
 def plot_density(
@@ -80,16 +86,14 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
             )
         (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label=f"{summary.source} mean")
         baseline: list[Line2D] = []
-        if density.baseline is not None:
-            top = max(top, density.baseline.max())
-            baseline = axes.plot(
-                density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
-            )
+        for named, values in density.baselines.items():
+            top = max(top, values.max())
+            label, colour, style = _BASELINES[named]
+            baseline += axes.plot(density.grid, values, color=colour, lw=1.6, ls=style, label=label)
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
-        units = "in the data's units" if summary.composition is None else "as a share"
-        group = f" in {plain(density.group)}" if density.group else ""
-        about = "value" if group or not name else plain(name)
-        axes.set_xlabel(f"{about}{group}, {units}")
+        axes.set_xlabel(axis_of(summary, "" if density.group else name, density.group))
+        if summary.dated.is_curve("" if density.group else name):
+            on_dates(axes)
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, *prior, *baseline, *histogram],
@@ -104,6 +108,16 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
     return figure
 
 
+def axis_of(summary: Summary, column: str, group: str = "") -> str:
+    """Return what stands at the axis of values: "income (dollars), women"."""
+    subject = summary.provenance.subject
+    column, own = (column, group) if group else subject.parted(column)
+    about = f", {plain(own)}" if own else ""
+    if summary.composition is not None:
+        return f"{plain(column) or 'value'}{about}, as a share"
+    return f"{plain(subject.axis(column), 60)}{about}"
+
+
 def distribution_figure(summary: Summary, name: str) -> Figure:
     """Posterior mean and band of a distribution function, or of the most probable categories."""
     found = summary.distributions[name]
@@ -116,7 +130,9 @@ def distribution_figure(summary: Summary, name: str) -> Figure:
             )
             (mean,) = axes.plot(found.at, found.mean, color=BLUE, lw=2.0, label="posterior mean")
             axes.set(xlim=(found.at[0], found.at[-1]), ylim=(0.0, 1.02))
-            axes.set_xlabel(f"{plain(found.column) or 'value'}{group}, in the data's units")
+            axes.set_xlabel(axis_of(summary, found.column, found.group))
+            if summary.dated.is_curve(found.column):
+                on_dates(axes)
             axes.set_ylabel("probability of a value up to here")
             figure.legend(handles=[mean, band], loc="outside upper left", ncols=2)
         return figure
@@ -151,7 +167,7 @@ def clusters_figure(summary: Summary) -> Figure:
         if counts.support.size <= 15:
             axes.set_ylim(0.0, 1.14 * counts.probability.max())
             for k, p in zip(counts.support, counts.probability, strict=True):
-                label = f"{p:.2f}" if p >= 0.005 else "<.01"
+                label = f"{p:.2f}" if p >= 0.005 else ""
                 axes.annotate(label, (k, p), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     return figure
 
@@ -172,7 +188,8 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             colour = COLOURS[row % len(COLOURS)]
             axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
-        axes.set_title(f"{name}: trace", loc="left")
+        in_days = ", in days since 1970-01-01" if summary.dated.is_date(name) else ""
+        axes.set_title(f"{plain(summary.shown(name), 50)}: trace{in_days}", loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
     return _figure(axes)
 
@@ -197,7 +214,7 @@ def rank_figure(summary: Summary, name: str) -> Figure:
             )
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, max(2.0, 1.05 * shares.max())))
         axes.set_xlabel("rank among the draws of all chains")
-        axes.set_title(f"{name}: share of ranks, 1 if chains agree", loc="left")
+        axes.set_title(f"{plain(summary.shown(name), 38)}: ranks, 1 if chains agree", loc="left")
     return _figure(axes)
 
 

@@ -24,19 +24,27 @@ def _densities(summary: PosteriorSummary) -> list[str]:
     parts = []
     for i in sorted(chosen):
         share = summary.shares[i]
-        caption = f"Probability of {share.name}: the released posterior beside its prior."
+        name = named(summary, share)
+        caption = f"Probability of {name}: the released posterior beside its prior."
         if share.accounted is not None:
             caption += (
                 " Green is what the release says once its mechanism is accounted for, which it may have "
                 "moved: that is what dpmix fit gives."
             )
-        parts.append(captioned(share_figure(share), f"Densities of the probability of {share.name}", caption))
+        alt = f"Probability of {name}: {share.mean:.3g}, interval {share.lower:.3g} to {share.upper:.3g}"
+        parts.append(captioned(share_figure(share, name), alt, caption))
     left = len(summary.shares) - len(chosen)
     note = f'<p class="note">{left} less probable categories are not drawn.</p>' if left else ""
     return [*parts, *filter(None, [note])]
 
 
-def share_figure(share: Share) -> Figure:
+def named(summary: PosteriorSummary, share: Share) -> str:
+    """Return a category with its column, "vote = 0", where the release tells it."""
+    column = str(summary.mechanism.get("column") or "")
+    return f"{column} = {share.name}" if column else share.name
+
+
+def share_figure(share: Share, name: str = "") -> Figure:
     """Draw the released posterior of one probability beside its prior, and what accounting gives."""
     with drawing((7.2, 3.0)) as (figure, axes):
         axes.plot(share.grid, share.prior_density, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
@@ -51,8 +59,8 @@ def share_figure(share: Share) -> Figure:
             )
         axes.plot(share.grid, share.density, color=BLUE, lw=1.8, label="released posterior")
         axes.set(xlim=(share.grid[0], share.grid[-1]), ylim=(0.0, 1.08 * float(share.density.max())))
-        axes.set(xlabel=f"probability of {_plain(share.name)}", ylabel="density")
-        axes.legend()
+        axes.set(xlabel=f"probability of {_plain(name or share.name)}", ylabel="density")
+        figure.legend(loc="outside upper left", ncols=3)
     return figure
 
 
@@ -60,8 +68,8 @@ def _errors(summary: PosteriorSummary) -> list[str]:
     if summary.curve is None:
         return []
     caption = (
-        f"Expected error by the true share of {summary.shares[0].name}, which nobody but the curator knows. "
-        "The line marks the released share."
+        f"Expected error by the true share of {named(summary, summary.shares[0])}, which nobody but the "
+        "curator knows. The line marks the released share."
     )
     return [captioned(error_figure(summary), "Expected error by the true share", caption)]
 
@@ -73,7 +81,7 @@ def error_figure(summary: PosteriorSummary) -> Figure:
         axes.plot(*summary.curve, color=BLUE, lw=1.6)
         axes.axvline(float(summary.counts[0]) / summary.n, color=ORANGE, lw=1.2, ls="--")
         axes.set(xlim=(0.0, 1.0), ylim=(0.0, None), ylabel="expected Hellinger distance")
-        axes.set(xlabel=f"true share of {_plain(summary.shares[0].name)}")
+        axes.set(xlabel=f"true share of {_plain(named(summary, summary.shares[0]))}")
     return figure
 
 

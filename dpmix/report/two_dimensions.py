@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpmix.report.drawn_release import values_of
+from dpmix.report.plots import axis_of
 from dpmix.store.html import BLUE, INK, ORANGE, drawing
 from dpmix.summary.partition import Clustering
 from dpmix.summary.result import Summary
@@ -74,6 +75,6 @@ def joint_figure(summary: Summary) -> Figure:
         heights = joint.mean.max() * np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9])
         axes.contour(first, second, joint.mean.T, levels=heights, colors=BLUE, linewidths=1.2, zorder=2)
         axes.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
-        axes.set_xlabel(joint.columns[0], color=INK)
-        axes.set_ylabel(joint.columns[1], color=INK)
+        axes.set_xlabel(axis_of(summary, joint.columns[0]), color=INK)
+        axes.set_ylabel(axis_of(summary, joint.columns[1]), color=INK)
     return figure

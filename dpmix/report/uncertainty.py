@@ -28,7 +28,11 @@ def pictures(found: VarianceShares) -> list[str]:
     )
     if found.reason:
         caption += f" What is missing: {found.reason}."
-    alt = "Shares of sampling, privacy noise and prior in the posterior variance"
+    alt = "; ".join(
+        f"{name}: {100 * part.sampling:.0f}% sampling, {100 * part.privacy:.0f}% privacy noise, "
+        f"{100 * part.prior:.0f}% prior"
+        for name, part in found.named().items()
+    )
     return [captioned(shares_figure(found), alt, caption)]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from dpmix.results.nodes import Block, Code, Facts, Items, Note, Section, Table, Tile, Tree, Words
+from dpmix.results.nodes import Answer, Block, Code, Facts, Items, Note, Section, Table, Tile, Tree, Words
 
 __all__ = ["sections", "to_page"]
 
@@ -30,6 +30,8 @@ def to_page(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) -> 
 def sections(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) -> list[str]:
     """Return what a page consists of: its head, and each section that it shows."""
     shown = tree.ordered(tree.page_order)
+    if tree.answer is not None:
+        return _answered(tree, tree.answer, shown, pictures or {})
     found = [_section(section, pictures or {}) for section in shown]
     tiles = _tiles([tile for section in shown for tile in section.tiles])
     head = f'<h1>{escape(tree.heading)}</h1>\n<p class="lead">{escape(tree.guarantee)}</p>\n'
@@ -37,11 +39,64 @@ def sections(tree: Tree, pictures: Mapping[str, Sequence[str]] | None = None) ->
     return [f"{head}{_warnings(tree)}\n{tiles}", *filter(None, found)]
 
 
+_ANSWERS = {"usable": "Usable", "with care": "Usable with care", "not yet": "Not usable yet"}
+
+
+def _answered(
+    tree: Tree, answer: Answer, shown: Sequence[Section], pictures: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return a page that begins with the answer, and ends with the diagnostics, folded."""
+    folded = [section for section in shown if section.key in tree.folded]
+    open_ = [section for section in shown if section.key not in tree.folded]
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in answer.reasons)
+    kind = answer.verdict.replace(" ", "-")
+    said = (
+        f'<div class="verdict {kind}" role="note"><strong>{_ANSWERS[answer.verdict]}</strong>'
+        f"<ul>{reasons}</ul></div>"
+    )
+    level = f"{100 * tree.level:g}%"
+    tiles = _tiles(
+        [
+            Tile(
+                figure.name[:1].upper() + figure.name[1:],
+                f"{figure.value} {figure.unit}".strip(),
+                f"{level}: {figure.low} to {figure.high}",
+            )
+            for figure in answer.figures
+        ]
+    )
+    of = f"<b>{escape(answer.of)}</b>, " if answer.of else ""
+    head = (
+        f'<h1>{escape(tree.heading)}</h1>\n<p class="lead">{of}{answer.records:,} records. '
+        f"{escape(answer.guarantee)}</p>"
+    )
+    lead = f"<p>{escape(tree.lead)}</p>" if tree.lead else ""
+    parts = [_section(section, pictures) for section in open_]
+    more = _tiles([tile for section in open_ for tile in section.tiles])
+    inner = [_section(section, pictures) for section in folded]
+    fold = "\n".join(
+        [
+            '<details class="fold">',
+            f'<summary>Diagnostics and provenance <span class="badge {kind}">{escape(answer.badge)}</span>'
+            "</summary>",
+            f'<p class="lead">{escape(tree.guarantee)}</p>',
+            _tiles([tile for section in folded for tile in section.tiles]),
+            *filter(None, inner),
+            "</details>",
+        ]
+    )
+    if tree.warnings:
+        lead += f'<p class="note"><a href="#warnings">{len(tree.warnings)} '
+        lead += "warning</a> below.</p>" if len(tree.warnings) == 1 else "warnings</a> below.</p>"
+    return [f"{head}\n{said}\n{tiles}\n{lead}", *filter(None, parts), more, _warnings(tree), fold]
+
+
 def _warnings(tree: Tree) -> str:
     if tree.warnings:
         title = "Warning" if len(tree.warnings) == 1 else f"{len(tree.warnings)} warnings"
         items = "".join(f"<li>{escape(text)}</li>" for text in tree.warnings)
-        return f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
+        kind = 'class="box warning" id="warnings" role="note"'
+        return f"<div {kind}><strong>{title}</strong><ul>{items}</ul></div>"
     return f'<div class="box" role="note"><p>{escape(tree.calm)}</p></div>' if tree.calm else ""
 
 
@@ -90,7 +145,7 @@ def _table(table: Table) -> str:
     shown = [column for column in table.columns if column.label and "page" in column.where]
     head = [table.title or table.dim, *(column.label for column in shown)]
     header = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    rows = [f'<tr><th scope="row">{escape(name)}</th>' for name in table.rows]
+    rows = [f'<tr><th scope="row">{escape(name)}</th>' for name in table.names]
     for column in shown:
         for place, cell in enumerate(column.cells(page=True)):
             kind = ' class="bad"' if column.bad and column.bad[place] else ""

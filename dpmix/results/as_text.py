@@ -5,22 +5,44 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from dpmix.results.nodes import Block, Items, Table, Tree, Words
+from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
 
 __all__ = ["WIDTH", "aligned", "to_text"]
 
 WIDTH = 96
+_LEAST = 12  # letters of a name that always stands before its figures
+_NAME = 44  # letters of a name at the head
 
 
 def to_text(tree: Tree) -> str:
     """Return what sections say in brief, what they show, the guarantee, and warnings."""
     shown = tree.ordered(tree.text_order)
-    parts = [[line for section in shown for piece in section.brief for line in _lines(piece)]]
+    parts = [] if tree.answer is None else [_answer(tree.answer, tree.level)]
+    parts += [[line for section in shown for piece in section.brief for line in _lines(piece)]]
     parts += [[line for block in group for line in _lines(block)] for s in shown for group in s.text]
     parts.append(textwrap.wrap(tree.guarantee, WIDTH))
     if tree.warnings:
         parts.append(["Warnings:", *(line for text in tree.warnings for line in _lines(f"- {text}"))])
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _answer(answer: Answer, level: float) -> list[str]:
+    """Return what stands first: what it is of, its figures, the verdict."""
+    of = f"{answer.of}, {answer.records:,} records" if answer.of else f"{answer.records:,} records"
+    rows = [
+        (
+            figure.name if len(figure.name) <= _NAME else f"{figure.name[: _NAME - 1]}…",
+            figure.value,
+            f"({figure.low} to {figure.high})",
+            figure.unit,
+        )
+        for figure in answer.figures
+    ]
+    found = textwrap.wrap(f"{of}; {100 * level:g}% intervals in brackets" if rows else of, WIDTH)
+    if rows:
+        found += [f"  {line.rstrip()}" for line in aligned(rows, (0, 3))]
+    said = f"Verdict: {answer.verdict}. {' '.join(answer.reasons)}"
+    return [*found, *textwrap.wrap(said, WIDTH, subsequent_indent="  ")]
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
@@ -57,10 +79,22 @@ def _table(table: Table) -> list[str]:
         and "text" in column.where
         and not (column.if_any and all(value is None for value in column.values))
     ]
-    cells = [["", *table.rows], *([column.label, *column.cells()] for column in shown)]
+    cells = [["", *table.names], *([column.label, *column.cells()] for column in shown)]
     for column in [column for column in shown if column.spare]:
         if sum(max(map(len, words)) + 2 for words in cells) - 2 > WIDTH:
             place = shown.index(column)
             del shown[place], cells[place + 1]
     left = [place + 1 for place, column in enumerate(shown) if column.left]
-    return [line.rstrip() for line in aligned(list(zip(*cells, strict=True)), [0, *left])]
+    room = WIDTH - sum(max(map(len, words)) + 2 for words in cells[1:])
+    rows: list[Sequence[str]] = []
+    alone: dict[int, str] = {}  # names too long to stand before their figures
+    for name, *figures in zip(*cells, strict=True):
+        if len(name) > max(room, _LEAST):
+            alone[len(rows)] = name
+        rows.append(["" if len(name) > max(room, _LEAST) else name, *figures])
+    lines = [line.rstrip() for line in aligned(rows, [0, *left])]
+    return [
+        part
+        for place, line in enumerate(lines)
+        for part in (*([alone[place]] if place in alone else []), line)
+    ]

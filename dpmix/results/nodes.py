@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 __all__ = [
     "ABSENT",
+    "Answer",
     "Array",
     "Attr",
     "Block",
@@ -23,6 +24,7 @@ __all__ = [
     "Column",
     "Each",
     "Facts",
+    "Figure",
     "Items",
     "Note",
     "Quantity",
@@ -156,6 +158,8 @@ class Table:
     title : str
     coordinate : sequence of str, optional
         Names of the rows in HDF5, where these differ.
+    shown : sequence of str, optional
+        Names of the rows in text and on pages, where these differ.
     """
 
     dim: str
@@ -164,6 +168,12 @@ class Table:
     layout: str = "objects"
     title: str = ""
     coordinate: Sequence[str] | None = None
+    shown: Sequence[str] | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What stands before the rows of text and pages."""
+        return self.rows if self.shown is None else self.shown
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Give each row as JSON has it, its name first."""
@@ -180,7 +190,8 @@ class Table:
             return [values[place] for place in places] if len(values) else []
 
         columns = [replace(c, values=chosen(c.values), bad=chosen(c.bad)) for c in self.columns]
-        return replace(self, rows=chosen(self.rows), columns=columns, coordinate=None)
+        shown = None if self.shown is None else chosen(self.shown)
+        return replace(self, rows=chosen(self.rows), columns=columns, coordinate=None, shown=shown)
 
 
 class Words(NamedTuple):
@@ -274,6 +285,46 @@ class Remark:
     convergence: bool
 
 
+class Figure(NamedTuple):
+    """A figure with its interval, written as it is shown, and its unit."""
+
+    name: str
+    value: str
+    low: str
+    high: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a reader looks for first; text and pages begin with it.
+
+    Parameters
+    ----------
+    of : str
+        The columns with their units, "income (dollars)".
+    records : int
+    guarantee : str
+        In one sentence.
+    verdict : str
+        "usable", "with care" or "not yet".
+    reasons : sequence of str
+        Why.
+    figures : sequence of Figure
+        Medians and means with their intervals, or what the model has in their place.
+    badge : str
+        Convergence in a few words.
+    """
+
+    of: str
+    records: int
+    guarantee: str
+    verdict: str
+    reasons: Sequence[str]
+    figures: Sequence[Figure]
+    badge: str
+
+
 @dataclass(frozen=True)
 class Tree:
     """A result as sections.
@@ -293,6 +344,12 @@ class Tree:
         What stands on pages in place of warnings, and above them.
     text_order, page_order : sequence of str
         Keys in the order in which text and pages show them; others stand where "*" is, or last.
+    answer : Answer or None
+        What stands first.
+    level : float
+        Of its intervals.
+    folded : sequence of str
+        Keys of sections that pages show folded, as diagnostics.
     """
 
     name: str
@@ -304,6 +361,9 @@ class Tree:
     lead: str = ""
     text_order: Sequence[str] = field(default=(), repr=False)
     page_order: Sequence[str] = field(default=(), repr=False)
+    answer: Answer | None = None
+    level: float = 0.95
+    folded: Sequence[str] = field(default=(), repr=False)
 
     def __iter__(self) -> Iterator[Section]:
         return iter(self.sections)

@@ -14,6 +14,7 @@ import numpy as np
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.cells import Counts
+from dpmix.release.units import Unit, unit_from_text
 from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
 from dpmix.run.component_layouts import Floats, Ints, Layout, check_components
 from dpmix.run.differences import Fit, check_same
@@ -99,6 +100,11 @@ class ChainSet:
     def all_released(self) -> Floats:
         """Everything that was released, which fits of one release share: values, or counts and edges."""
         return all_released(self.observed, self.tally)
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of the columns, as the release states it."""
+        return unit_from_text(str(self.attrs.get("unit", "")))
 
     @property
     def draws(self) -> int:

@@ -23,12 +23,12 @@ from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
+    FilePaths,
     Integer,
     Listed,
     Pair,
     Positive,
     Section,
-    TablePath,
     TablePaths,
     Text,
     refusal,
@@ -91,6 +91,18 @@ def _encoding(name: str) -> str:
     return name
 
 
+def _unit(text: str) -> str:
+    if len(text) > _LONGEST_UNIT or not text.isprintable() or not text.strip():
+        raise wrong(
+            f"must be a short name such as dollars, of at most {_LONGEST_UNIT} letters, not {{got}}", text
+        )
+    return text.strip()
+
+
+_LONGEST_UNIT = 40
+UnitName = Annotated[Text, AfterValidator(_unit)]
+
+
 class ColumnsSection(Section):
     """What ``data`` and ``release`` share: the names of the columns to take, and what is public of them."""
 
@@ -126,6 +138,17 @@ class ColumnsSection(Section):
         None,
         description="What values columns have in synthetic records, by name: integer, category, or {digits: "
         "2} for numbers of so many digits after the decimal point. Noisy releases are never rounded.",
+    )
+    unit: (
+        Annotated[
+            Annotated[UnitName, Tag("all")] | Annotated[dict[Text, UnitName], Tag("named")],
+            by_column("all", "named"),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Unit of the numbers, such as dollars, or by name of column; it is public, and goes with "
+        "the release.",
     )
     group: Text | None = Field(
         None,
@@ -222,7 +245,7 @@ class ColumnsSection(Section):
 
     def _settle_public(self) -> None:
         """Check that bounds and categories are of columns that are there, and of each column one of them."""
-        for key in ("domain", "categories"):
+        for key in ("domain", "categories", "unit"):
             named = getattr(self, key)
             if isinstance(named, Mapping):
                 for name in named:
@@ -248,6 +271,14 @@ class ColumnsSection(Section):
             bounded = isinstance(self.domain, tuple) and name != self.group
             if bounded or name in (self.domain if isinstance(self.domain, Mapping) else ()):
                 raise refusal(key, "give either domain or categories of a column, not both")
+        if isinstance(self.unit, Mapping):
+            for name in self.unit:
+                if name in (lists or {}):
+                    raise refusal(
+                        f"unit.{name}", "is of numbers, and categories lists its values; leave it out"
+                    )
+        elif self.unit is not None and isinstance(self.categories, tuple):
+            raise refusal("unit", "is of numbers, and the only column has categories; leave it out")
         if isinstance(self.domain, tuple):
             check_pairs("domain", self.domain, self.columns)
         if isinstance(self.domain, Mapping):
@@ -469,16 +500,29 @@ class ReleaseSpec(ColumnsSection):
     All columns are taken where none is named.
     """
 
-    path: TablePath | None = Field(
+    path: FilePaths | None = Field(
         None,
         description="Sanitized values (csv or tsv, also .gz; parquet, feather, arrow, npy or h5), relative "
-        "to the folder of the spec; left out where the release comes from a file of dpmix privatize.",
+        "to the folder of the spec; a list of files that are one table; left out where the release comes "
+        "from a file of dpmix privatize.",
     )
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        self.check_text(self.path)
+        if isinstance(self.path, tuple) and len(self.path) == 1:
+            self.settle(path=self.path[0])
+        self.check_text(*self.files)
         return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that `path` names."""
+        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
+
+    @property
+    def file(self) -> Path | None:
+        """The one file that `path` names; None where it names none or several."""
+        return self.files[0] if len(self.files) == 1 else None
 
     @property
     def source(self) -> Source:

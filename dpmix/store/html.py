@@ -5,7 +5,6 @@ Colours are Okabe and Ito's, which colour-blind readers tell apart; lines differ
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,9 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from dpmix.store.fitting import fitted, narrowed, wide_enough
+from dpmix.store.inline_svg import inlined
 
 __all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "STYLES"]
 __all__ += ["captioned", "drawing", "drawing_at", "drawings", "image", "page", "picture", "svg"]
@@ -42,6 +44,7 @@ _STYLE: Any = {  # matplotlib types the keys one by one
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.unicode_minus": True,
+    "axes.formatter.useoffset": False,
     "text.color": INK,
     "xtick.color": "#555555",
     "ytick.color": "#555555",
@@ -69,17 +72,28 @@ def page(title: str, sections: Iterable[str]) -> str:
 
 
 def captioned(figure: Figure, alt: str, caption: str, kind: str = "wide") -> str:
-    """Return a figure with its caption; `kind` is a class of the style, which sets the width."""
+    """Return a figure with its caption, in a form for wide pages and one for telephones.
+
+    Parameters
+    ----------
+    figure : Figure
+        Of `drawing` or `drawings`; it is changed.
+    alt : str
+        What it shows, the finding first.
+    caption : str
+    kind : str
+        A class of the style, which sets the width.
+    """
     shown = f'<div class="{kind}">{image(figure, alt)}</div>'
+    with rc_context(_STYLE):
+        narrowed(figure)
+    shown += f'<div class="narrow">{image(figure, alt)}</div>'
     return f"<figure>{shown}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def image(figure: Figure, alt: str) -> str:
-    """Return a figure as an image that holds its SVG."""
-    data = base64.b64encode(svg(figure)).decode("ascii")
-    width, height = figure.get_size_inches() * 96
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}" {size}>'
+    """Return a figure as SVG within the page."""
+    return inlined(svg(figure).decode("utf-8"), alt)
 
 
 def svg(figure: Figure) -> bytes:
@@ -106,6 +120,7 @@ def drawing(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, figure.add_subplot()
+        fitted(figure)
 
 
 @contextmanager
@@ -115,6 +130,7 @@ def drawings(size: tuple[float, float], columns: int) -> Iterator[tuple[Figure, 
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, [figure.add_subplot(1, columns, place + 1) for place in range(columns)]
+        fitted(figure)
 
 
 @contextmanager
@@ -123,4 +139,7 @@ def drawing_at(size: tuple[float, float], place: tuple[float, float, float, floa
     with rc_context(_STYLE):
         figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
-        yield figure.add_axes(place)
+        axes = figure.add_axes(place)
+        yield axes
+        fitted(figure)
+        wide_enough(axes, place[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.laws.every import Law
 from dpmix.results.nodes import Array, Block, Code, Facts, Section, Tile
 from dpmix.summary.families.family import Floats
+from dpmix.summary.subject import Subject
 
 __all__ = ["Acceptance", "ClusterCounts", "Provenance"]
 
@@ -79,12 +80,15 @@ class Provenance:
         The resolved spec as YAML, without the confidential side.
     facts : mapping of str to str
         Seed, versions, dates, chains and draws, for display.
+    subject : Subject
+        Columns with their units, and the guarantee in one sentence.
     """
 
     guarantee: str
     mechanism: Law
     spec: str
     facts: Mapping[str, str]
+    subject: Subject = field(default_factory=Subject)
 
     def section(self, prior: str) -> Section:
         """Return what pages show of it, and of the prior in words."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class Scalar:
         1 - (IQR / IQR of the prior)^2: what the release taught (see `contraction`).
     beside_prior : str
         What that figure does not tell: "wider" or "moved" (see `beside_prior`); else empty.
+    prior : tuple of float, optional
+        The prior's quantiles at the levels of `quantiles`, where draws from it are known.
     """
 
     mean: float
@@ -54,6 +56,7 @@ class Scalar:
     stuck_apart: bool = False
     contraction: float | None = None
     beside_prior: str = ""
+    prior: tuple[float, ...] | None = None
 
 
 def levels(level: float) -> tuple[float, float, float]:
@@ -136,6 +139,17 @@ def describe(series: Floats, level: float, prior: Floats | None = None) -> Scala
     prior : float64 array (draws,), optional
         Draws from the prior, for the contraction.
     """
+    found = _described(series, level, prior)
+    return found if prior is None else replace(found, prior=_prior_quantiles(prior, level))
+
+
+def _prior_quantiles(prior: Floats, level: float) -> tuple[float, ...] | None:
+    with np.errstate(invalid="ignore"):  # of priors whose draws may be infinite
+        ends = np.quantile(prior, levels(level))
+    return tuple(ends.tolist()) if np.isfinite(ends).all() else None
+
+
+def _described(series: Floats, level: float, prior: Floats | None) -> Scalar:
     learnt = contraction(series, prior)
     probabilities = levels(level)
     quantiles = dict(

@@ -76,5 +76,32 @@ def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
     )
 
 
+def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
+    """Say in one sentence for a manager what the release guarantees; parameters as `guarantee_in_words`."""
+    if not mechanism.guarantees or not mechanism.protects:
+        return "No noise was added: these results are not private."
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
+        return "The release states no privacy guarantee."
+    if is_simulated(attrs):
+        return f"The data are simulated, so that nobody needed protecting; real ones would have {level}."
+    if not is_private(attrs):
+        return (
+            f"{level} would hold, but the noise can be reproduced from a seed, so that nobody is protected."
+        )
+    if epsilon is not None:  # one of the two is enough here
+        level = level_in_words(epsilon, delta, None)
+    sentence = f"{level} with respect to {replacing_in_words(adjacency_of(attrs))}"
+    if epsilon is not None and epsilon <= _LARGEST:
+        sentence += f", which makes no result more than {figure(math.exp(epsilon), 3)} times as probable"
+        sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
+    return f"{sentence}."
+
+
+_LARGEST = 30.0
+"""Epsilon up to which e^epsilon is a number that says something."""
+
+
 def _number(value: Any) -> float | None:
     return None if value is None or not math.isfinite(float(value)) else float(value)

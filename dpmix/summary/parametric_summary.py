@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from dpmix.summary import compositions
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.composition_results import Composition
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
@@ -25,6 +25,7 @@ from dpmix.summary.registered import Basis, reported
 from dpmix.summary.regression import regression_account
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
 from dpmix.summary.result import Distribution, Summary
+from dpmix.summary.row_labels import by_class, row_labels, shown_name
 from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
@@ -126,8 +127,12 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     line = regression_account(chains)
-    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
-    remarks += learning_remarks(parameters) + line.remarks
+    dated = dated_of(chains)
+    labels = dated.points(parameters)
+    labels |= {name: label for name, label in row_labels(chains).items() if name in parameters}
+    shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
+    remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
+    remarks += learning_remarks(shown) + line.remarks
     beyond = Beyond(_censored(found_compositions) or line.beyond, entries=bool(found_compositions))
     quantities, said = reported(Basis(chains, options, series, beyond, lambda: parametric_shares(chains)))
     remarks += said
@@ -156,24 +161,10 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         compositions=found_compositions,
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         quantities=quantities,
-        labels=_row_labels(chains, parameters),
+        labels=labels,
+        dated=dated,
+        by_class=by_class(chains, parameters),
     )
-
-
-def _row_labels(chains: NamedChains, names: Iterable[str]) -> dict[str, str]:
-    """Return what the new rows of a regression are of, such as "age = 30", by the names of their figures."""
-    stated = json.loads(str(chains.attrs.get("row_labels", "[]")))
-    found = {}
-    for name in names:
-        title, _, entries = name.rstrip("]").partition("[")
-        place = entries.rpartition(",")[2]
-        if (
-            title in ("prediction", "prediction_clamped", "predictive")
-            and place.isdigit()
-            and int(place) < len(stated)
-        ):
-            found[name] = str(stated[int(place)])
-    return found
 
 
 def _censored(found: Mapping[str, Composition]) -> dict[str, float]:

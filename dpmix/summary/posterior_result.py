@@ -89,7 +89,7 @@ class Expected:
     mcse: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PosteriorSummary(Result):
     """A released posterior, summarized.
 
@@ -225,7 +225,9 @@ class PosteriorSummary(Result):
                 Column("", intervals, "interval, accounted", str, where="page"),
             ]
         rows = [f"p[{share.name}]" for share in shares]
-        return Table("category", rows, columns, coordinate=[share.name for share in shares])
+        column = str(self.mechanism.get("column") or "")
+        named = [f"p[{column} = {share.name}]" for share in shares] if column else None
+        return Table("category", rows, columns, coordinate=[share.name for share in shares], shown=named)
 
     def _densities(self, names: list[str]) -> Each:
         curves: dict[str, list[Floats | None]] = {

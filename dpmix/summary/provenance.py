@@ -12,7 +12,9 @@ from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.chains_account import Acceptance, Provenance
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.guarantee_words import guarantee_in_words
+from dpmix.summary.guarantee_words import guarantee_briefly, guarantee_in_words
+from dpmix.summary.row_labels import NAMELESS
+from dpmix.summary.subject import Subject
 
 __all__ = ["acceptance_of", "ess_per_second", "provenance_of", "spec_of"]
 
@@ -69,4 +71,19 @@ def provenance_of(chains: ChainSet) -> Provenance:
         mechanism=mechanism,
         spec=spec_of(chains).for_analyst().to_yaml(),
         facts=facts,
+        subject=Subject(
+            columns=_columns(chains),
+            n=n,
+            unit=chains.unit,
+            groups=tuple(group for names in (mechanism.groups or {}).values() for group in names),
+            short=guarantee_briefly(attrs, mechanism),
+        ),
     )
+
+
+def _columns(chains: ChainSet) -> tuple[str, ...]:
+    """Return the names of the columns of the data, which releases of statistics tell in their mechanism."""
+    stated = getattr(chains.mechanism, "columns", ())
+    named = tuple(str(getattr(column, "name", column)) for column in stated or ())
+    own = str(getattr(chains.mechanism, "column", "") or "")
+    return named or tuple(name for name in (*chains.columns, own) if name and name not in NAMELESS)

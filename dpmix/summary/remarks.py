@@ -130,7 +130,7 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
     """
     weak = _where(parameters, lambda s: s.contraction, lambda value: value < LEARNT)
     beside = {name: parameters[name].beside_prior for name in weak}
-    weak = {name: value for name, value in weak.items() if _is_headline(name) and beside[name] != "moved"}
+    weak = {name: value for name, value in weak.items() if is_headline(name) and beside[name] != "moved"}
     wider = {name: value for name, value in weak.items() if beside[name] == "wider"}
     little = {name: value for name, value in weak.items() if name not in wider}
     parts = []
@@ -147,7 +147,8 @@ def learning_remarks(parameters: Mapping[str, Scalar]) -> list[Remark]:
     return [Remark(" ".join(parts), convergence=False)] if parts else []
 
 
-def _is_headline(name: str) -> bool:
+def is_headline(name: str) -> bool:
+    """Whether a scalar is one that a reader looks for: quantities, coefficients, predictions, shares."""
     title = name.partition("[")[0]
     return title in HEADLINES or title.startswith("p_feature_")
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.release.cells import Counts
-from dpmix.results.nodes import Quantity, Remark, Section, Tree, place_in, warnings_section
+from dpmix.release.units import unit_text
+from dpmix.results.nodes import Each, Quantity, Remark, Section, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
@@ -20,17 +21,21 @@ from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
+from dpmix.summary.headline import answer_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.parameter_table import parameter_sections
 from dpmix.summary.partition import Clustering
 from dpmix.summary.predictions import Predictions
 from dpmix.summary.remarks import ESS, RHAT
+from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity_result import Sensitivity
 from dpmix.summary.several_columns import Joint
 from dpmix.summary.variance_result import VarianceShares
+from dpmix.summary.verdict import Verdict, verdict_of
 
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 
@@ -42,15 +47,19 @@ _TEXT = (
     "n_clusters clustering density joint distribution composition beyond_bounds acceptance parameters prior "
 )
 _TEXT += "check variance_shares loo information_kept clusters_by_value * at"
-_PAGE = "density joint distribution beyond_bounds composition at check information_kept variance_shares "
+_PAGE = (
+    "model density joint distribution beyond_bounds composition at check information_kept variance_shares "
+)
 _PAGE += (
     "prior_sensitivity loo * n_clusters clustering clusters_by_value parameters acceptance traces provenance"
 )
 
+_FOLDED = "check information_kept prior_sensitivity loo parameters acceptance traces provenance"
+
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A posterior, summarized.
 
@@ -103,12 +112,17 @@ class Summary(Result):
         What the prior of a mixture's clusters, or of a regression's coefficients, means in the units of the
         data, and where it is from.
     labels : mapping of str to str
-        What predictions of a regression are of, such as "age = 30, schooling = 16", by their names.
+        What rows are of, by their names: predictions of a regression ("age = 30, schooling = 16"), classes
+        and categories ("vote = 0").
+    by_class : tuple of ByClass
+        Probabilities of the levels of features within classes, of naive Bayes.
     quantities : mapping of str to Quantity
         What else is reported, by key: see `dpmix.summary.registered`; `at` are the predictions of the records
         of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.
+    dated : Dated
+        Which figures are dates, in days since 1970-01-01.
     """
 
     parameters: Mapping[str, Scalar]
@@ -133,7 +147,13 @@ class Summary(Result):
     compositions: Mapping[str, Composition] = field(default_factory=dict)
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    by_class: tuple[ByClass, ...] = ()
     tally: Counts | None = field(default=None, repr=False)
+    dated: Dated = NONE
+
+    def shown(self, name: str) -> str:
+        """Return a scalar's name as it is shown: prediction[income = 500]."""
+        return shown_name(name, self.labels)
 
     @property
     def composition(self) -> Composition | None:
@@ -219,8 +239,15 @@ class Summary(Result):
         concerns them all; with several groups these and `composition` hold one a group. What a model does not
         have is None, and `distribution` is there only for those that have one.
         """
-        table, speed = parameter_sections(self.parameters, self.ess_per_second, self.labels, self._meaning())
-        found = [table, *density_sections(self.densities, self.hellinger, self.joint, self.level)]
+        table, speed = parameter_sections(
+            self.parameters, self.ess_per_second, self.labels, self._meaning(), self.dated
+        )
+        subject = self.provenance.subject
+        written = {name: self.dated.written(name, scalar) for name, scalar in self.parameters.items()}
+        answer = answer_of(written, self.labels, subject, self.verdict, shares=bool(self.compositions))
+        unit = subject.unit if subject.unit is None or isinstance(subject.unit, str) else dict(subject.unit)
+        curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
+        found = [table, *curves]
         interval = "confidence intervals" if self.source == "bootstrap" else "intervals"
         shares = self.composition is not None
         if self.distributions:
@@ -239,7 +266,9 @@ class Summary(Result):
             found.append(Section("prior", self.prior, text=[[words]]))
         order = sorted(self.quantities, key=lambda key: place_in(_QUANTITIES.split(), key))
         found += [self.quantities[key].section() for key in order]
+        found += [self.verdict.section(), Section("unit", Each(unit, unit_text(subject.unit)))]
         found += [Section("seconds", self.seconds), speed, warnings_section(self.warnings)]
+        found.append(Section("model", title="What the model says"))
         found += [Section("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
         return Tree(
             "Posterior of a release",
@@ -252,7 +281,16 @@ class Summary(Result):
             lead=BOOTSTRAP if self.source == "bootstrap" else "",
             text_order=_TEXT.split(),
             page_order=_PAGE.split(),
+            answer=answer,
+            level=self.level,
+            folded=_FOLDED.split() + ([] if self.variance_shares.named() else ["variance_shares"]),
         )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the results can be used, and why."""
+        named = {self.shown(name): scalar for name, scalar in self.parameters.items()}
+        return verdict_of(named, self.check)
 
     def _meaning(self) -> str:
         """Say what the scalars are."""

@@ -16,6 +16,7 @@ from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside, read_account
+from dpmix.release.units import Unit
 from dpmix.spec import RunSpec
 from dpmix.spec.table_source import Source
 from dpmix.synthesis.records import columns_of
@@ -62,8 +63,18 @@ def load_synthetic(path: Path) -> Release | None:
         created_at=str(account.get("created_at", "unknown")),
         dpmix_version=str(account.get("dpmix_version", "unknown")),
         proved=account["proved"] if isinstance(account.get("proved"), bool) else None,
+        unit=_unit(account.get("unit")),
         **numbers,
     )
+
+
+def _unit(stated: Any) -> Unit:
+    """Return the unit that an account states; None for what is none."""
+    if isinstance(stated, str):
+        return stated or None
+    if isinstance(stated, dict) and all(isinstance(each, str) for each in stated.values()):
+        return stated or None
+    return None
 
 
 def stated_synthetic(spec: RunSpec) -> Release:

@@ -41,6 +41,7 @@ class PosteriorLaw(Law):
     categories: tuple[str, ...] | None = None
     sensitivity: tuple[Whole, ...] | None = None
     certificate: dict[str, Any] | None = None
+    column: str = ""
 
     @model_validator(mode="after")
     def _all_of_its_method(self) -> Self:

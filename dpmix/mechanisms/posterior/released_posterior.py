@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class PosteriorRelease(Mechanism):
         self, values: Floats, columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the posterior given codes of categories; see `Mechanism`."""
-        release = self.privatize_counts(self.counts(values))
+        release = _named(self.privatize_counts(self.counts(values)), columns)
         if progress is not None:
             progress(values.size)
         return release, (0,)
@@ -132,7 +133,7 @@ class PosteriorRelease(Mechanism):
         self, values: Floats, columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
         """Release the posterior given simulated codes with seeded randomness; see `Mechanism`."""
-        return self.simulate_counts(self.counts(values), rng), (0,)
+        return _named(self.simulate_counts(self.counts(values), rng), columns), (0,)
 
     def privatize_counts(self, counts: Sequence[float] | NDArray[np.generic]) -> Release:
         """Release the posterior given counts, with the operating system's randomness.
@@ -160,3 +161,8 @@ class PosteriorRelease(Mechanism):
     def _release(self, chosen: Floats, more: Mapping[str, Any], *, private: bool) -> Release:
         values = (np.array(self.prior) + chosen)[:, None]
         return self.made(values, ("parameter",), self.n, private=private, chosen=more)
+
+
+def _named(release: Release, columns: Sequence[str]) -> Release:
+    """Return a release whose mechanism states the column whose categories were counted."""
+    return dataclasses.replace(release, mechanism=release.mechanism.updated(column=columns[0]))

@@ -1,0 +1,122 @@
+"""What rows of a parametric model's table are of, in words: "vote = 0", "PID = 3 given vote = 0"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dpmix.release.sanitized import GROUP
+from dpmix.run.chains_reader import NamedChains
+from dpmix.run.stored_parameters import Stored
+from dpmix.summary.diagnostics import Scalar
+from dpmix.summary.families.family import Floats
+
+__all__ = ["NAMELESS", "ByClass", "by_class", "row_labels", "shown_name"]
+
+_ROWS = ("prediction", "prediction_clamped", "predictive")
+_CLASS, _CATEGORY, _LEVEL = "class", "category", "level_"
+NAMELESS = ("statistic", "parameter")  # columns of releases whose laws do not name those of the data
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """Probabilities of a feature's levels within each class.
+
+    Parameters
+    ----------
+    column, class_column, group : str
+    classes, levels : tuple of str
+    mean, lower, upper : float64 arrays (classes, levels)
+        Posterior means and intervals.
+    """
+
+    column: str
+    class_column: str
+    group: str
+    classes: tuple[str, ...]
+    levels: tuple[str, ...]
+    mean: Floats
+    lower: Floats
+    upper: Floats
+
+
+def row_labels(chains: NamedChains) -> dict[str, str]:
+    """Return labels by the names of scalars, of those whose entries are classes, categories or new rows."""
+    rows = [str(label) for label in json.loads(str(chains.attrs.get("row_labels", "[]")))]
+    found: dict[str, str] = {}
+    for parameter in chains.parameters:
+        entries = [[str(name) for name in parameter.coords[dim]] for dim in parameter.dims]
+        for name, place in zip(parameter.labels(), product(*entries), strict=True):
+            label = _label(parameter, dict(zip(parameter.dims, place, strict=True)), _named(chains), rows)
+            if label:
+                found[name] = label
+    return found
+
+
+def by_class(chains: NamedChains, parameters: Mapping[str, Scalar]) -> tuple[ByClass, ...]:
+    """Return the probabilities of levels within classes; empty of models without."""
+    found = []
+    for parameter in chains.parameters:
+        if not (parameter.dims[-2:-1] == (_CLASS,) and parameter.dims[-1].startswith(_LEVEL)):
+            continue
+        classes, levels = ([str(x) for x in parameter.coords[dim]] for dim in parameter.dims[-2:])
+        names = np.array(parameter.labels(), dtype=object).reshape(-1, len(classes), len(levels))
+        for group, own in zip(parameter.groups or ("",), names, strict=True):
+            if any(name not in parameters for name in own.ravel()):
+                continue
+            values = np.array(
+                [
+                    [
+                        (s.mean, *list(s.quantiles.values())[:: len(s.quantiles) - 1])
+                        for s in map(parameters.get, row)
+                        if s
+                    ]
+                    for row in own
+                ]
+            )
+            found.append(
+                ByClass(
+                    parameter.column,
+                    _named(chains),
+                    group,
+                    tuple(classes),
+                    tuple(levels),
+                    *np.moveaxis(values, 2, 0),
+                )
+            )
+    return tuple(found)
+
+
+def shown_name(name: str, labels: Mapping[str, str]) -> str:
+    """Return a scalar's name with what it is of between its brackets: prediction[income = 500]."""
+    label = labels.get(name)
+    title = "E[x]" if name.startswith("E[x][") else name.partition("[")[0]
+    return name if label is None else f"{title}[{label}]"
+
+
+def _named(chains: NamedChains) -> str:
+    """Return the name of the class, or of the only column; empty where the release does not tell it."""
+    stated = tuple(getattr(chains.mechanism, "columns", ()) or ()) or chains.columns
+    last = str(getattr(stated[-1], "name", stated[-1])) if stated else ""
+    return str(getattr(chains.mechanism, "column", "") or "") if last in NAMELESS else last
+
+
+def _label(parameter: Stored, place: Mapping[str, str], named: str, rows: list[str]) -> str:
+    about = f" in {place[GROUP]}" if GROUP in place else ""
+    if "row" in place and parameter.title in _ROWS:
+        row = int(place["row"])
+        return f"{rows[row]}{about}" if row < len(rows) else ""
+    if GROUP in place and "component" in place:
+        return f"{place['component']}{about}"
+    name = named or "class"
+    levels = [value for dim, value in place.items() if dim.startswith(_LEVEL)]
+    if _CLASS in place:
+        own = f"{name} = {place[_CLASS]}"
+        return f"{parameter.column} = {levels[0]} given {own}{about}" if levels else f"{own}{about}"
+    if _CATEGORY in place and (named or parameter.column):
+        return f"{parameter.column or named} = {place[_CATEGORY]}{about}"
+    return ""
