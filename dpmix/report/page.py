@@ -25,6 +25,7 @@ from dpmix.store.html import captioned, image
 from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
 from dpmix.summary.result import Summary
+from dpmix.summary.several_columns import Joint
 
 MOST_TRACES = 24
 
@@ -68,9 +69,20 @@ def _density(summary: Summary) -> list[str]:
             "its highest. Points are released values, with their noise."
         )
         parts.append(
-            captioned(two_dimensions.joint_figure(summary), "Density of both columns", caption, "map")
+            captioned(two_dimensions.joint_figure(summary), _joint_finding(summary.joint), caption, "map")
         )
     return parts
+
+
+def _joint_finding(joint: Joint) -> str:
+    """Say where the density of two columns is highest."""
+    place = np.unravel_index(int(np.argmax(joint.mean)), joint.mean.shape)
+    at = [
+        amount(float(grid[i]), float(grid[-1] - grid[0]) / 20.0)
+        for grid, i in zip(joint.grids, place, strict=True)
+    ]
+    first, second = joint.columns
+    return f"Density of both columns, highest near {first} = {at[0]}, {second} = {at[1]}"
 
 
 def _density_finding(summary: Summary, name: str) -> str:
