@@ -65,6 +65,8 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         value = getattr(release, name)
         if value is not None:
             attrs[name] = value
+    if release.dates:
+        attrs["dates"] = json.dumps(list(release.dates))
     if release.unit:
         attrs["unit"] = unit_text(release.unit)
     if release.groups:
@@ -150,6 +152,7 @@ def _made(
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
         tally=tally,
+        dates=_names(path, attrs, "dates"),
         unit=unit_from_text(_text(path, attrs, "unit")) if "unit" in attrs else None,
     )
     if not mechanism.protects and release.private:
@@ -317,6 +320,19 @@ def _word(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str
     if value not in _WORDS[name]:
         raise _bad(path, name, f"is neither {' nor '.join(_WORDS[name])}")
     return value
+
+
+def _names(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> tuple[str, ...]:
+    """Return a JSON list of names; none where there is no such attribute."""
+    if name not in attrs:
+        return ()
+    try:
+        found = json.loads(_text(path, attrs, name))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise _bad(path, name, "is no JSON list of names")
+    return tuple(found)
 
 
 def _adjacency(path: str | Path, attrs: Mapping[str, h5.Attribute]) -> str:
