@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 from dpmix._version import __version__
 
 if TYPE_CHECKING:
+    from dpmix.api.advise import advise
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
     from dpmix.api.card import card
     from dpmix.api.contrast import contrast
+    from dpmix.api.export import export
     from dpmix.api.fit import fit
     from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
     from dpmix.api.register import register
+    from dpmix.api.show import show
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
@@ -28,14 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "advise",
     "audit",
     "calibrate",
     "card",
     "contrast",
+    "export",
     "fit",
     "predict",
     "privatize",
     "register",
+    "show",
     "summarize",
     "sweep",
     "synthesize",
