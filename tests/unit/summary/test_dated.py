@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from matplotlib.dates import AutoDateLocator
 
 import dpmix
@@ -16,7 +15,7 @@ from dpmix.report import plots
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of
 from dpmix.summary.dated import NONE, Dated, dated_of
-from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
+from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of
 from tests.helpers.shown_files import write_regression
 
@@ -41,7 +40,7 @@ def dated_chains(folder: Path, name: str = "day", dates: str = '["day"]') -> Pat
         folder / "c.h5",
         chains,
         spec=spec,
-        base=NormalInverseGamma(START + 900, 0.1, 3.0, 9e4),
+        base=type(BASE)(START + 900, 0.1, 3.0, 9e4),
         observed=START + rng.uniform(0, 1800, 200),
         attrs={
             "dates": dates,
