@@ -347,6 +347,14 @@ def emit(
         spec, output, settings, renew=force, advice=advice, allow_code=allow_code, new_ledger=new_ledger
     )
     ready.check_overrides(overrides)
+    from dpmix.api.register import registered_kinds  # late: numba
+
+    strange = sorted({name for own in ready.specs.values() for name in registered_kinds(own)})
+    if strange:
+        raise UsageError(
+            f"--emit: jobs run dpmix by its command, which does not know {', '.join(strange)}, that you "
+            "registered; run the sweep from Python, without --emit"
+        )
     ready.folder.open()
     with ready.folder.alone():
         runs = {name: ready.folder.reads(name, own) for name, own in ready.specs.items()}

@@ -14,7 +14,6 @@ import numpy as np
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.cells import Counts
 from dpmix.release.sanitized import Release
@@ -252,10 +251,8 @@ def _labels(
     path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if isinstance(mechanism, SmoothedHistogramLaw) and mechanism.groups:
-        return None, mechanism.group_names
     if not isinstance(mechanism, SyntheticLaw):
-        return ()
+        return mechanism.labels
     if [part.name for part in mechanism.columns] != list(columns):
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []

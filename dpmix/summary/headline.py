@@ -113,7 +113,7 @@ def _others(
             if column == "intercept":
                 continue
             label = f"slope on {column}{f' in {group}' if group else ''}"
-            unit = f"{units[0]} per {units[1]}" if all(units) else ""
+            unit = f"{units[0]} per {units[1]}" if all(units) and units[0] != units[1] else ""
         elif title == "prediction":
             label = f"mean {subject.columns[-1] if subject.columns else 'response'} at {label}"
             unit = unit_of(subject.unit, subject.columns[-1]) if subject.columns else ""

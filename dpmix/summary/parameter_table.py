@@ -38,6 +38,7 @@ def parameter_sections(
         Which of them are dates: these are written so, and JSON has the dates beside the numbers.
     """
     names, found = list(parameters), list(parameters.values())
+    by_label = {shown_name(name, labels): value for name, value in parameters.items()}
     levels = list(found[0].quantiles)
     shown = [shown_name(name, labels) for name in names]
     columns = _columns(parameters, per_second, labels, dated)
@@ -61,9 +62,9 @@ def parameter_sections(
         text=[[table], *([[days]] if days else [])],
         page=page,
         tiles=[
-            Tile("Largest R-hat", *_worst(parameters, lambda v: v.rhat, max, ".3f")),
-            Tile("Smallest bulk ESS", *_worst(parameters, lambda v: v.ess_bulk, min, ",.0f")),
-            Tile("Smallest tail ESS", *_worst(parameters, lambda v: v.ess_tail, min, ",.0f")),
+            Tile("Largest R-hat", *_worst(by_label, lambda v: v.rhat, max, ".3f")),
+            Tile("Smallest bulk ESS", *_worst(by_label, lambda v: v.ess_bulk, min, ",.0f")),
+            Tile("Smallest tail ESS", *_worst(by_label, lambda v: v.ess_tail, min, ",.0f")),
         ],
     ), Section("ess_per_second", Each(dict(per_second), ABSENT))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.release.cells import Counts
 from dpmix.release.units import unit_text
-from dpmix.results.nodes import Attr, Each, Quantity, Remark, Section, Tree, place_in, warnings_section
+from dpmix.results.nodes import Each, Quantity, Remark, Section, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
@@ -266,7 +266,7 @@ class Summary(Result):
             found.append(Section("prior", self.prior, text=[[words]]))
         order = sorted(self.quantities, key=lambda key: place_in(_QUANTITIES.split(), key))
         found += [self.quantities[key].section() for key in order]
-        found += [self.verdict.section(), Section("unit", Each(unit, Attr(unit_text(subject.unit))))]
+        found += [self.verdict.section(), Section("unit", Each(unit, unit_text(subject.unit)))]
         found += [Section("seconds", self.seconds), speed, warnings_section(self.warnings)]
         found.append(Section("model", title="What the model says"))
         found += [Section("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
