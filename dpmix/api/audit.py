@@ -27,6 +27,7 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian_delta import gaussian_epsilon
 from dpmix.results.tabulated import Account, Tabulated
+from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.frames import Frame
 
@@ -369,24 +370,14 @@ def _plural(count: int, noun: str) -> str:
 def _bar(
     total: int, progress: Callable[[int, int], None] | None, quiet: bool
 ) -> Iterator[Callable[[int], None]]:
-    import sys
-
+    """Give what is told how many more releases there are."""
     done = 0
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done = min(total, done + count)
-        if show is not None:
-            show(done, total)
+    with show_work("releasing", total, quiet, progress) as tell:
 
-    show = progress
-    if progress is not None or quiet or not sys.stderr.isatty():
-        yield advance
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+        def advance(count: int) -> None:
+            nonlocal done
+            done = min(total, done + count)
+            tell(done)
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("releasing", total=total)
-        show = lambda at, _: bar.update(task, completed=at)  # noqa: E731
         yield advance

@@ -78,6 +78,7 @@ def predict(
     dialect = dialect_of(delimiter, decimal, encoding)
     check_files([*chains, at], [] if output is None else [output], force)
     from dpmix.api import predict as api
+    from dpmix.run.progress import show_phase
 
     if output is not None:
         api.check_table_output(output, [*chains, at], force=force)
@@ -98,9 +99,10 @@ def predict(
                 write(columns, values)
 
         overrides = tuple(set_ or ())
-        api.predict_pieces(
-            chains, at, take, overrides=overrides, interval=interval, dialect=dialect, quiet=quiet
-        )
+        with show_phase("predicting", quiet):
+            api.predict_pieces(
+                chains, at, take, overrides=overrides, interval=interval, dialect=dialect, quiet=quiet
+            )
         if printed is not None:
             if as_json:
                 printed.write("]\n")

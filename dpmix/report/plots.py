@@ -24,6 +24,11 @@ from dpmix.summary.result import Summary
 _STRETCHES = 150
 _RANK_BINS = 20
 MOST_BARS = 30
+_BASELINES = {
+    "deconvolution_kde": ("deconvolution estimate", GREEN, ":"),
+    "ems": ("EM with smoothing", INK, (0, (1, 1, 4, 1))),
+}
+"""Labels, colours and styles of estimates without a model."""
 
 
 def plot_density(
@@ -81,11 +86,10 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
             )
         (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label=f"{summary.source} mean")
         baseline: list[Line2D] = []
-        if density.baseline is not None:
-            top = max(top, density.baseline.max())
-            baseline = axes.plot(
-                density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
-            )
+        for named, values in density.baselines.items():
+            top = max(top, values.max())
+            label, colour, style = _BASELINES[named]
+            baseline += axes.plot(density.grid, values, color=colour, lw=1.6, ls=style, label=label)
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         axes.set_xlabel(axis_of(summary, "" if density.group else name, density.group))
         if summary.dated.is_curve("" if density.group else name):

@@ -143,7 +143,9 @@ def _density(found: Density, *, date: bool) -> dict[str, Any]:
     data: dict[str, Any] = {name: Array(("grid",), getattr(found, name)) for name in names}
     if found.baseline is not None:
         data["baseline"] = Array(("grid",), found.baseline)
-        data["baseline_bandwidth"] = found.baseline_bandwidth
+        if found.baseline_bandwidth is not None:
+            data["baseline_bandwidth"] = found.baseline_bandwidth
+        data["baselines"] = {name: Array(("grid",), values) for name, values in found.baselines.items()}
     return (
         data | {"hellinger_from_prior": found.hellinger_from_prior} | ({"date": Each(True)} if date else {})
     )

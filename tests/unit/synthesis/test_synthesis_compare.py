@@ -146,7 +146,7 @@ def test_all_other_kinds_take_part_by_default(tmp_path):
 
 
 def test_a_kind_that_cannot_meet_the_request_is_named(tmp_path):
-    synthesis = {"kind": "dirichlet_multinomial", "epsilon": 1.0, "records": 30}
+    synthesis = {"kind": "dirichlet_multinomial", "epsilon": 1.0, "records": 3, "bins": 5}
     found = compare(spec_of(tmp_path, synthesis, domain=[0, 1]), runs=1)
     assert [refusal.name for refusal in found.refused] == ["pitman_yor"]
     assert found.refused[0].reason.startswith("delta: missing")
