@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.dates import AutoDateLocator
+from matplotlib.ticker import MaxNLocator
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.report import plots
+from dpmix.report import check_page, plots
+from dpmix.report.page import render
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of
 from dpmix.summary.dated import NONE, Dated, dated_of
@@ -80,6 +82,10 @@ def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
     axes = plots.density_figure(summary).axes[0]
     assert isinstance(axes.xaxis.get_major_locator(), AutoDateLocator) and axes.get_xlabel() == "day"
     assert "days since 1970-01-01" in plots.trace_figure(summary, "mean").axes[0].get_title(loc="left")
+    for date, kind in ((True, AutoDateLocator), (False, MaxNLocator)):
+        drawn = check_page.curve_figure(summary.check.curves[""], "", date=date).axes[0]
+        assert isinstance(drawn.xaxis.get_major_locator(), kind)
+    assert render(summary)
     plain = dpmix.summarize(dated_chains(tmp_path, dates="[]"))
     assert not isinstance(plots.density_figure(plain).axes[0].xaxis.get_major_locator(), AutoDateLocator)
 
@@ -102,7 +108,7 @@ def test_which_scalars_are_dates() -> None:
     )
     assert not several.is_date("mean[pay]") and not several.is_date("sd[day]") and not several.is_date("mean")
     assert several.point("tail[day,19000]") == "day, 2022-01-08" and several.point("tail[pay,19000]") is None
-    assert several.point("density[day=19000]") == "day, about 2022-01-08"
+    assert several.point("density[day=19000]") == "day, ~2022-01-08"
     only = Dated(frozenset({"day"}), only=True)
     assert only.is_date("mean") and only.is_date("mean[f]") and only.is_date("quantile[f,0.5]")
     line = Dated(frozenset({"day"}), response=True)
