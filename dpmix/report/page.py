@@ -22,6 +22,7 @@ from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.store.html import captioned, image
+from dpmix.summary.dated import NONE
 from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
 from dpmix.summary.result import Summary
@@ -36,11 +37,14 @@ def render(summary: Summary) -> str:
     Pictures are SVG in data URIs; all text that comes from a file is escaped. The same summary always gives
     the same page.
     """
+    in_units = (
+        summary.provenance.mechanism.on_data_scale
+    )  # outputs of a square wave, say, are numbers of cells
     pictures = {
         "density": _density(summary),
         "model": [*regression_page.pictures(summary), *classes_page.pictures(summary)],
         "distribution": _distribution(summary),
-        "check": check_page.pictures(summary.check),
+        "check": check_page.pictures(summary.check, summary.dated if in_units else NONE),
         "variance_shares": uncertainty.pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),

@@ -52,7 +52,7 @@ def rows_of_page(page: str, title: str) -> list[list[str]]:
 def rows_of_text(text: str, first: str) -> list[list[str]]:
     """Return the rows of a text's table whose header begins with `first`, the header first."""
     lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.split() and line.split("  ")[-1] and first in line)
+    start = next(i for i, line in enumerate(lines) if f"  {first}" in line)  # in a sentence one space is
     rows = []
     for line in lines[start:]:
         if not line:
