@@ -26,7 +26,10 @@ from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian_delta import gaussian_epsilon
+from dpmix.results.tabulated import Account, Tabulated
+from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
+from dpmix.store.frames import Frame
 
 __all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
 
@@ -41,7 +44,7 @@ _MOST = 5_000_000_000
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Tabulated):
     """What the releases of neighbouring databases show.
 
     Parameters
@@ -105,6 +108,15 @@ class Audit:
     def weak(self) -> bool:
         """Whether so many releases would not have shown even the planted fault."""
         return self.shown is not None and self.shown <= self.epsilon
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """Of which mechanism it is, and what was found."""
+        return f"Audit of {self.kind}", self.to_text().split("\n")
+
+    def to_frame(self) -> Frame:
+        """Return its figures, one row each."""
+        return Account(self.to_json()).to_frame()
 
     def to_json(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -358,24 +370,14 @@ def _plural(count: int, noun: str) -> str:
 def _bar(
     total: int, progress: Callable[[int, int], None] | None, quiet: bool
 ) -> Iterator[Callable[[int], None]]:
-    import sys
-
+    """Give what is told how many more releases there are."""
     done = 0
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done = min(total, done + count)
-        if show is not None:
-            show(done, total)
+    with show_work("releasing", total, quiet, progress) as tell:
 
-    show = progress
-    if progress is not None or quiet or not sys.stderr.isatty():
-        yield advance
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+        def advance(count: int) -> None:
+            nonlocal done
+            done = min(total, done + count)
+            tell(done)
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("releasing", total=total)
-        show = lambda at, _: bar.update(task, completed=at)  # noqa: E731
         yield advance

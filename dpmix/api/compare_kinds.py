@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpmix.errors import SpecError, UsageError
+from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.synthesis.comparison import Comparison
@@ -79,11 +78,12 @@ def compare(
     if output is not None and Path(output).suffix.lower() != ".json":
         raise UsageError(f"{output} must end in .json: a comparison is no release of synthetic records")
     _check_targets(checked, (output, report), force)
-    records = load_records(checked)
+    with show_phase("reading the data", quiet):
+        records = load_records(checked)
     field = field_of(section, records.columns, records.n)
     count = section.runs if runs is None else runs
-    with _bar(len(field.generators) * count, progress, quiet) as shown:
-        found = compare_kinds(field, records, count, shown)
+    with show_work("drawing and measuring", len(field.generators) * count, quiet, progress) as tell:
+        found = compare_kinds(field, records, count, lambda done, _: tell(done))
     pages: list[tuple[Path, str]] = []
     if report is not None:
         from dpmix.synthesis.comparison_page import render  # late: matplotlib takes its time
@@ -109,18 +109,3 @@ def _check_targets(spec: RunSpec, paths: Sequence[str | os.PathLike[str] | None]
         if final in taken:
             raise UsageError(f"{path} is named twice; give the report and the output names of their own")
         taken.add(final)
-
-
-@contextlib.contextmanager
-def _bar(
-    total: int, progress: Callable[[int, int], None] | None, quiet: bool
-) -> Iterator[Callable[[int, int], None] | None]:
-    if progress is not None or quiet or not sys.stderr.isatty():
-        yield progress
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing and measuring", total=total)
-        yield lambda done, _: bar.update(task, completed=done)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release, guarantee_in_words
+from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.store.atomic import check_output, check_suffix
@@ -110,7 +110,8 @@ def privatize(
         mechanism_of(checked)  # what cannot be met is said before the data are read
     target = None if output is None else _target(checked, Path(output), force)
     spending = spending_of(checked, (target,), entering)
-    records = load_data(checked)
+    with show_phase("reading the data", quiet):
+        records = load_data(checked)
     mechanism = mechanism_of(checked, len(records.columns), len(records.values))
     total = records.values.size
     mechanism.check(records.values)
@@ -120,7 +121,7 @@ def privatize(
     if spending is not None:
         spending.reserve(mechanism.describe(), records.columns, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
-    with _bar(total, progress, quiet) as report:
+    with show_work("adding noise", total, quiet or total < _LARGE, progress) as report:
         if records.rng is not None:
             release, clamped = mechanism.simulate(records.values, records.columns, records.rng)
         else:
@@ -224,24 +225,6 @@ def _seeded(spec: RunSpec, seed: int) -> RunSpec:
     if spec.data is None or spec.data.simulate is None:
         raise PrivacyError("seed: is for simulated data only; no seed is accepted for a real release")
     return load_spec(spec, [f"data.seed={int(seed)}"])
-
-
-@contextlib.contextmanager
-def _bar(
-    total: int, progress: Callable[[int, int], None] | None, quiet: bool
-) -> Iterator[Callable[[int], None] | None]:
-    if progress is not None:
-        yield lambda done: progress(done, total)
-        return
-    if quiet or total < _LARGE or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("adding noise", total=total)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def _tell(text: str, quiet: bool = False) -> None:

@@ -19,6 +19,7 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release, guarantee_in_words
 from dpmix.release.synthetic_files import beside, check_synthetic_output, write_synthetic
+from dpmix.run.progress import show_phase
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.standard_input import is_stream
@@ -119,7 +120,8 @@ def synthesize(
     n = _stated_n(checked)
     if n is not None and checked.data is not None:  # what cannot be met is said before data are read
         generator_of(section, _columns(checked), n)
-    records = load_records(checked)
+    with show_phase("reading the data", quiet):
+        records = load_records(checked)
     _check_n(n, records.n)
     generator = generator_of(section, records.columns, records.n)
     heed([*of_synthesis(generator), *of_ledger(spending)], checked, yes, quiet=quiet)
@@ -128,7 +130,8 @@ def synthesize(
         names = [column.name for column in records.columns]
         spending.reserve(generator.describe(), names, guarantee, marks_of(checked, records))
     bypassed = entering.said_of(checked)
-    release = generator.release(records)
+    with show_phase("drawing records", quiet):
+        release = generator.release(records)
     release = stated_release(checked, release, guarantee, "entered" if spending is not None else bypassed)
     if target is not None:
         write_synthetic(target, release, force=force)
@@ -140,7 +143,7 @@ def synthesize(
     for column, count in zip(records.columns, records.rounded, strict=False):
         if count:
             kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
-            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and rounded")
+            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and were rounded")
     if release.simulated:
         entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(

@@ -32,6 +32,8 @@ def card(
     check_files([release], [output], force)
     from dpmix.api.card import card as write
     from dpmix.release.card import blanks_of
+    from dpmix.run.progress import show_phase
 
-    blanks = len(blanks_of(write(release, output, force=force)))
+    with show_phase("reading the release", quiet):
+        blanks = len(blanks_of(write(release, output, force=force)))
     say(f"wrote {output}, with {blanks} entries TO BE FILLED IN", quiet)

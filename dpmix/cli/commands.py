@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli.card_command import card
+from dpmix.cli.examples import add_examples
 from dpmix.cli.ledger_commands import app as ledger_app
 from dpmix.cli.options import (
     Dataset,
@@ -36,12 +37,14 @@ from dpmix.cli.options import (
     checked_spec,
     emit,
     output_option,
+    overview,
     print_plan,
     say,
 )
 from dpmix.cli.predict_command import predict
+from dpmix.cli.show_command import EXAMPLES as EXPORT_EXAMPLES
+from dpmix.cli.show_command import export, show
 from dpmix.cli.sweep_command import sweep
-from dpmix.cli.tally_command import EXAMPLES as TALLY_EXAMPLES
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.run.exit_codes import run
@@ -49,7 +52,7 @@ from dpmix.run.exit_codes import run
 app = typer.Typer(
     name="dpmix",
     help="Differentially private releases of data, and Bayesian mixture models fitted to them.",
-    add_completion=False,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,8 +64,9 @@ app.command()(sweep)
 
 
 @app.callback()
-def _root(version: Version = False, debug: Debug = False) -> None:
-    pass
+def _root(context: typer.Context, version: Version = False, debug: Debug = False) -> None:
+    if context.invoked_subcommand is None:
+        emit(overview(context.command))
 
 
 @app.command()
@@ -143,9 +147,8 @@ def fit(
     checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
-    source = release or (checked.release.path if checked.release else None)
-    sources = () if source is None else (source,)
-    if source is None:
+    sources = (release,) if release else checked.release.files if checked.release else ()
+    if not sources:
         unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
@@ -253,13 +256,17 @@ def summarize(
         "force": force,
     }
     summary: Any
+    from dpmix.run.progress import show_phase
+
     try:
         if contrast:
             options |= {"margin": margin, "public_groups": public_groups}
             options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
-            summary = dpmix.contrast(chains, output, **options)
+            with show_phase("comparing", quiet):
+                summary = dpmix.contrast(chains, output, **options)
         else:
-            summary = dpmix.summarize(chains, output, **options)
+            with show_phase("summarizing", quiet):
+                summary = dpmix.summarize(chains, output, **options)
     except ConvergenceError as error:  # everything is computed and written all the same
         doubt, summary = error, error.result
     emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
@@ -270,8 +277,10 @@ def summarize(
 
 
 app.command()(predict)
-app.command(epilog=TALLY_EXAMPLES)(tally)
+app.command()(tally)
 app.command()(card)
+app.command()(show)
+app.command(epilog=EXPORT_EXAMPLES)(export)
 
 
 @app.command()
@@ -377,8 +386,11 @@ def calibrate(
     """Print what the guarantee costs, as JSON: the scale of the noise, and what it guarantees exactly."""
     checked = checked_spec(spec, set_)
     import dpmix
+    from dpmix.run.progress import show_phase
 
-    emit(json.dumps(dpmix.calibrate(checked, quiet=quiet), indent=2))
+    with show_phase("calibrating", quiet):
+        found = dpmix.calibrate(checked, quiet=quiet)
+    emit(json.dumps(found, indent=2))
 
 
 @app.command()
@@ -405,7 +417,10 @@ def warmup(
     import dpmix
 
     overrides = tuple(set_ or ()) if several else ()
-    found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
+    from dpmix.run.progress import show_phase
+
+    with show_phase("compiling", quiet):
+        found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
     say(found.in_words(), quiet)
 
 
@@ -490,7 +505,10 @@ def schema(
 
 @app.command()
 def init(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to start from; a wrong one lists all.")],
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="What to start from; all are listed where it is left out."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -501,9 +519,13 @@ def init(
     debug: Debug = False,
     version: Version = False,
 ) -> None:
-    """Print a commented spec to start from, or write it with the files it names."""
-    from dpmix.spec.starters import starter, starter_files
+    """Print a commented spec to start from, or write it with the files it names; without KIND, list all."""
+    from dpmix.spec.starters import listed, starter, starter_files
 
+    if kind is None:
+        if output is not None or force:
+            raise UsageError("KIND: missing; --output and --force go with one (dpmix init lists all)")
+        return emit(listed())
     if output is None:
         return emit(starter(kind).rstrip("\n"))
     from dpmix.store.atomic import check_output, write_bytes
@@ -520,6 +542,9 @@ def init(
     for name, text in found.items():
         write_bytes(output / name, text.encode("utf-8"), force=force)
         say(f"wrote {output / name}", False)
+
+
+add_examples(app)
 
 
 def main() -> None:

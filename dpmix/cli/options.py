@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,6 +114,20 @@ def print_plan(spec: Any, sections: Sequence[str], *steps: str) -> None:
             emit(f"{section + ':':<11}{text}")
     for step in steps:
         emit(f"would {step}")
+
+
+def overview(group: Any) -> str:
+    """Return every command of a group with what it does, for who types its name alone."""
+    width = max(map(len, group.commands))
+    lines = [group.help, ""]
+    for name, command in group.commands.items():
+        text = " ".join((command.help or "").split()).rstrip(".")
+        lines += textwrap.wrap(
+            text, 98, initial_indent=f"  {name:<{width}}  ", subsequent_indent=" " * (width + 4)
+        )
+    return "\n".join(
+        [*lines, "", "dpmix COMMAND --help has options and examples, dpmix init specs to start from."]
+    )
 
 
 def emit(text: str) -> None:

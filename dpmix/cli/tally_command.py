@@ -24,16 +24,6 @@ from dpmix.cli.options import (
 )
 from dpmix.errors import UsageError
 
-EXAMPLES = """\b
-Examples:
-  dpmix tally part1.h5 part2.h5 -o tally.h5
-  dpmix tally spec.yaml day-*.parquet -o tally.h5 --jobs 8
-  dpmix tally spec.yaml /shared/*.parquet -o tally.h5 --scheduler tcp://head:8786
-  dpmix tally spec.yaml --sql > query.sql
-  dpmix tally spec.yaml --counts result.csv -o tally.h5
-  dpmix fit spec.yaml --release tally.h5 -o chains.h5
-"""
-
 
 def tally(
     files: Annotated[

@@ -1,18 +1,33 @@
-"""Progress of a fit on standard error: live on a terminal, and elsewhere what takes long and is done once."""
+"""Progress on standard error: live on a terminal, and elsewhere a plain line once work takes long."""
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ChainProgress", "Watch", "show_fit", "show_work"]
+__all__ = ["ChainProgress", "Due", "Watch", "show_fit", "show_phase", "show_work"]
 
 _FIRST, _NEXT = 10.0, 60.0  # seconds after which work off a terminal says how far it is, and between lines
+
+
+class Due:
+    """Tells when a line off a terminal is due: after ten seconds, and then every minute."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _FIRST
+
+    def now(self) -> bool:
+        """Return whether it is time, and count from here if so."""
+        if time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + _NEXT
+        return True
 
 
 @dataclass
@@ -51,10 +66,24 @@ class Watch:
 
 
 class _Lines(Watch):
-    """Says in a line what takes long without a word."""
+    """Says now and then in a line what takes long."""
+
+    def __init__(self) -> None:
+        self._due: Due | None = None
+
+    def phase(self, text: str) -> AbstractContextManager[Any]:
+        return _now_and_then(text)
 
     def compiling(self) -> None:
         print(_COMPILING, file=sys.stderr, flush=True)
+
+    def chains(self, boards: Sequence[ChainProgress]) -> None:
+        if self._due is None:
+            self._due = Due()
+        total, done = sum(board.total for board in boards), sum(board.done for board in boards)
+        if done < total and self._due.now():
+            many = f"{len(boards)} chain{'s' * (len(boards) > 1)}"
+            _line(f"{many}: {done:,} of {total:,} sweeps ({100 * done // total}%)")
 
 
 class _Terminal(Watch):
@@ -126,19 +155,68 @@ def show_fit(quiet: bool) -> Iterator[Watch]:
 
 
 @contextmanager
-def show_work(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Give what is told how much of `total` is done: a bar on a terminal, else a plain line now and then."""
+def show_phase(what: str, quiet: bool) -> Iterator[None]:
+    """Show that something goes on whose end is not known, while the block runs.
+
+    The block must start no process by forking: off a terminal a thread says the lines.
+    """
+    if quiet:
+        yield
+        return
+    if not sys.stderr.isatty():
+        with _now_and_then(what):
+            yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def _now_and_then(what: str) -> Iterator[None]:
+    """Say from another thread how long the block has run, while it runs."""
+    ended, begin = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        pause = _FIRST
+        while not ended.wait(pause):
+            pause = _NEXT
+            _line(f"{what}: {time.monotonic() - begin:,.0f} s so far")
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _line(text: str) -> None:
+    print(f"dpmix: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def show_work(
+    what: str, total: int, quiet: bool, progress: Callable[[int, int], None] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Give what is told how much of `total` is done: a bar on a terminal, else a plain line now and then.
+
+    `progress`, where a caller gave one, is told how much is done and the total, in place of both.
+    """
+    if progress is not None:
+        yield lambda done: progress(done, total)
+        return
     if quiet:
         yield lambda done: None
         return
     if not sys.stderr.isatty():
-        due = time.monotonic() + _FIRST
+        due = Due()
 
         def tell(done: int) -> None:
-            nonlocal due
-            if time.monotonic() >= due and done < total:
-                due = time.monotonic() + _NEXT
-                print(f"dpmix: {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+            if done < total and due.now():
+                _line(f"{what}: {done:,} of {total:,}")
 
         yield tell
         return

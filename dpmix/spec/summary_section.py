@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from dpmix.spec.fields import (
+    Bound,
     FilePath,
     Integer,
     Listed,
@@ -49,11 +50,11 @@ def _one_or_list(value: object) -> str:
 Baseline = Literal["deconvolution_kde", "ems"]
 
 Grid = Annotated[
-    tuple[Number, Number, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
+    tuple[Bound, Bound, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
 ]
 
 
-Points = Annotated[tuple[Number, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)]
+Points = Annotated[tuple[Bound, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)]
 PointsByColumn = Annotated[
     Annotated[Points, Tag("list")] | Annotated[dict[Text, Points], Tag("named")],
     number_or_mapping("list", "named"),
@@ -84,7 +85,7 @@ class SummarySpec(Section):
     ) = Field(
         None,
         description="Where densities are reported: [lo, hi, points], or a list of one such grid a column; "
-        "found from the domain where left out.",
+        "found from the domain where left out. Ends may be dates.",
     )
     level: Annotated[Number, Field(gt=0, lt=1)] = Field(
         0.95, description="Posterior probability of the bands and intervals."
@@ -111,13 +112,13 @@ class SummarySpec(Section):
     )
     tails: PointsByColumn | None = Field(
         None,
-        description="Values t of which the probability of a record above t is reported; by name of column "
-        "where there are several.",
+        description="Values t, numbers or dates, of which the probability of a record above t is reported; "
+        "by name of column where there are several.",
     )
     cdf: PointsByColumn | None = Field(
         None,
-        description="Values t of which the probability of a record up to t is reported; by name of column "
-        "where there are several.",
+        description="Values t, numbers or dates, of which the probability of a record up to t is reported; "
+        "by name of column where there are several.",
     )
     gini: StrictBool | None = Field(
         None, description="Whether the Gini coefficient of records from 0 on is reported."

@@ -12,6 +12,7 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.baselines import baseline_curves
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.clustering import cluster
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
@@ -50,7 +51,7 @@ def summarize_chains(
     SpecError
         When quantities are asked for that the columns do not have.
     """
-    source = family_of(chains)
+    source, dated = family_of(chains), dated_of(chains)
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
     grids = choose_grids(chains, options.grids())
@@ -73,7 +74,8 @@ def summarize_chains(
     seconds = float(chains.seconds.sum())
     acceptance = acceptance_of(chains)
     bounds = {
-        column.name: public_bounds(chains, number, len(columns)) for number, column in enumerate(columns)
+        column.name: dated.pair(column.name, public_bounds(chains, number, len(columns)))
+        for number, column in enumerate(columns)
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
@@ -116,6 +118,8 @@ def summarize_chains(
         provenance=provenance_of(chains),
         prior=prior_of(chains),
         quantities=quantities,
+        dated=dated,
+        labels=dated.points(parameters),
     )
 
 

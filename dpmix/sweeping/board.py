@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dpmix.run.progress import Due
 from dpmix.sweeping.pool import Outcome, Progress
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Board:
 
     def __init__(self, total: int, done: int, quiet: bool) -> None:
         self.total, self.done, self.failed, self.quiet = total, done, 0, quiet
+        self._due = Due()
 
     def ended(self, outcome: Outcome) -> None:
         """Take note of a run that ended."""
@@ -60,7 +62,10 @@ class Board:
         self._say(outcome)
 
     def show(self, running: Mapping[int, Progress]) -> None:
-        """Show what is running."""
+        """Show what is running: now and then, in a line."""
+        if running and not self.quiet and self._due.now():
+            names = ", ".join(f"{board.name} ({board.stage})" for _, board in sorted(running.items()))
+            print(f"dpmix: {self.done} of {self.total} runs done; now {names}", file=sys.stderr, flush=True)
 
     def _say(self, outcome: Outcome) -> None:
         if outcome.row is None and outcome.code != 130:

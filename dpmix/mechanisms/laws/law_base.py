@@ -259,6 +259,11 @@ class Law(Capabilities):
         return self.domain or None
 
     @property
+    def labels(self) -> tuple[tuple[str, ...] | None, ...]:
+        """What codes in each column of a release stand for, None for numbers; empty where all are numbers."""
+        return ()
+
+    @property
     def outputs(self) -> int | None:
         """How many outputs a released number can be, 0, 1, ..; None where they are not finitely many."""
         return None

@@ -120,7 +120,7 @@ def test_init_lists_kinds_for_an_unknown_one(capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "Missing command"),
+        (["ledger"], "Missing command"),
         (["fitt"], "Did you mean 'fit'"),
         (["fit"], "Missing argument 'SPEC'"),
         (["fit", FAITHFUL, "--relase", "x"], "--release"),

@@ -1,0 +1,1 @@
+"""Tutorials as a newcomer goes through them: their files, commands and outputs."""
