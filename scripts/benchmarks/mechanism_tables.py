@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.mechanisms import EPSILONS, MECHANISMS, POINTS, POPULATIONS, Cell, read
+from benchmarks.mechanisms import EPSILONS, MECHANISMS, POINTS, POPULATIONS, Cell, here, read
 from benchmarks.table import table
 
 __all__ = ["tables"]
@@ -36,7 +36,7 @@ def tables(work: Path) -> str:
     """Write tables of the repeats in a file of results, by population, mechanism and epsilon."""
     found, estimates = read(work)
     lines: list[str] = []
-    for name in POPULATIONS:
+    for name in here():
         rows, checks = [], []
         for mechanism in MECHANISMS:
             for epsilon in EPSILONS:

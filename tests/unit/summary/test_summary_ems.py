@@ -299,7 +299,6 @@ def test_one_of_several_columns_and_its_tally(tmp_path):
     write_release(tmp_path / "r.h5", Release(noisy, ("pay", "size"), law, 4.0, 0.0, None, 3000))
     spec = {
         "release": {"columns": ["size"]},
-        "mechanism": {"kind": "laplace", "epsilon": 4.0, "domain": domain},
         "model": {"kind": "mixture", "kernel": "normal"},
         "sampler": {"kind": "counts", "iterations": 60, "burn_in": 20, "chains": 1, "seed": 1, "store": []},
         "summary": {"baseline": "ems"},
