@@ -183,12 +183,7 @@ def here() -> list[str]:
 
 def repeated(cells: Sequence[Cell] = CELLS) -> list[tuple[Cell, int]]:
     """Return cells and numbers of repeats, the first repeat of all cells first."""
-    found = [
-        (cell, repeat)
-        for cell in cells
-        if cell.population in here()
-        for repeat in range(cell.repeats)
-    ]
+    found = [(cell, repeat) for cell in cells if cell.population in here() for repeat in range(cell.repeats)]
     return sorted(found, key=lambda each: each[1] + 10 * (each[0].mechanism in SLOW))
 
 
