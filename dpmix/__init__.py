@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from dpmix.api.calibrate import calibrate
     from dpmix.api.card import card
     from dpmix.api.contrast import contrast
+    from dpmix.api.export import export
     from dpmix.api.fit import fit
     from dpmix.api.predict import predict
     from dpmix.api.privatize import privatize
     from dpmix.api.register import register
+    from dpmix.api.show import show
     from dpmix.api.summarize import summarize
     from dpmix.api.sweep import sweep
     from dpmix.api.synthesize import synthesize
@@ -32,10 +34,12 @@ __all__ = [
     "calibrate",
     "card",
     "contrast",
+    "export",
     "fit",
     "predict",
     "privatize",
     "register",
+    "show",
     "summarize",
     "sweep",
     "synthesize",

@@ -14,14 +14,17 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.tables import TableSource, number_in, scan_table
-from dpmix.errors import DataError
+from dpmix.data.cells import complaint, parser_of
+from dpmix.data.tables import TableSource, scan_table
+from dpmix.data.text_tables import is_text
+from dpmix.errors import DataError, UsageError
 from dpmix.spec.data_section import LABEL, MARKS
 from dpmix.spec.standard_input import StandardInput, is_stream
 from dpmix.spec.summary_section import PREDICTED_FROM
+from dpmix.spec.table_source import Dialect, Source, delimiter_of, delimiter_problem, is_encoding
 from dpmix.summary.predicting import Input
 
-__all__ = ["Piece", "read_pieces", "table_source"]
+__all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
 
 PIECE = 1 << 16
 """Records that are predicted at a time."""
@@ -56,22 +59,48 @@ class _Open(io.BufferedReader):
         self.detach()
 
 
-def table_source(at: str | os.PathLike[str]) -> TableSource:
-    """Return what the name of a table to predict from stands for.
+def dialect_of(delimiter: str | None, decimal: str | None, encoding: str | None) -> Dialect:
+    """Return how the text of a table is written, as options say it.
+
+    Raises
+    ------
+    UsageError
+        For what is no delimiter, decimal mark or encoding.
+    """
+    if delimiter is not None:
+        problem = delimiter_problem(delimiter)
+        if problem is not None:
+            raise UsageError(f"--delimiter: {problem.format(got=repr(delimiter))}")
+        delimiter = delimiter_of(delimiter)
+    if decimal not in (None, ".", ","):
+        raise UsageError(f"--decimal: must be . or a comma, not {decimal!r}")
+    if encoding is not None and not is_encoding(encoding):
+        raise UsageError(f"--encoding: {encoding} is no encoding that Python knows")
+    return Dialect(delimiter, decimal or ".", encoding or "utf-8")
+
+
+def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> Source:
+    """Return what the name of a table to predict from stands for, written as `dialect` says.
 
     Raises
     ------
     DataError
         When it is not there, or no table of named columns by its name.
+    UsageError
+        For a dialect of a file that is no text.
     """
     if is_stream(os.fspath(at)):
-        return _Stream()
+        return Source((_Stream(),), dialect or Dialect())
     path = Path(at)
     if not path.exists():
         raise DataError(f"{path} does not exist")
     if not path.name.lower().endswith(PREDICTED_FROM):
         raise DataError(f"{path} is no table to predict from; give one of {', '.join(PREDICTED_FROM)}")
-    return path
+    if dialect not in (None, Dialect()) and not is_text(path):
+        raise UsageError(
+            f"--delimiter, --decimal, --encoding: are for text, and {path.name} is none; leave them out"
+        )
+    return Source((path,), dialect or Dialect())
 
 
 def read_pieces(
@@ -107,6 +136,10 @@ def read_pieces(
     """
     held = array("d")
     count = 0
+    written = source.dialect if isinstance(source, Source) else Dialect()
+    # cells of typed columns are numbers, written with a point
+    typed = isinstance(source, Source) and not all(map(is_text, source.parts))
+    dialect = Dialect() if typed else written
 
     def hand_over() -> None:
         if held:
@@ -121,7 +154,7 @@ def read_pieces(
                 f"{source} has more than {most:,} records, the most that summary.at takes; dpmix "
                 "predict takes any number"
             )
-        held.extend([_value(source, part, cells[part.name], record, line) for part in inputs])
+        held.extend([_value(source, part, cells[part.name], record, line, dialect) for part in inputs])
         count = record
         if len(held) >= PIECE * len(inputs):
             hand_over()
@@ -133,7 +166,7 @@ def read_pieces(
     return count
 
 
-def _value(source: TableSource, part: Input, cell: str, record: int, line: int) -> float:
+def _value(source: TableSource, part: Input, cell: str, record: int, line: int, dialect: Dialect) -> float:
     """Return the number in a cell, or the code of its category."""
     text = cell.strip()
     where = f"{source}: the cell of column {part.name!r} in record {record} (line {line})"
@@ -154,10 +187,14 @@ def _value(source: TableSource, part: Input, cell: str, record: int, line: int) 
             f"{where} is missing; fill in what stood for missing values in the release, or leave the record "
             "out"
         )
-    value = number_in(cell)
-    if value is None or not math.isfinite(value):
-        raise DataError(f"{where} is not a {'number' if value is None else 'finite number'}")
-    return value
+    mark = dialect.decimal
+    value = parser_of(mark, dates=part.date)(text)
+    if value is None:
+        said = complaint(text, mark, dates=part.date)
+        raise DataError(f"{where} {said.replace('data.decimal', '--decimal')}")
+    if not math.isfinite(value):
+        raise DataError(f"{where} is not a finite number")
+    return float(value)
 
 
 def _some(part: Input) -> str:

@@ -26,8 +26,10 @@ from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian_delta import gaussian_epsilon
+from dpmix.results.tabulated import Account, Tabulated
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
+from dpmix.store.frames import Frame
 
 __all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
 
@@ -42,7 +44,7 @@ _MOST = 5_000_000_000
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Tabulated):
     """What the releases of neighbouring databases show.
 
     Parameters
@@ -106,6 +108,15 @@ class Audit:
     def weak(self) -> bool:
         """Whether so many releases would not have shown even the planted fault."""
         return self.shown is not None and self.shown <= self.epsilon
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """Of which mechanism it is, and what was found."""
+        return f"Audit of {self.kind}", self.to_text().split("\n")
+
+    def to_frame(self) -> Frame:
+        """Return its figures, one row each."""
+        return Account(self.to_json()).to_frame()
 
     def to_json(self) -> dict[str, Any]:
         """Return everything for JSON."""

@@ -16,8 +16,28 @@ from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
+from dpmix.results.notebook import to_notebook
+from dpmix.results.tabulated import Account
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism_section import MechanismSection
+from dpmix.store.frames import Frame
+
+
+class Calibration(Account):
+    """Figures of noise and guarantee by name; a notebook leaves out those that are the curator's alone."""
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """What is calibrated."""
+        hidden = any("curator_only" in part for part in (self, self.get("synthesis", {})))
+        note = ["Figures that are for the curator alone (curator_only) are not shown."] if hidden else []
+        return f"Calibration of {self.get('kind', 'a mechanism')}", note
+
+    def _repr_html_(self) -> str:
+        title, lines = self.headline
+        frame = self.to_frame()
+        shown = [i for i, name in enumerate(frame.columns["name"]) if "curator_only" not in str(name)]
+        return to_notebook(title, lines, Frame({k: [v[i] for i in shown] for k, v in frame.columns.items()}))
 
 
 def calibrate(
@@ -25,7 +45,7 @@ def calibrate(
     overrides: Sequence[str] = (),
     *,
     quiet: bool = False,
-) -> dict[str, Any]:
+) -> Calibration:
     """Return the noise and the guarantee of a spec's mechanism, of its synthesis, or of both.
 
     For a mechanism no data are read, but for their number where the guarantee depends on it and the spec does
@@ -43,12 +63,12 @@ def calibrate(
 
     Returns
     -------
-    dict
-        Those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and ``weight`` that
-        apply: the totals over a record's columns as a release would record them; scale and sensitivity in
-        the units of the data, of a wavelet's coefficients or of counts, as lists where there are several
-        columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise really gives,
-        beside ``epsilon_requested`` and ``sensitivity_paper``.
+    Calibration
+        A dict with those of ``epsilon``, ``delta``, ``rho``, ``proved``, ``scale``, ``sensitivity`` and
+        ``weight`` that apply: the totals over a record's columns as a release would record them; scale and
+        sensitivity in the units of the data, of a wavelet's coefficients or of counts, as lists where there
+        are several columns. Where a wavelet is calibrated as in the paper, ``epsilon`` is what its noise
+        really gives, beside ``epsilon_requested`` and ``sensitivity_paper``.
 
     Raises
     ------
@@ -65,9 +85,9 @@ def calibrate(
 
         synthesis = calibrated(checked, quiet)
         if checked.mechanism is None:
-            return synthesis
-        return _of_mechanism(checked, quiet) | {"synthesis": synthesis}
-    return _of_mechanism(checked, quiet)
+            return Calibration(synthesis)
+        return Calibration(_of_mechanism(checked, quiet) | {"synthesis": synthesis})
+    return Calibration(_of_mechanism(checked, quiet))
 
 
 def _of_mechanism(checked: RunSpec, quiet: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpmix.data.loading import Data
+from dpmix.data.loading import Data, dated
 from dpmix.errors import DataError, SpecError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
@@ -27,7 +27,7 @@ def of_part(spec: RunSpec, guarantee: Guarantee) -> Guarantee:
 
 
 def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger: str | None) -> Release:
-    """Return a release with the neighbouring relation of its guarantee, what became of its entry, and units.
+    """Return a release with its neighbouring relation, what became of its entry, units and columns of dates.
 
     Parameters
     ----------
@@ -39,7 +39,13 @@ def stated_release(spec: RunSpec, release: Release, guarantee: Guarantee, ledger
         ``"entered"``, ``"bypassed"``, or None where no ledger is configured.
     """
     unit = None if spec.data is None else spec.data.unit
-    return replace(release, adjacency=str(guarantee.adjacency), ledger=ledger, unit=unit or release.unit)
+    return replace(
+        release,
+        adjacency=str(guarantee.adjacency),
+        ledger=ledger,
+        unit=unit or release.unit,
+        dates=release.dates or dated(spec.data),
+    )
 
 
 def marks_of(spec: RunSpec, data: Data | Records) -> Marks:

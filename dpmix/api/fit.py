@@ -20,7 +20,9 @@ from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import one_column, wide_grid
+from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_writer import Finished, write_chains
+from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.predictive_groups import Predictive
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import available_cores, run
@@ -29,12 +31,13 @@ from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO
 from dpmix.store.atomic import check_output
+from dpmix.store.frames import Frame
 
 __all__ = ["FitResult", "fit", "plan"]
 
 
 @dataclass(frozen=True)
-class FitResult:
+class FitResult(Tabulated):
     """A finished fit.
 
     Parameters
@@ -56,6 +59,32 @@ class FitResult:
     draws: int
     seconds: tuple[float, ...]
     written: bool = True
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """How many chains of how many draws, and in which file."""
+        many = f"{len(self.chains)} chain{'s' * (len(self.chains) > 1)} of {self.draws:,} draws"
+        return f"Fit: {many}", [f"{self.path}, {sum(self.seconds):.3g} s of sampling"]
+
+    def to_frame(self) -> Frame:
+        """Return the draws, one row each: chain, draw, and the entries of variables that are not of records.
+
+        Raises
+        ------
+        DataError
+            When the file is no chains file any more.
+        """
+        return draws_tables(self.path)[DRAWS].frame()
+
+    def to_inferencedata(self) -> Any:
+        """Return the chains as the installed ArviZ takes them; see `dpmix.run.draws_tables.to_inferencedata`.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            With the dimensions `chain` and `draw` in `/posterior`.
+        """
+        return to_inferencedata(self.path)
 
 
 @dataclass(frozen=True)

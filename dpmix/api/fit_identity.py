@@ -192,6 +192,7 @@ def attributes(
         "mechanism": json.dumps(release.mechanism.stated()),
         **task.attrs,
         "columns": json.dumps(list(task.columns)),
+        **({"dates": json.dumps(list(release.dates))} if release.dates else {}),
         **({"unit": unit_text(release.unit)} if release.unit else {}),
         "n": release.n,
         "trust": release.trust,

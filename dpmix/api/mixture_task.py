@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.counts_task import check_tally, counts_of, observe_bins
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.observation import observe
+from dpmix.api.observation import observe, pairs_of
 from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
 from dpmix.kernels import MultivariateNormal, parameter_shapes, propose
@@ -95,11 +96,19 @@ def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tu
         dims=seen.dims if tally is None else ("cell",),
         columns=names,
         constants=constants,
-        attrs=kernel_attrs(model, source, learned=learned is not None),
+        attrs=kernel_attrs(model, source, learned=learned is not None) | _bounds_attr(spec, release, columns),
         kept=_in_words(kept, n),
         derive=_derive(spec.summary.levels),
         edges=None if tally is None else grid_of(tally),
     )
+
+
+def _bounds_attr(spec: RunSpec, release: Release, columns: list[int]) -> dict[str, str]:
+    """Return what chains files say of the public bounds of the one column of several that is fitted."""
+    pairs = pairs_of(spec, release)
+    if len(columns) != 1 or columns[0] >= len(pairs) or len(pairs) == 1:
+        return {}
+    return {"bounds": json.dumps(pairs[columns[0]])}
 
 
 def check_pair(spec: RunSpec, release: Release, channel: Any, kernel: Any) -> None:

@@ -15,12 +15,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.at_file import Piece, read_pieces, table_source
+from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.api.summary_overrides import TAKEN, check_overrides
 from dpmix.errors import DataError, UsageError
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, fsync, reason, replacing
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.predicting import Predictor, predictor_of
@@ -55,6 +56,9 @@ def predict(
     *,
     overrides: Sequence[str] = (),
     interval: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     force: bool = False,
     quiet: bool = False,
 ) -> Predictions:
@@ -77,6 +81,8 @@ def predict(
     interval : {"mean", "record"}, optional
         For `summary.interval`: whether intervals of a regression are of the mean response, or of the response
         of a new record, its error included.
+    delimiter, decimal, encoding : str, optional
+        How the text of `at` is written, as ``data.delimiter``, ``data.decimal`` and ``data.encoding`` say it.
     force : bool
         Whether an existing output may be replaced.
     quiet : bool
@@ -111,7 +117,13 @@ def predict(
                 write(columns, values)
 
         predictor, labels = predict_pieces(
-            chains, at, take, overrides=overrides, interval=interval, quiet=quiet
+            chains,
+            at,
+            take,
+            overrides=overrides,
+            interval=interval,
+            dialect=dialect_of(delimiter, decimal, encoding),
+            quiet=quiet,
         )
     return Predictions(
         predictor.columns, np.concatenate(parts), predictor.level, predictor.what, tuple(labels)
@@ -125,6 +137,7 @@ def predict_pieces(
     *,
     overrides: Sequence[str] = (),
     interval: str | None = None,
+    dialect: Dialect | None = None,
     quiet: bool = False,
 ) -> tuple[Predictor, list[str]]:
     """Predict as `predict` does, and hand the rows over piece by piece, none of which is kept.
@@ -137,7 +150,7 @@ def predict_pieces(
     """
     overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
     check_overrides(overrides, TAKEN)
-    source = table_source(at)
+    source = table_source(at, dialect)
     found = read_chains([os.fspath(path) for path in _paths(chains)])
     options = load_spec(spec_of(found), overrides).summary
     predictor = predictor_of(found, options, str(_paths(chains)[0]))

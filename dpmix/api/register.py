@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,13 +25,16 @@ from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["register"]
+__all__ = ["import_registered", "register", "registered_kinds", "registered_modules"]
 
 _OF_CHANNEL = ("hides", "noise_variance", "log_constant")
 _OF_KERNEL = ("draw_prior", "draw_posterior", "tally", "draw_record", "value")
 _OF_PAIR = ("log_marginal", "fill_marginal", "draw_start")
 _OF_CONJUGATE = ("log_integral", "log_factor")
+_MODULES: dict[str, list[str]] = {}
+"""Modules of the parts of what is registered, by its name."""
 _SHIPPED = {id(kinds): frozenset(kinds.names) for kinds in (MECHANISMS, KERNELS, SAMPLERS)}
 
 
@@ -124,7 +129,81 @@ def register(
             "register: the section must be a MechanismSection, a MixtureSection or a SamplerCapabilities, "
             f"not {getattr(section, '__name__', section)!r}"
         )
+    _MODULES[name] = _modules_of((section, *given.values()))
     registered.complete()
+
+
+def registered_kinds(spec: RunSpec) -> list[str]:
+    """Return what a spec names that does not ship, as its mechanism, kernel or sampler."""
+    model: Any = spec.model
+    named = (
+        (MECHANISMS, None if spec.mechanism is None else spec.mechanism.kind),
+        (KERNELS, getattr(model, "kernel", None)),
+        (SAMPLERS, spec.sampler.kind),
+    )
+    return [name for kinds, name in named if name in kinds and name not in _SHIPPED[id(kinds)]]
+
+
+def registered_modules() -> list[tuple[str, str]]:
+    """Return names and files of the modules that register something, or have functions for it.
+
+    Raises
+    ------
+    UsageError
+        Where one is the script that runs, which another process cannot import.
+    """
+    found: dict[str, str] = {}
+    for kinds in (MECHANISMS, KERNELS, SAMPLERS):
+        for name in kinds.names:
+            if name not in _SHIPPED[id(kinds)]:
+                found |= dict.fromkeys(_MODULES[name], name)
+    for place in (kernel_functions, channel_functions):
+        for function in vars(place).values():
+            for classes, impl in getattr(function, "registered", {}).items():
+                if not _ours(impl.__module__) and any(each.__module__ in found for each in classes if each):
+                    found.setdefault(impl.__module__, impl.__name__)
+    for module, name in found.items():
+        if module == "__main__":
+            raise UsageError(
+                f"register: {name} is defined in the script that runs, which the processes of a sweep cannot "
+                "import; put it in a file of its own, and import that"
+            )
+    return [(module, str(sys.modules[module].__file__)) for module in found]
+
+
+def import_registered(modules: Iterable[Sequence[str]]) -> None:
+    """Import modules, as pairs of name and file, of which another process has what it registered.
+
+    Raises
+    ------
+    UsageError
+        Where a name is that of another file here.
+    """
+    for name, file in modules:
+        path = Path(file)
+        above = name.count(".") + (path.name == "__init__.py")
+        folder = str(path.parents[above])
+        if folder not in sys.path:
+            sys.path.append(folder)
+        found = getattr(import_module(name), "__file__", None)
+        if found is None or Path(found).resolve() != path.resolve():
+            raise UsageError(f"register: {name} is {found} here, and {file} where the sweep began; rename it")
+    registered.complete()
+
+
+def _modules_of(parts: Iterable[Any]) -> list[str]:
+    """Return the names of the modules, but ours, that classes and functions are defined in."""
+    found = {}
+    for part in parts:
+        if inspect.ismodule(part):
+            found[part.__name__] = part
+        elif inspect.isclass(part) or inspect.isroutine(part):
+            found[part.__module__] = part
+    return [module for module in found if not _ours(module)]
+
+
+def _ours(module: str) -> bool:
+    return module.split(".")[0] == "dpmix"
 
 
 def _name(section: type[MechanismSection] | type[MixtureSection], key: str) -> str:

@@ -88,15 +88,16 @@ def _found(
         check_mechanism(spec, found)
         replaced = section is not None and section.path is not None
         if section is not None and replaced and not quiet:
-            words = f"the release given takes the place of the spec's release section ({section.path})"
+            words = f"the release given takes the place of the spec's release section ({section.source})"
             print(f"dpmix: note: {words}", file=sys.stderr)
         return found, not replaced
     if section is not None and section.path is not None:
-        if section.path.name.lower().endswith(HDF5) and section.path.is_file() and is_tally(section.path):
-            tally = read_release(section.path, tallies=True)
+        file = section.file
+        if file is not None and file.name.lower().endswith(HDF5) and file.is_file() and is_tally(file):
+            tally = read_release(file, tallies=True)
             check_mechanism(spec, tally)
             return tally, True
-        synthetic = load_synthetic(section.path) if _is_csv(section.path) else None
+        synthetic = load_synthetic(file) if file is not None and _is_csv(file) else None
         if synthetic is None and spec.mechanism is None and spec.synthesis is not None:
             synthetic = stated_synthetic(spec)
         if synthetic is not None:

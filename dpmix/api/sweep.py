@@ -16,12 +16,14 @@ from typing import Any
 from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
+from dpmix.results.tabulated import Tabulated, frame_of_rows
 from dpmix.run.runner import available_cores
 from dpmix.run.stopping import stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import write_bytes
+from dpmix.store.frames import Frame
 from dpmix.sweeping.board import show_sweep
 from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder, adopt, elsewhere, of_no_run
@@ -38,7 +40,7 @@ _PAUSE = 0.2  # seconds between looks at the processes
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Tabulated):
     """A sweep, as far as it is finished.
 
     Parameters
@@ -61,6 +63,17 @@ class SweepResult:
     written: tuple[Path, ...]
     varied: tuple[str, ...]
     codes: tuple[int, ...]
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """How many runs there are, and where."""
+        done = sum(row["status"] == "finished" for row in self.rows)
+        return f"Sweep of {len(self.rows)} runs", [f"{done} finished; {self.folder}"]
+
+    def to_frame(self) -> Frame:
+        """Return the table, one row a run."""
+        columns = columns_of(self.rows)
+        return frame_of_rows([{key: row.get(key) for key in columns} for row in self.rows])
 
     def to_json(self) -> dict[str, Any]:
         """Return the table as strict JSON has it: `columns` and `rows`."""
@@ -334,6 +347,14 @@ def emit(
         spec, output, settings, renew=force, advice=advice, allow_code=allow_code, new_ledger=new_ledger
     )
     ready.check_overrides(overrides)
+    from dpmix.api.register import registered_kinds  # late: numba
+
+    strange = sorted({name for own in ready.specs.values() for name in registered_kinds(own)})
+    if strange:
+        raise UsageError(
+            f"--emit: jobs run dpmix by its command, which does not know {', '.join(strange)}, that you "
+            "registered; run the sweep from Python, without --emit"
+        )
     ready.folder.open()
     with ready.folder.alone():
         runs = {name: ready.folder.reads(name, own) for name, own in ready.specs.items()}

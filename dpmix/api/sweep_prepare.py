@@ -306,7 +306,7 @@ def _check_files(spec: RunSpec, *, confidential: bool) -> None:
     data = spec.data if confidential else None
     paths = [] if data is None else [("data.path", path) for path in data.paths]
     if spec.release is not None and spec.release.path is not None:
-        paths.append(("release.path", spec.release.path))
+        paths += [("release.path", path) for path in spec.release.files]
     for key, path in paths:
         if is_stream(path):
             raise SpecError(f"{key}: - is read once, and a sweep makes several releases; name a file")

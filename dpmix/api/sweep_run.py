@@ -19,6 +19,7 @@ from typing import Any
 
 from dpmix.api.fit import fit
 from dpmix.api.privatize import privatize
+from dpmix.api.register import import_registered, registered_modules
 from dpmix.api.summarize import summarize
 from dpmix.errors import DataError, Interrupted
 from dpmix.run.exit_codes import explain
@@ -52,6 +53,7 @@ def order(
         "threads": threads,
         "keep_chains": keep,
         "allow_code": allow_code,
+        "registered": registered_modules(),
     }
 
 
@@ -97,6 +99,7 @@ def do_run(told: Mapping[str, Any], say: Say = lambda _: None) -> Row:
     Interrupted
         On SIGINT or SIGTERM while sampling, with the state saved.
     """
+    import_registered(told["registered"])
     run = planned(told)
     spec = run.spec(spends=False)
     folder = Folder(told["folder"])

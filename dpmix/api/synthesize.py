@@ -143,7 +143,7 @@ def synthesize(
     for column, count in zip(records.columns, records.rounded, strict=False):
         if count:
             kind = f"had more than {column.digits} digits" if column.digits else "were no whole numbers"
-            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and rounded")
+            _tell(f"warning: {count} of {records.n} values of {column.name} {kind}, and were rounded")
     if release.simulated:
         entered = "" if checked.privacy is None else ", costs nothing and is entered in no ledger"
         _tell(

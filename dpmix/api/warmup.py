@@ -29,8 +29,10 @@ from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
+from dpmix.results.tabulated import Account, Tabulated
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
+from dpmix.store.frames import Frame
 
 __all__ = ["Warmed", "kept_code", "warmup"]
 
@@ -48,7 +50,7 @@ _ONCE = ("sampler.iterations=1", "sampler.burn_in=0")
 
 
 @dataclass(frozen=True)
-class Warmed:
+class Warmed(Tabulated):
     """What a warm-up did.
 
     Parameters
@@ -64,6 +66,16 @@ class Warmed:
     seconds: float
     compiled: int
     place: Path | None
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """What was done."""
+        return "Warm-up", [self.in_words()]
+
+    def to_frame(self) -> Frame:
+        """Return its figures, one row each."""
+        place = None if self.place is None else str(self.place)
+        return Account(seconds=self.seconds, compiled=self.compiled, place=place).to_frame()
 
     def in_words(self) -> str:
         """Say it in a sentence."""

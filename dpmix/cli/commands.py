@@ -42,6 +42,8 @@ from dpmix.cli.options import (
     say,
 )
 from dpmix.cli.predict_command import predict
+from dpmix.cli.show_command import EXAMPLES as EXPORT_EXAMPLES
+from dpmix.cli.show_command import export, show
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError
@@ -145,9 +147,8 @@ def fit(
     checked = checked_spec(spec, set_)
     if checked.model is None:
         raise UsageError(f"model: missing; fit needs this section in {spec}")
-    source = release or (checked.release.path if checked.release else None)
-    sources = () if source is None else (source,)
-    if source is None:
+    sources = (release,) if release else checked.release.files if checked.release else ()
+    if not sources:
         unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
@@ -278,6 +279,8 @@ def summarize(
 app.command()(predict)
 app.command()(tally)
 app.command()(card)
+app.command()(show)
+app.command(epilog=EXPORT_EXAMPLES)(export)
 
 
 @app.command()

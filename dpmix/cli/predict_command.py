@@ -46,6 +46,20 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="MARK", help="Character between cells of --at, or tab.", show_default=False
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar="MARK", help="Decimal mark of --at: . or ,", show_default=False),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option("--encoding", metavar="NAME", help="Encoding of --at, as latin-1.", show_default=False),
+    ] = None,
     set_: Set = None,
     force: Force = False,
     dry_run: DryRun = False,
@@ -59,6 +73,9 @@ def predict(
     from dpmix.api.summary_overrides import TAKEN, check_overrides
 
     check_overrides(set_ or (), TAKEN)  # before anything heavy is imported
+    from dpmix.api.at_file import dialect_of
+
+    dialect = dialect_of(delimiter, decimal, encoding)
     check_files([*chains, at], [] if output is None else [output], force)
     from dpmix.api import predict as api
     from dpmix.run.progress import show_phase
@@ -81,8 +98,11 @@ def predict(
             for write in takers:
                 write(columns, values)
 
+        overrides = tuple(set_ or ())
         with show_phase("predicting", quiet):
-            api.predict_pieces(chains, at, take, overrides=tuple(set_ or ()), interval=interval, quiet=quiet)
+            api.predict_pieces(
+                chains, at, take, overrides=overrides, interval=interval, dialect=dialect, quiet=quiet
+            )
         if printed is not None:
             if as_json:
                 printed.write("]\n")

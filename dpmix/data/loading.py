@@ -21,7 +21,7 @@ from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
-from dpmix.spec.data_section import DataSpec
+from dpmix.spec.data_section import ColumnsSection, DataSpec
 from dpmix.spec.standard_input import is_stream
 from dpmix.spec.table_source import Source
 
@@ -260,7 +260,13 @@ def unprotected(spec: RunSpec) -> Release:
         n=len(data.values),
         private=False,
         simulated=data.simulated,
+        dates=dated(spec.data),
     )
+
+
+def dated(*sections: ColumnsSection | None) -> tuple[str, ...]:
+    """Return the names of the columns that are dates, by whichever section says so."""
+    return tuple(sorted({name for section in sections if section is not None for name in section.dates}))
 
 
 def load_values(spec: RunSpec) -> Release:
@@ -293,6 +299,7 @@ def load_values(spec: RunSpec) -> Release:
         rho=None,
         n=n,
         trust="global",
+        dates=dated(spec.release, spec.data),
     )
 
 
@@ -314,7 +321,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         raise SpecError(f"{key}: missing; give --release FILE, or name the sanitized values here")
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say which noise the values under release carry")
-    path = spec.release.path
+    path = spec.release.source
     law = law_type(spec.mechanism.kind)
     n = getattr(spec.mechanism, "n", None)
     if law.trust == "global" and n is None:
@@ -350,6 +357,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         trust=law.trust,
         private=mechanism.protects,
         labels=labels,
+        dates=dated(spec.release, spec.data),
     )
 
 

@@ -20,7 +20,7 @@ from dpmix.data.typed_tables import pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.standard_input import StandardInput
-from dpmix.spec.table_source import TABLE_SUFFIXES, Dialect, InMemory, Part, Source
+from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, Source
 
 __all__ = ["TableSource", "load_mixed", "load_table", "load_text", "number_in", "scan_table"]
 
@@ -74,7 +74,9 @@ def load_table(
         except OSError as error:
             raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
         if found and own != names:
-            raise DataError(f"{part} has other columns than {source.parts[0]}, but is part of one table")
+            raise DataError(
+                f"{part} {_differing(own, names, public)} than {source.parts[0]}, but is of one table"
+            )
         names = own
         found.append(values)
     values = np.concatenate(found) if len(found) > 1 else found[0]
@@ -94,6 +96,17 @@ def load_table(
             f"(and {int(bad.sum()) - 1} more){what}"
         )
     return values, names
+
+
+def _differing(own: Sequence[str], names: Sequence[str], public: bool) -> str:
+    """Say in what columns differ, by name where these are public."""
+    if not public:
+        return "has other columns"
+    more, less = ([repr(n) for n in a if n not in b] for a, b in ((own, names), (names, own)))
+    if not more and not less:
+        return f"has its columns in another order ({', '.join(map(repr, own))})"
+    parts = [f"{what} {', '.join(some[:8])}" for what, some in (("has", more), ("lacks", less)) if some]
+    return f"has other columns ({', '.join(parts)})"
 
 
 def load_text(
@@ -217,11 +230,12 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
     DataError
         For a missing, empty or damaged file, a missing column, and ragged records.
     """
-    for part in _source_of(path).parts:
+    source = _source_of(path)
+    for part in source.parts:
         _check_there(part)
         try:
             if is_text(part):
-                read_text(part, Dialect(), columns, take, True)
+                read_text(part, source.dialect, columns, take, True)
                 continue
             record = 0
             for piece in pieces(_typed(part, columns), columns, True):

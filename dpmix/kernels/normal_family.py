@@ -84,6 +84,11 @@ class NormalScaleMixture(NormalKernel):
 
     def nodes(self) -> Floats:
         """Quantiles of the prior predictive, down to a tail of 1e-9, by interpolation."""
+        return self._nodes.copy()
+
+    @cached_property
+    def _nodes(self) -> Floats:
+        """What `nodes` gives: brackets of quantiles ask for it with every block of draws."""
         weights, sds = self.mixture
         low, high = 1e-6 * float(sds.min()), 8.0 * float(sds.max())
         distance = np.concatenate([[0.0], np.geomspace(low, high, 2000)])

@@ -14,7 +14,6 @@ import numpy as np
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import Law, LawError, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.privacy.accounting import Adjacency
 from dpmix.release.cells import Counts
 from dpmix.release.sanitized import Release
@@ -66,6 +65,8 @@ def write_release(path: str | Path, release: Release, *, force: bool = False) ->
         value = getattr(release, name)
         if value is not None:
             attrs[name] = value
+    if release.dates:
+        attrs["dates"] = json.dumps(list(release.dates))
     if release.unit:
         attrs["unit"] = unit_text(release.unit)
     if release.groups:
@@ -151,6 +152,7 @@ def _made(
         proved=_flag(path, attrs, "proved") if "proved" in attrs else None,
         ledger=_word(path, attrs, "ledger"),
         tally=tally,
+        dates=_names(path, attrs, "dates"),
         unit=unit_from_text(_text(path, attrs, "unit")) if "unit" in attrs else None,
     )
     if not mechanism.protects and release.private:
@@ -249,10 +251,8 @@ def _labels(
     path: str | Path, node: Node, mechanism: Law, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...] | None, ...]:
     """Return the labels of the codes of each column; empty where all columns are numbers."""
-    if isinstance(mechanism, SmoothedHistogramLaw) and mechanism.groups:
-        return None, mechanism.group_names
     if not isinstance(mechanism, SyntheticLaw):
-        return ()
+        return mechanism.labels
     if [part.name for part in mechanism.columns] != list(columns):
         raise _bad(path, "mechanism", "names other columns than the values have")
     found: list[tuple[str, ...] | None] = []
@@ -320,6 +320,19 @@ def _word(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> str
     if value not in _WORDS[name]:
         raise _bad(path, name, f"is neither {' nor '.join(_WORDS[name])}")
     return value
+
+
+def _names(path: str | Path, attrs: Mapping[str, h5.Attribute], name: str) -> tuple[str, ...]:
+    """Return a JSON list of names; none where there is no such attribute."""
+    if name not in attrs:
+        return ()
+    try:
+        found = json.loads(_text(path, attrs, name))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise _bad(path, name, "is no JSON list of names")
+    return tuple(found)
 
 
 def _adjacency(path: str | Path, attrs: Mapping[str, h5.Attribute]) -> str:

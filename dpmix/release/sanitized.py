@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
+from dpmix.release.released_table import first_rows, table_of
 from dpmix.release.units import Unit
+from dpmix.results.notebook import FIRST, to_notebook
+from dpmix.results.tabulated import Tabulated
+from dpmix.store.frames import Frame
 
 GROUP = "group"
 """Dimension of the groups of one release, the first own dimension of the parameters that have it."""
@@ -29,7 +34,7 @@ def _now() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Tabulated):
     """Sanitized values and their guarantee.
 
     Parameters
@@ -72,6 +77,8 @@ class Release:
         ``"entered"`` or ``"bypassed"``; None where none was configured.
     tally : Counts or None
         Of a release that is known by its counts in public cells alone; `values` are then (0, 1).
+    dates : tuple of str
+        Names of the columns of the data that are dates, in days since 1970-01-01.
     unit : str, mapping of str to str, or None
         Unit of all columns that are numbers, or by name of column of the data; None where none is stated.
     """
@@ -94,12 +101,17 @@ class Release:
     proved: bool | None = None
     ledger: str | None = None
     tally: Counts | None = None
+    dates: tuple[str, ...] = ()
     unit: Unit = None
 
     def __post_init__(self) -> None:
         """Check that shapes and names agree."""
         stated: Any = self.mechanism  # a law, or what JSON holds of one
         object.__setattr__(self, "mechanism", law_of(stated))
+        if isinstance(self.mechanism, SyntheticLaw) and not self.dates:
+            object.__setattr__(
+                self, "dates", tuple(part.name for part in self.mechanism.columns if part.date)
+            )
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
         if self.tally is not None and (self.trust != "local" or len(self.columns) != 1):
@@ -117,6 +129,33 @@ class Release:
         words = self.guarantee_in_words() if self.private else "not private"
         name = "Release" if self.tally is None else "Tally"
         return f"{name}(n={self.n}, columns={self.columns}, kind={self.kind!r}, {words})"
+
+    @property
+    def headline(self) -> tuple[str, list[str]]:
+        """What it is, what was done, and what that guarantees."""
+        name = "Release" if self.tally is None else "Tally"
+        return f"{name} of {self.n:,} records", [self.mechanism.done(self.n), self.guaranteed()]
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the values are somebody's records as they are, which no notebook or terminal shows."""
+        return not self.mechanism.protects and not self.simulated
+
+    def guaranteed(self) -> str:
+        """Say in one sentence what is guaranteed, or why nothing is."""
+        words = self.guarantee_in_words()
+        return guarantee_sentence(self.mechanism, words, private=self.private, simulated=self.simulated)
+
+    def to_frame(self) -> Frame:
+        """Return what was released as a table, with labels, dates and bins (`released_table.table_of`)."""
+        return table_of(self).frame()
+
+    def _repr_html_(self) -> str:
+        title, lines = self.headline
+        if self.is_raw:
+            return to_notebook(title, [*lines, "The records are not shown."])
+        table = table_of(self)
+        return to_notebook(title, lines, first_rows(self, FIRST), table.rows)
 
     @property
     def kind(self) -> str:
@@ -137,6 +176,17 @@ class Release:
         """Say what is guaranteed, in one clause."""
         words = guarantee_in_words(self.epsilon, self.delta, self.rho, self.trust, self.adjacency)
         return words if self.proved is not False else f"{words}; {self.mechanism.unproved}"
+
+
+def guarantee_sentence(law: Law, words: str, *, private: bool, simulated: bool) -> str:
+    """Say in one sentence what a release guarantees, `words`, or why nothing is."""
+    if not law.guarantees:
+        return "Nothing is guaranteed: no noise was added, or nobody stated which."
+    if simulated:
+        return f"{words}; but the data are simulated, so this release itself protects nobody."
+    if not private:
+        return f"{words}; but its noise can be reproduced from a seed, so it protects nobody."
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 _NEIGHBOURS = {

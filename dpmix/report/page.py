@@ -99,10 +99,15 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
         caption += f" {steps.sentence}"
     elif isinstance(summary.provenance.mechanism, WaveletLaw):
         caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
-    if density.baseline is not None:
+    if "deconvolution_kde" in density.baselines:
         caption += (
             " The dotted line is a kernel estimate without a model, with the noise deconvolved (bandwidth "
             f"{number(density.baseline_bandwidth, '.3g')}); it has no band."
+        )
+    if "ems" in density.baselines:
+        caption += (
+            " The line of dots and dashes is an estimate without a model, by EM with smoothing; it has no "
+            "band."
         )
     if steps is not None and steps.outside >= 0.005:
         caption += f" {100 * steps.outside:.0f}% of the {steps.values} lie outside this range."

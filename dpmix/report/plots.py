@@ -14,6 +14,7 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
+from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
@@ -23,6 +24,11 @@ from dpmix.summary.result import Summary
 _STRETCHES = 150
 _RANK_BINS = 20
 MOST_BARS = 30
+_BASELINES = {
+    "deconvolution_kde": ("deconvolution estimate", GREEN, ":"),
+    "ems": ("EM with smoothing", INK, (0, (1, 1, 4, 1))),
+}
+"""Labels, colours and styles of estimates without a model."""
 
 
 def plot_density(
@@ -80,13 +86,14 @@ def density_figure(summary: Summary, title: str | None = None, column: str | Non
             )
         (mean,) = axes.plot(density.grid, density.mean, color=BLUE, lw=2.0, label=f"{summary.source} mean")
         baseline: list[Line2D] = []
-        if density.baseline is not None:
-            top = max(top, density.baseline.max())
-            baseline = axes.plot(
-                density.grid, density.baseline, color=GREEN, lw=1.6, ls=":", label="deconvolution estimate"
-            )
+        for named, values in density.baselines.items():
+            top = max(top, values.max())
+            label, colour, style = _BASELINES[named]
+            baseline += axes.plot(density.grid, values, color=colour, lw=1.6, ls=style, label=label)
         axes.set(xlim=(density.grid[0], density.grid[-1]), ylim=(0.0, 1.06 * top))
         axes.set_xlabel(axis_of(summary, "" if density.group else name, density.group))
+        if summary.dated.is_curve("" if density.group else name):
+            on_dates(axes)
         axes.set_ylabel("density")
         figure.legend(
             handles=[mean, band, *prior, *baseline, *histogram],
@@ -124,6 +131,8 @@ def distribution_figure(summary: Summary, name: str) -> Figure:
             (mean,) = axes.plot(found.at, found.mean, color=BLUE, lw=2.0, label="posterior mean")
             axes.set(xlim=(found.at[0], found.at[-1]), ylim=(0.0, 1.02))
             axes.set_xlabel(axis_of(summary, found.column, found.group))
+            if summary.dated.is_curve(found.column):
+                on_dates(axes)
             axes.set_ylabel("probability of a value up to here")
             figure.legend(handles=[mean, band], loc="outside upper left", ncols=2)
         return figure
@@ -179,7 +188,8 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             colour = COLOURS[row % len(COLOURS)]
             axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
-        axes.set_title(f"{plain(summary.shown(name), 50)}: trace", loc="left")
+        in_days = ", in days since 1970-01-01" if summary.dated.is_date(name) else ""
+        axes.set_title(f"{plain(summary.shown(name), 50)}: trace{in_days}", loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
     return _figure(axes)
 

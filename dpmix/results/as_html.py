@@ -85,6 +85,9 @@ def _answered(
             "</details>",
         ]
     )
+    if tree.warnings:
+        lead += f'<p class="note"><a href="#warnings">{len(tree.warnings)} '
+        lead += "warning</a> below.</p>" if len(tree.warnings) == 1 else "warnings</a> below.</p>"
     return [f"{head}\n{said}\n{tiles}\n{lead}", *filter(None, parts), more, _warnings(tree), fold]
 
 
@@ -92,7 +95,8 @@ def _warnings(tree: Tree) -> str:
     if tree.warnings:
         title = "Warning" if len(tree.warnings) == 1 else f"{len(tree.warnings)} warnings"
         items = "".join(f"<li>{escape(text)}</li>" for text in tree.warnings)
-        return f'<div class="box warning" role="note"><strong>{title}</strong><ul>{items}</ul></div>'
+        kind = 'class="box warning" id="warnings" role="note"'
+        return f"<div {kind}><strong>{title}</strong><ul>{items}</ul></div>"
     return f'<div class="box" role="note"><p>{escape(tree.calm)}</p></div>' if tree.calm else ""
 
 

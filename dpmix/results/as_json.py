@@ -37,6 +37,8 @@ def plain(data: Any) -> Any:
             return data.tolist()
         case float() if not math.isfinite(data):
             return None
+        case float():
+            return float(data)  # also of a kind that writes itself in another way
         case _:
             return data
 

@@ -10,6 +10,8 @@ from dpmix.results.nodes import Answer, Block, Items, Table, Tree, Words
 __all__ = ["WIDTH", "aligned", "to_text"]
 
 WIDTH = 96
+_LEAST = 12  # letters of a name that always stands before its figures
+_NAME = 44  # letters of a name at the head
 
 
 def to_text(tree: Tree) -> str:
@@ -28,7 +30,12 @@ def _answer(answer: Answer, level: float) -> list[str]:
     """Return what stands first: what it is of, its figures, the verdict."""
     of = f"{answer.of}, {answer.records:,} records" if answer.of else f"{answer.records:,} records"
     rows = [
-        (figure.name, figure.value, f"({figure.low} to {figure.high})", figure.unit)
+        (
+            figure.name if len(figure.name) <= _NAME else f"{figure.name[: _NAME - 1]}…",
+            figure.value,
+            f"({figure.low} to {figure.high})",
+            figure.unit,
+        )
         for figure in answer.figures
     ]
     found = textwrap.wrap(f"{of}; {100 * level:g}% intervals in brackets" if rows else of, WIDTH)
@@ -78,4 +85,16 @@ def _table(table: Table) -> list[str]:
             place = shown.index(column)
             del shown[place], cells[place + 1]
     left = [place + 1 for place, column in enumerate(shown) if column.left]
-    return [line.rstrip() for line in aligned(list(zip(*cells, strict=True)), [0, *left])]
+    room = WIDTH - sum(max(map(len, words)) + 2 for words in cells[1:])
+    rows: list[Sequence[str]] = []
+    alone: dict[int, str] = {}  # names too long to stand before their figures
+    for name, *figures in zip(*cells, strict=True):
+        if len(name) > max(room, _LEAST):
+            alone[len(rows)] = name
+        rows.append(["" if len(name) > max(room, _LEAST) else name, *figures])
+    lines = [line.rstrip() for line in aligned(rows, [0, *left])]
+    return [
+        part
+        for place, line in enumerate(lines)
+        for part in (*([alone[place]] if place in alone else []), line)
+    ]

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.results.as_hdf5 import write_result
 from dpmix.results.as_json import to_json
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import Table, Tree
+from dpmix.results.tabulated import Tabulated, frame_of_table
+from dpmix.store.frames import Frame
 from dpmix.store.h5 import Attribute
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Result"]
 
 
-class Result(ABC):
+class Result(Tabulated, ABC):
     """A result whose `tree` says all that is reported of it."""
 
     @property
@@ -46,6 +51,40 @@ class Result(ABC):
                 found.setdefault(section.key, tables[0])
         return found
 
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """What it is, and what is guaranteed."""
+        return self.tree.heading, [self.tree.guarantee]
+
+    def __repr__(self) -> str:
+        """Say which tables there are, without what is in them."""
+        tables = ", ".join(f"{key} ({len(table.rows)})" for key, table in self.tables().items())
+        count = len(self.tree.warnings)
+        warned = f"; {count} warning{'s' * (count > 1)}" if count else ""
+        return f"<{type(self).__name__}: {tables or 'no tables'}{warned}>"
+
+    def to_frame(self, table: str | None = None) -> Frame:
+        """Return one of its tables, the first without `table`.
+
+        Raises
+        ------
+        KeyError
+            Where it has no such table.
+        """
+        return frame_of_table(self._named(table))
+
+    def to_dataframe(self, table: str | None = None) -> pandas.DataFrame:
+        """Return one of its tables, the first without `table`, as a pandas DataFrame.
+
+        Raises
+        ------
+        KeyError
+            Where it has no such table.
+        UsageError
+            Where pandas is not installed.
+        """
+        return self.to_frame(table).to_pandas()
+
     def rows(self, key: str | None = None) -> Iterator[dict[str, Any]]:
         """Give the rows of a table, each a mapping of names to figures: of the first one without `key`.
 
@@ -54,11 +93,14 @@ class Result(ABC):
         KeyError
             Where it has no such table.
         """
+        yield from self._named(key)
+
+    def _named(self, key: str | None) -> Table:
         tables = self.tables()
         wanted = next(iter(tables), None) if key is None else key
         if wanted not in tables:
             raise KeyError(f"no table {key or ''!r}; there are {', '.join(tables) or 'none'}")
-        yield from tables[wanted]
+        return tables[wanted]
 
     def write(
         self, path: str | Path, attrs: Mapping[str, Attribute] | None = None, *, force: bool = False

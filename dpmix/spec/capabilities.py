@@ -39,6 +39,9 @@ class Capabilities(BaseModel):
     countable : bool
         Whether the sampler on counts takes it: one number a record, in cells or of finitely many outputs,
         or a histogram of all.
+    transitional : bool
+        Whether its law tells how likely cells of released values are given a cell of records, from which
+        EM with smoothing makes an estimate.
     columns_each : bool
         Whether each column is released on its own, so that a fit may take some of them.
     statistic : bool
@@ -64,6 +67,7 @@ class Capabilities(BaseModel):
     on_data_scale: ClassVar[bool] = False
     finite_outputs: ClassVar[bool] = False
     countable: ClassVar[bool] = False
+    transitional: ClassVar[bool] = False
     columns_each: ClassVar[bool] = False
     statistic: ClassVar[bool] = False
     grouped: ClassVar[bool] = False

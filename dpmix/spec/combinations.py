@@ -22,6 +22,9 @@ __all__ = ["check_combination", "combination_problem", "models_that", "taken_by"
 
 _GENERAL = "use neal8, private_slice or blocked_gibbs"
 
+_BASELINES = {"deconvolution_kde": "additive", "ems": "transitional"}
+"""Baselines, and what a mechanism has to be for them."""
+
 Problem = tuple[str, str]
 Of = type[Capabilities] | None
 
@@ -126,11 +129,8 @@ def _parametric_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | N
     if sampler.store or sampler.subsample is not None:
         key = "sampler.store" if sampler.store else "sampler.subsample"
         return key, f"{kind} has no allocations; leave it out"
-    if spec.summary.baseline is not None:
-        return (
-            "summary.baseline",
-            f"{spec.summary.baseline} is for mixtures, and not for {kind}; leave it out",
-        )
+    for name in spec.summary.baselines:
+        return "summary.baseline", f"{name} is for mixtures, and not for {kind}; leave it out"
     return None
 
 
@@ -166,21 +166,19 @@ def _group_mixture_problem(spec: Any) -> Problem | None:
 
 
 def _baseline_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
-    """Refuse a deconvolution estimate of what is not one column with noise added to it."""
-    if spec.summary.baseline is None:
-        return None
-    if of is not None and not of.additive:
-        return (
-            "summary.baseline",
-            f"{spec.summary.baseline} is for one column released by {listed(kinds_that('additive'))}, "
-            f"not by {mechanism}; leave it out",
-        )
-    if spec.model is not None and getattr(spec.model, "several", False):
-        return (
-            "summary.baseline",
-            f"{spec.summary.baseline} is for one column, and kernel {spec.model.kernel} is for several; "
-            "leave it out",
-        )
+    """Refuse estimates without a model of what is not one column, released in a way that they take."""
+    for name in spec.summary.baselines:
+        if of is not None and not getattr(of, _BASELINES[name]):
+            return (
+                "summary.baseline",
+                f"{name} is for one column released by {listed(kinds_that(_BASELINES[name]))}, "
+                f"not by {mechanism}; leave it out",
+            )
+        if spec.model is not None and getattr(spec.model, "several", False):
+            return (
+                "summary.baseline",
+                f"{name} is for one column, and kernel {spec.model.kernel} is for several; leave it out",
+            )
     return None
 
 

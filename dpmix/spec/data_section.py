@@ -23,12 +23,12 @@ from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
+    FilePaths,
     Integer,
     Listed,
     Pair,
     Positive,
     Section,
-    TablePath,
     TablePaths,
     Text,
     refusal,
@@ -500,16 +500,29 @@ class ReleaseSpec(ColumnsSection):
     All columns are taken where none is named.
     """
 
-    path: TablePath | None = Field(
+    path: FilePaths | None = Field(
         None,
         description="Sanitized values (csv or tsv, also .gz; parquet, feather, arrow, npy or h5), relative "
-        "to the folder of the spec; left out where the release comes from a file of dpmix privatize.",
+        "to the folder of the spec; a list of files that are one table; left out where the release comes "
+        "from a file of dpmix privatize.",
     )
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        self.check_text(self.path)
+        if isinstance(self.path, tuple) and len(self.path) == 1:
+            self.settle(path=self.path[0])
+        self.check_text(*self.files)
         return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that `path` names."""
+        return self.path if isinstance(self.path, tuple) else () if self.path is None else (self.path,)
+
+    @property
+    def file(self) -> Path | None:
+        """The one file that `path` names; None where it names none or several."""
+        return self.files[0] if len(self.files) == 1 else None
 
     @property
     def source(self) -> Source:

@@ -45,7 +45,7 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["data"] = _data(spec.data)
     if spec.release is not None:
         columns = ", ".join(spec.release.columns or ("all columns",))
-        lines["release"] = f"{columns} of {spec.release.path or 'the release file'}"
+        lines["release"] = f"{columns} of {', '.join(map(str, spec.release.files)) or 'the release file'}"
     if spec.mechanism is not None:
         lines["mechanism"] = _mechanism(spec.mechanism, spec.groups is not None) + _by_groups(spec)
     if spec.synthesis is not None:

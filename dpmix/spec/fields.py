@@ -284,6 +284,14 @@ TablePaths = Annotated[
 """The path of a table, those of several files that are one table, or - for standard input."""
 
 
+FilePaths = Annotated[
+    Annotated[TablePath, Tag("one")]
+    | Annotated[tuple[TablePath, ...], Field(min_length=1), AfterValidator(_several), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+]
+"""The path of a table, or those of several files that are one table."""
+
+
 def kinds(union: Any) -> tuple[str, ...]:
     """List the tags of a tagged union, which are the values that its key can have."""
     return tuple(tag for member in get_args(get_args(union)[0]) for tag in _tags(member))

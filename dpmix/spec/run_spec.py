@@ -107,6 +107,8 @@ class RunSpec(Section):
             return
         if data is not None and data.domain is None:
             data.settle_dates(mechanism.domain or getattr(mechanism, "bounds", None))
+        if self.release is not None and self.release.domain is None:
+            self.release.settle_dates(mechanism.domain or getattr(mechanism, "bounds", None))
         if mechanism.domain is None and data is not None and data.pairs is not None:
             mechanism.settle(domain=data.pairs)
         elif mechanism.domain is not None and data is not None:

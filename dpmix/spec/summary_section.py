@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from dpmix.spec.fields import (
+    Bound,
     FilePath,
     Integer,
     Listed,
@@ -41,12 +42,19 @@ def _nested(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 
+def _one_or_list(value: object) -> str:
+    """Tell a list of names from one name."""
+    return "several" if _nested(value) else "one"
+
+
+Baseline = Literal["deconvolution_kde", "ems"]
+
 Grid = Annotated[
-    tuple[Number, Number, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
+    tuple[Bound, Bound, Annotated[Integer, Field(ge=2, le=LARGEST_GRID)]], BeforeValidator(_three)
 ]
 
 
-Points = Annotated[tuple[Number, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)]
+Points = Annotated[tuple[Bound, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)]
 PointsByColumn = Annotated[
     Annotated[Points, Tag("list")] | Annotated[dict[Text, Points], Tag("named")],
     number_or_mapping("list", "named"),
@@ -77,13 +85,23 @@ class SummarySpec(Section):
     ) = Field(
         None,
         description="Where densities are reported: [lo, hi, points], or a list of one such grid a column; "
-        "found from the domain where left out.",
+        "found from the domain where left out. Ends may be dates.",
     )
     level: Annotated[Number, Field(gt=0, lt=1)] = Field(
         0.95, description="Posterior probability of the bands and intervals."
     )
-    baseline: Literal["deconvolution_kde"] | None = Field(
-        None, description="An estimate without a model to set beside the posterior."
+    baseline: (
+        Annotated[
+            Annotated[Baseline, Tag("one")]
+            | Annotated[tuple[Baseline, ...], Listed, Field(min_length=1), Tag("several")],
+            Discriminator(_one_or_list),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Estimates without a model to set beside the posterior, one name or a list: "
+        "deconvolution_kde (laplace, gaussian, none) or ems, EM with smoothing (laplace, gaussian, binomial, "
+        "square_wave).",
     )
     quantiles: (
         Annotated[tuple[Probability, ...], Listed, Field(min_length=1, max_length=MOST_POINTS)] | None
@@ -94,13 +112,13 @@ class SummarySpec(Section):
     )
     tails: PointsByColumn | None = Field(
         None,
-        description="Values t of which the probability of a record above t is reported; by name of column "
-        "where there are several.",
+        description="Values t, numbers or dates, of which the probability of a record above t is reported; "
+        "by name of column where there are several.",
     )
     cdf: PointsByColumn | None = Field(
         None,
-        description="Values t of which the probability of a record up to t is reported; by name of column "
-        "where there are several.",
+        description="Values t, numbers or dates, of which the probability of a record up to t is reported; "
+        "by name of column where there are several.",
     )
     gini: StrictBool | None = Field(
         None, description="Whether the Gini coefficient of records from 0 on is reported."
@@ -138,6 +156,8 @@ class SummarySpec(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if len(set(self.baselines)) < len(self.baselines):
+            raise refusal("baseline", "names the same estimate twice")
         for lo, hi, _ in self.grids():
             if not lo < hi or not math.isfinite(hi - lo):
                 raise refusal("grid", f"[{lo:g}, {hi:g}, ...] must have its lower end below its upper one")
@@ -147,6 +167,13 @@ class SummarySpec(Section):
     def levels(self) -> tuple[float, ...]:
         """The quantiles that are reported, in increasing order."""
         return tuple(sorted(set(self.quantiles or QUANTILES)))
+
+    @property
+    def baselines(self) -> tuple[Baseline, ...]:
+        """The baselines that were asked for."""
+        if self.baseline is None:
+            return ()
+        return self.baseline if isinstance(self.baseline, tuple) else (self.baseline,)
 
     def grids(self) -> list[tuple[float, float, int]]:
         """Return the grids that were given, none, one for all columns or one for each."""

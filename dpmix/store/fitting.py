@@ -19,7 +19,7 @@ _POINTS = 72.0
 _LETTER = 0.64  # width of a figure as a share of the size of the letters, in DejaVu Sans
 _BETWEEN = 14.0  # points between neighbouring tick labels
 _MOST_TICKS = 9
-_WRAP = 44  # letters of a line below axes of the narrow form
+_WRAP = 36  # letters of a line below axes of the narrow form
 _PANEL = 2.5  # inches, height of one of several panels below each other
 
 

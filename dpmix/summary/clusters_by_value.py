@@ -200,6 +200,7 @@ def expected_loss(together: Floats, mass: Floats, labels: Ints) -> float:
     same = labels[:, None] == labels[None]
     inside = same @ mass
     agreed = (together * same) @ mass
+    inside = np.maximum(inside, _TINY)  # a cell of no mass may be a cluster alone
     return float(mass @ (np.log(inside) - 2.0 * np.log(np.maximum(agreed, _TINY))))
 
 

@@ -116,7 +116,7 @@ class Joint:
     adjacency: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contrast(Result):
     """Two fits compared, share by share.
 

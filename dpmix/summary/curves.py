@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpmix.results.nodes import Array, Each, Section, Tile, by_name
+from dpmix.spec.days import Day
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
 from dpmix.summary.families.family import Floats
 from dpmix.summary.several_columns import Joint
@@ -73,7 +75,11 @@ class Distribution:
 
 
 def density_sections(
-    densities: Mapping[str, Density], hellinger: float | None, joint: Joint | None, level: float
+    densities: Mapping[str, Density],
+    hellinger: float | None,
+    joint: Joint | None,
+    level: float,
+    dated: Dated = NONE,
 ) -> list[Section]:
     """Return the densities of columns, and what concerns several together.
 
@@ -86,13 +92,16 @@ def density_sections(
     joint : Joint or None
     level : float
         Of the bands.
+    dated : Dated
+        Which columns are dates.
     """
     tiles = []
     if hellinger is not None:
         note = "0 where the release says nothing"
         tiles = [Tile("Hellinger distance from the prior", f"{hellinger:.2f}", note)]
-    data = by_name({name: _density(found) for name, found in densities.items()})
-    brief = [_in_words(found, name, level) for name, found in densities.items()]
+    dates = {name: dated.is_curve("" if found.group else name) for name, found in densities.items()}
+    data = by_name({name: _density(found, date=dates[name]) for name, found in densities.items()})
+    brief = [_in_words(found, name, level, date=dates[name]) for name, found in densities.items()]
     found = [Section("density", data or None, "Density", brief, tiles=tiles)]
     if hellinger is not None and densities and "" not in densities:
         together = f"All columns together: Hellinger distance from the prior {hellinger:.2f}"
@@ -129,22 +138,27 @@ def distribution_section(
     )
 
 
-def _density(found: Density) -> dict[str, Any]:
+def _density(found: Density, *, date: bool) -> dict[str, Any]:
     names = ("grid", "mean", "lower", "upper", "prior")
     data: dict[str, Any] = {name: Array(("grid",), getattr(found, name)) for name in names}
     if found.baseline is not None:
         data["baseline"] = Array(("grid",), found.baseline)
-        data["baseline_bandwidth"] = found.baseline_bandwidth
-    return data | {"hellinger_from_prior": found.hellinger_from_prior}
+        if found.baseline_bandwidth is not None:
+            data["baseline_bandwidth"] = found.baseline_bandwidth
+        data["baselines"] = {name: Array(("grid",), values) for name, values in found.baselines.items()}
+    return (
+        data | {"hellinger_from_prior": found.hellinger_from_prior} | ({"date": Each(True)} if date else {})
+    )
 
 
-def _in_words(found: Density, column: str, level: float) -> str:
+def _in_words(found: Density, column: str, level: float, *, date: bool) -> str:
     about = f" in {found.group}" if found.group else f" of {column}" if column else ""
     distance = found.hellinger_from_prior
     apart = "" if distance is None else f"; Hellinger distance from the prior {distance:.2f}"
     peak = int(np.argmax(found.mean))
+    place = Day(found.grid[peak]) if date else float(found.grid[peak])
     return (
-        f"Density{about}: highest at {found.grid[peak]:.4g} ({found.mean[peak]:.3g}, {100 * level:g}% band "
+        f"Density{about}: highest at {place:.4g} ({found.mean[peak]:.3g}, {100 * level:g}% band "
         f"{found.lower[peak]:.3g} to {found.upper[peak]:.3g}){apart}"
     )
 

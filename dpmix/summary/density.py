@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,10 +40,11 @@ class Density:
         Prior predictive density, where the prior is not made of the release.
     hellinger_from_prior : float or None
         Hellinger distance between `mean` and `prior` over the whole line.
-    baseline : float64 array (points,), optional
-        Deconvolution kernel density estimate (`dpmix.summary.deconvolution`), where it was asked for.
+    baselines : mapping of str to float64 array (points,)
+        Estimates without a model that were asked for, by name: `dpmix.summary.deconvolution`,
+        `dpmix.summary.ems`.
     baseline_bandwidth : float, optional
-        Its bandwidth.
+        Bandwidth of the kernel estimate among them.
     group : str
         The group of records that it is of; empty where there is only one.
     """
@@ -54,9 +55,14 @@ class Density:
     upper: Floats
     prior: Floats | None
     hellinger_from_prior: float | None
-    baseline: Floats | None = None
+    baselines: Mapping[str, Floats] = field(default_factory=dict)
     baseline_bandwidth: float | None = None
     group: str = ""
+
+    @property
+    def baseline(self) -> Floats | None:
+        """The baseline that was asked for first, which mostly is the only one."""
+        return next(iter(self.baselines.values()), None)
 
 
 @dataclass(frozen=True)

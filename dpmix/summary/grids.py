@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,8 +79,10 @@ def public_bounds(chains: Chains, number: int, count: int) -> tuple[float, float
     if chains.layout.kernel == "beta":
         return chains.constants["domain_lo"], chains.constants["domain_hi"]
     domain = chains.mechanism.domain or (chains.spec.get("mechanism") or {}).get("domain")
+    if count == 1 and "bounds" in chains.attrs:  # of the one column of several that is fitted
+        domain = json.loads(str(chains.attrs["bounds"]))
     bounds = np.asarray(domain, dtype=np.float64).reshape(-1, 2) if domain is not None else np.empty((0, 2))
-    # a domain of more columns is of a release of which some are fitted; which is not said
+    # a domain of more columns is of a release of which some are fitted; older files do not say which
     if len(bounds) != count or not bounds[number, 0] < bounds[number, 1]:
         return None
     return float(bounds[number, 0]), float(bounds[number, 1])

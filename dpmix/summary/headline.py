@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dpmix.release.units import unit_of
 from dpmix.results.nodes import Answer, Figure
+from dpmix.spec.days import Day
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import is_headline
 from dpmix.summary.subject import Subject
@@ -24,9 +25,12 @@ def amount(value: float, spread: float) -> str:
     Parameters
     ----------
     value : float
+        A `Day` is written as its date.
     spread : float
         Width of its interval.
     """
+    if isinstance(value, Day):
+        return str(value)
     if not (math.isfinite(value) and math.isfinite(spread)) or spread <= 0.0:
         return f"{value:,.6g}"
     place = math.floor(math.log10(spread)) - (_SIGNIFICANT - 1)
@@ -109,7 +113,7 @@ def _others(
             if column == "intercept":
                 continue
             label = f"slope on {column}{f' in {group}' if group else ''}"
-            unit = f"{units[0]} per {units[1]}" if all(units) else ""
+            unit = f"{units[0]} per {units[1]}" if all(units) and units[0] != units[1] else ""
         elif title == "prediction":
             label = f"mean {subject.columns[-1] if subject.columns else 'response'} at {label}"
             unit = unit_of(subject.unit, subject.columns[-1]) if subject.columns else ""

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import DataError
-from dpmix.mechanisms.laws.additive import Additive
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.baselines import baseline_curves
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.clustering import cluster
-from dpmix.summary.deconvolution import Baseline, Noise, deconvolution_kde
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import generator, posterior_density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
@@ -52,16 +51,13 @@ def summarize_chains(
     SpecError
         When quantities are asked for that the columns do not have.
     """
-    source = family_of(chains)
+    source, dated = family_of(chains), dated_of(chains)
     columns = columns_of(chains, source)
     wanted = wanted_of(chains, columns, options)
     grids = choose_grids(chains, options.grids())
     posterior = posterior_density(chains, grids, options.level, wanted)
     prior = mixture_prior(chains, source, grids, wanted)
     densities = dict(posterior.densities)
-    if options.baseline is not None:
-        values, bandwidth = _baseline(chains, posterior.density.grid)
-        densities[""] = replace(posterior.density, baseline=values, baseline_bandwidth=bandwidth)
     series = dict(posterior.series) | _series(chains)
     parameters = {
         name: describe(values, options.level, prior.series.get(name)) for name, values in series.items()
@@ -78,7 +74,8 @@ def summarize_chains(
     seconds = float(chains.seconds.sum())
     acceptance = acceptance_of(chains)
     bounds = {
-        column.name: public_bounds(chains, number, len(columns)) for number, column in enumerate(columns)
+        column.name: dated.pair(column.name, public_bounds(chains, number, len(columns)))
+        for number, column in enumerate(columns)
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
     remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
@@ -94,6 +91,11 @@ def summarize_chains(
         )
     )
     remarks += said
+    if options.baselines:
+        curves = baseline_curves(chains, options, quantities, posterior.density.grid)
+        densities[""] = replace(
+            posterior.density, baselines=curves.by_name, baseline_bandwidth=curves.bandwidth
+        )
     remarks += release_remarks(posterior.hellinger, posterior.hellinger_bias, chains)
     return Summary(
         parameters=parameters,
@@ -116,6 +118,8 @@ def summarize_chains(
         provenance=provenance_of(chains),
         prior=prior_of(chains),
         quantities=quantities,
+        dated=dated,
+        labels=dated.points(parameters),
     )
 
 
@@ -126,25 +130,3 @@ def _series(chains: Chains) -> dict[str, Floats]:
     if np.isfinite(chains.log_likelihood).all():
         series["log_likelihood"] = chains.log_likelihood
     return series
-
-
-def _baseline(chains: Chains, grid: Floats) -> Baseline:
-    """Return the deconvolution estimate from the released values of the column that was fitted."""
-    law = chains.mechanism
-    if not isinstance(law, Additive):
-        raise DataError(
-            "summary.baseline: deconvolution_kde is for one column released by laplace, gaussian or none, "
-            f"not for {law.kind}"
-        )
-    if chains.tally is not None:
-        raise DataError(
-            "summary.baseline: deconvolution_kde is made of released values, and these chains are of a "
-            "tally, which holds counts alone; leave it out"
-        )
-    if chains.observed.ndim > 1 and chains.observed.shape[1] > 1:
-        raise DataError(
-            "summary.baseline: deconvolution_kde is for one column, and these chains are of "
-            f"{chains.observed.shape[1]}"
-        )
-    scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
-    return deconvolution_kde(chains.observed, Noise(law.noise, scale), grid)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from dpmix.results.nodes import ABSENT, Array, Block, Column, Each, Items, Note, Section, Table, Tile, figure
+from dpmix.spec.days import Day, day_text
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import ESS, LEARNT, RHAT
 from dpmix.summary.row_labels import shown_name
@@ -19,6 +21,7 @@ def parameter_sections(
     per_second: Mapping[str, float | None],
     labels: Mapping[str, str],
     meaning: str,
+    dated: Dated = NONE,
 ) -> tuple[Section, Section]:
     """Return the table, and effective sample sizes per second.
 
@@ -31,39 +34,49 @@ def parameter_sections(
         What rows are of, such as "age = 30".
     meaning : str
         What the scalars are, in words, which may emphasize.
+    dated : Dated
+        Which of them are dates: these are written so, and JSON has the dates beside the numbers.
     """
     names, found = list(parameters), list(parameters.values())
+    by_label = {shown_name(name, labels): value for name, value in parameters.items()}
     levels = list(found[0].quantiles)
     shown = [shown_name(name, labels) for name in names]
-    table = Table("parameter", names, _columns(parameters, per_second, labels), title="scalar", shown=shown)
+    columns = _columns(parameters, per_second, labels, dated)
+    table = Table("parameter", names, columns, title="scalar", shown=shown)
     ends = np.asarray([[value.quantiles[level] for level in levels] for value in found])
     held = {
         "": table,
         "quantile": Array(("quantile",), [float(level) for level in levels]),
         "quantiles": Array(("parameter", "quantile"), ends),
     }
+    days = "Dates are the nearest days; their sd is in days." if any(map(dated.is_date, names)) else ""
     notes = [f"{shown_name(name, labels)}: {value.note}" for name, value in parameters.items() if value.note]
     page: list[Block] = [table]
     page += [Items(notes, small=True)] if notes else []
+    page += [days] if days else []
     page.append(Note(f"{meaning}{_learnt(found)}{_DIAGNOSTICS}"))
     return Section(
         "parameters",
         Each(table, held),
         "Scalars and their diagnostics",
-        text=[[table]],
+        text=[[table], *([[days]] if days else [])],
         page=page,
         tiles=[
-            Tile("Largest R-hat", *_worst(parameters, lambda v: v.rhat, max, ".3f")),
-            Tile("Smallest bulk ESS", *_worst(parameters, lambda v: v.ess_bulk, min, ",.0f")),
-            Tile("Smallest tail ESS", *_worst(parameters, lambda v: v.ess_tail, min, ",.0f")),
+            Tile("Largest R-hat", *_worst(by_label, lambda v: v.rhat, max, ".3f")),
+            Tile("Smallest bulk ESS", *_worst(by_label, lambda v: v.ess_bulk, min, ",.0f")),
+            Tile("Smallest tail ESS", *_worst(by_label, lambda v: v.ess_tail, min, ",.0f")),
         ],
     ), Section("ess_per_second", Each(dict(per_second), ABSENT))
 
 
 def _columns(
-    parameters: Mapping[str, Scalar], per_second: Mapping[str, float | None], labels: Mapping[str, str]
+    parameters: Mapping[str, Scalar],
+    per_second: Mapping[str, float | None],
+    labels: Mapping[str, str],
+    dated: Dated,
 ) -> list[Column]:
     found = list(parameters.values())
+    is_date = [dated.is_date(name) for name in parameters]
     first, *_, last = found[0].quantiles
     shown, held = "text page", "json hdf5"
 
@@ -76,13 +89,24 @@ def _columns(
     stuck = [value.stuck_apart for value in found]
     rhat = ["∞" if apart else figure(value, ".3f") for value, apart in zip(of("rhat"), stuck, strict=True)]
     high = [apart or (value or 0.0) > RHAT for value, apart in zip(of("rhat"), stuck, strict=True)]
+
+    def written(values: Iterable[float]) -> list[float]:
+        return [Day(value) if date else value for value, date in zip(values, is_date, strict=True)]
+
     ends = [
-        Column("", [v.quantiles[end] for v in found], f"{100 * float(end):g}%", where=shown)
+        Column("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", where=shown)
         for end in (first, last)
+    ]
+    dates = [
+        {"mean": day_text(v.mean), "quantiles": {p: day_text(x) for p, x in v.quantiles.items()}}
+        if date
+        else None
+        for v, date in zip(found, is_date, strict=True)
     ]
     little = [_little(value) for value in found]
     return [
-        Column("mean", of("mean"), "mean"),
+        Column("mean", [value.mean for value in found], where=held),
+        Column("", written(value.mean for value in found), "mean", where=shown),
         Column("sd", of("sd"), "sd"),
         Column("quantiles", [value.quantiles for value in found], where="json"),
         *ends,
@@ -101,6 +125,8 @@ def _columns(
             spare=True,
         ),
         Column("note", of("note"), form=str, where=held),
+        Column("date", dates, where="json", optional=True),
+        Column("date", [d and d["mean"] for d in dates], form=str, where="hdf5", optional=True),
         Column("label", [labels.get(name) for name in parameters], form=str, where="json", optional=True),
     ]
 

@@ -14,6 +14,7 @@ from dpmix.summary import compositions
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.composition_remarks import composition_remarks
 from dpmix.summary.composition_results import Composition
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
@@ -126,7 +127,9 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     line = regression_account(chains)
-    labels = {name: label for name, label in row_labels(chains).items() if name in parameters}
+    dated = dated_of(chains)
+    labels = dated.points(parameters)
+    labels |= {name: label for name, label in row_labels(chains).items() if name in parameters}
     shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(line.absurd)) + line.absurd
     remarks += learning_remarks(shown) + line.remarks
@@ -159,6 +162,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
         prior=prior_on_line(chains) or str(chains.attrs.get("prior", "")),
         quantities=quantities,
         labels=labels,
+        dated=dated,
         by_class=by_class(chains, parameters),
     )
 

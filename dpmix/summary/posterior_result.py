@@ -89,7 +89,7 @@ class Expected:
     mcse: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PosteriorSummary(Result):
     """A released posterior, summarized.
 

@@ -27,6 +27,7 @@ from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.combinations import models_that
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Floats
 
@@ -51,11 +52,14 @@ class Input:
         What it may hold, and its codes; None for numbers.
     bounds : (float, float) or None
         Public bounds of a number, to which the records behind the release were clamped.
+    date : bool
+        Whether it holds dates, in days since 1970-01-01.
     """
 
     name: str
     categories: Categories | None = None
     bounds: tuple[float, float] | None = None
+    date: bool = False
 
 
 class Predictor(ABC):
@@ -286,7 +290,11 @@ class _Regression(Predictor):
         names = _names(law, q)
         if len(bounds) != q:
             raise ValueError("bounds")
-        own = [Input(name, None, pair) for name, pair in zip(names[:-1], bounds[:-1], strict=True)]
+        dated = dated_of(chains)
+        own = [
+            Input(name, None, dated.pair(name, pair), dated.is_curve(name))
+            for name, pair in zip(names[:-1], bounds[:-1], strict=True)
+        ]
         self._group = _group_input(chains)
         self.inputs = (*own, *self._group)
         of = f" of {names[-1]}" if names[-1] != str(q) else ""

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.results.nodes import Array, Column, Each, Note, Section, Table
+from dpmix.results.tabulated import Tabulated
+from dpmix.spec.days import day_text
+from dpmix.store.frames import Frame
 from dpmix.summary.families.family import Floats
 from dpmix.summary.predicting import Input
 
@@ -20,7 +23,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(Tabulated):
     """Predictions of the last column of records from the others, one row a record, in the order of the table.
 
     Parameters
@@ -49,6 +52,15 @@ class Predictions:
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """Return one column by name, shape (records,)."""
         return np.asarray(self.values[:, self.columns.index(name)])
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """How many there are, and of what."""
+        return f"Predictions of {len(self):,} records", [f"{self.what[0].upper()}{self.what[1:]}."]
+
+    def to_frame(self) -> Frame:
+        """Return one row a record, in the order of the table that they are of."""
+        return Frame(dict(zip(self.columns, self.values.T, strict=True)))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one object a record, for strict JSON."""
@@ -87,9 +99,12 @@ def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
 def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:
     """Say what records are, such as "age = 30, sex = female"."""
     return [
-        ", ".join(
-            f"{part.name} = {f'{x:.6g}' if part.categories is None else part.categories.labels[int(x)]}"
-            for part, x in zip(inputs, row, strict=True)
-        )
+        ", ".join(f"{part.name} = {_written(part, x)}" for part, x in zip(inputs, row, strict=True))
         for row in rows.tolist()
     ]
+
+
+def _written(part: Input, x: float) -> str:
+    if part.categories is not None:
+        return part.categories.labels[int(x)]
+    return day_text(x) if part.date else f"{x:.6g}"

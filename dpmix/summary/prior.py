@@ -8,7 +8,9 @@ from typing import Any
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.run.chains_reader import Chains, NamedChains
+from dpmix.spec.days import Day
 from dpmix.spec.default_priors import NIG, prior_in_words
+from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.families.family_of_fit import columns_of, family_of, family_on_line
 
 __all__ = ["prior_of", "prior_on_line"]
@@ -30,8 +32,9 @@ def prior_of(chains: Chains) -> str:
     str
         Sentences; empty for chains of earlier versions with another kernel.
     """
+    dated = dated_of(chains)
     meant = [
-        *(_normal(column.family, column.name) for column in columns_of(chains, family_of(chains))),
+        *(_normal(column.family, column.name, dated) for column in columns_of(chains, family_of(chains))),
         _beta(chains.layout.kernel, chains.constants),
     ]
     return _sentences(meant, chains.attrs)
@@ -49,14 +52,15 @@ def prior_on_line(chains: NamedChains) -> str:
     if chains.attrs.get("model") != "mixture" or not kernel:
         return ""
     family = family_on_line(kernel, str(chains.attrs["base"]), chains.constants)
-    return _sentences([_normal(family, ""), _beta(kernel, chains.constants)], chains.attrs)
+    return _sentences([_normal(family, "", dated_of(chains)), _beta(kernel, chains.constants)], chains.attrs)
 
 
-def _normal(family: object, name: str) -> str:
+def _normal(family: object, name: str, dated: Dated) -> str:
     if not isinstance(family, NormalInverseGamma | LearnedNormal):
         return ""
     learned = isinstance(family, LearnedNormal)
-    return prior_in_words(NIG(family.mu0, family.lam, family.a, family.b), name, learned=learned)
+    place = Day(family.mu0) if dated.is_curve(name) else family.mu0
+    return prior_in_words(NIG(place, family.lam, family.a, family.b), name, learned=learned)
 
 
 def _beta(kernel: str, constants: Mapping[str, Any]) -> str:

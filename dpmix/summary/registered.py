@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dpmix.results.nodes import Quantity, Remark
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.baselines import ems_of
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
@@ -59,6 +60,7 @@ QUANTITIES = (
     Registered("prior_sensitivity", lambda b: sensitivity_of(b.chains, b.series), sensitivity_remarks),
     Registered("beyond_bounds", lambda b: b.beyond if b.beyond.shares else None, beyond_remarks),
     Registered("check", lambda b: check_release(b.chains), check_remarks),
+    Registered("ems", lambda b: ems_of(b.chains, b.options)),
     Registered("loo", lambda b: loo_of(b.chains) if b.options.loo else None),
     Registered(
         "information_kept",

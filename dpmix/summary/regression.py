@@ -15,6 +15,7 @@ from dpmix.results.nodes import Remark, percent
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.beyond import BEYOND
+from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family import Floats
 from dpmix.summary.remarks import prior_remarks
 
@@ -81,7 +82,8 @@ def _bounds(chains: NamedChains) -> dict[str, Pair]:
     names = law.columns
     if len(set(names)) != len(law.bounds):
         names = (*(f"x{i + 1}" for i in range(len(law.bounds) - 1)), "y")
-    return dict(zip(names, law.bounds, strict=True))
+    dated = dated_of(chains)
+    return {name: dated.pair(name, pair) or pair for name, pair in zip(names, law.bounds, strict=True)}
 
 
 def _drawn(chains: NamedChains, parameter: Stored) -> Floats:

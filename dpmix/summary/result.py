@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.release.cells import Counts
 from dpmix.release.units import unit_text
-from dpmix.results.nodes import Attr, Each, Quantity, Remark, Section, Tree, place_in, warnings_section
+from dpmix.results.nodes import Each, Quantity, Remark, Section, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
@@ -21,6 +21,7 @@ from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value_result import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
+from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
@@ -58,7 +59,7 @@ _FOLDED = "check information_kept prior_sensitivity loo parameters acceptance tr
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary(Result):
     """A posterior, summarized.
 
@@ -120,6 +121,8 @@ class Summary(Result):
         of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.
+    dated : Dated
+        Which figures are dates, in days since 1970-01-01.
     """
 
     parameters: Mapping[str, Scalar]
@@ -146,6 +149,7 @@ class Summary(Result):
     labels: Mapping[str, str] = field(default_factory=dict)
     by_class: tuple[ByClass, ...] = ()
     tally: Counts | None = field(default=None, repr=False)
+    dated: Dated = NONE
 
     def shown(self, name: str) -> str:
         """Return a scalar's name as it is shown: prediction[income = 500]."""
@@ -235,13 +239,15 @@ class Summary(Result):
         concerns them all; with several groups these and `composition` hold one a group. What a model does not
         have is None, and `distribution` is there only for those that have one.
         """
-        table, speed = parameter_sections(self.parameters, self.ess_per_second, self.labels, self._meaning())
-        subject = self.provenance.subject
-        answer = answer_of(
-            self.parameters, self.labels, subject, self.verdict, shares=bool(self.compositions)
+        table, speed = parameter_sections(
+            self.parameters, self.ess_per_second, self.labels, self._meaning(), self.dated
         )
+        subject = self.provenance.subject
+        written = {name: self.dated.written(name, scalar) for name, scalar in self.parameters.items()}
+        answer = answer_of(written, self.labels, subject, self.verdict, shares=bool(self.compositions))
         unit = subject.unit if subject.unit is None or isinstance(subject.unit, str) else dict(subject.unit)
-        found = [table, *density_sections(self.densities, self.hellinger, self.joint, self.level)]
+        curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
+        found = [table, *curves]
         interval = "confidence intervals" if self.source == "bootstrap" else "intervals"
         shares = self.composition is not None
         if self.distributions:
@@ -260,7 +266,7 @@ class Summary(Result):
             found.append(Section("prior", self.prior, text=[[words]]))
         order = sorted(self.quantities, key=lambda key: place_in(_QUANTITIES.split(), key))
         found += [self.quantities[key].section() for key in order]
-        found += [self.verdict.section(), Section("unit", Each(unit, Attr(unit_text(subject.unit))))]
+        found += [self.verdict.section(), Section("unit", Each(unit, unit_text(subject.unit)))]
         found += [Section("seconds", self.seconds), speed, warnings_section(self.warnings)]
         found.append(Section("model", title="What the model says"))
         found += [Section("traces", title="Traces and ranks"), self.provenance.section(self.prior)]

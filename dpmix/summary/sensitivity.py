@@ -20,12 +20,13 @@ import numpy as np
 from arviz_stats.base import array
 from numpy.typing import NDArray
 
-from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.prior_density import log_prior
+from dpmix.summary.row_labels import row_labels
 from dpmix.summary.sensitivity_result import Index, Sensitivity
 
 __all__ = ["MOST_K", "power_scaling", "sensitivity_of"]
@@ -72,7 +73,13 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
         for name in wanted
     }
     return Sensitivity(
-        indices, prior.k, likelihood.k, no_prior, no_likelihood, of_clusters=isinstance(chains, Chains)
+        indices,
+        prior.k,
+        likelihood.k,
+        no_prior,
+        no_likelihood,
+        of_clusters=isinstance(chains, Chains),
+        labels=row_labels(chains) if isinstance(chains, NamedChains) else {},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dpmix.results.nodes import Attr, Column, Each, Note, Section, Table
+from dpmix.summary.row_labels import shown_name
 
 __all__ = ["SENSITIVE", "Index", "Sensitivity"]
 
@@ -61,6 +62,8 @@ class Sensitivity:
         Why there is none of these; empty where there is one.
     of_clusters : bool
         Whether the prior is that of a mixture's clusters.
+    labels : mapping of str to str
+        What quantities are of, by name, where that is shown in the place of indices.
     """
 
     indices: Mapping[str, Index] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class Sensitivity:
     no_prior: str = ""
     no_likelihood: str = ""
     of_clusters: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_likelihood(self) -> bool:
@@ -110,6 +114,7 @@ class Sensitivity:
                 ),
             ],
             title="scalar",
+            shown=[shown_name(name, self.labels) for name in self.indices],
         )
 
     def _note(self) -> str:

@@ -8,6 +8,7 @@ from dpmix.errors import SpecError
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.run.stored_parameters import figures
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.dated import dated_of
 from dpmix.summary.families.family_of_fit import Column
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
@@ -24,12 +25,13 @@ def wanted_of(chains: Chains, columns: Sequence[Column], options: SummarySpec) -
         When points are of no column, or of one without saying of which of several; when a Gini coefficient is
         asked for where public bounds admit negative values, or are not known.
     """
-    names = [column.name for column in columns]
+    names, dated = [column.name for column in columns], dated_of(chains)
     tails = _by_column("summary.tails", options.tails, names)
     points = _by_column("summary.cdf", options.cdf, names)
     found = []
     for number, (above, below) in enumerate(zip(tails, points, strict=True)):
         bounds = None
+        dated.check(names[number], {"tails": above, "cdf": below})
         if options.gini:
             bounds = public_bounds(chains, number, len(names))
             shown = names[number] or chains.columns[0]

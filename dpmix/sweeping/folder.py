@@ -118,10 +118,11 @@ def identity_of(spec: RunSpec) -> dict[str, Any]:
 
 def _public_files(spec: RunSpec) -> Iterator[tuple[str, Path]]:
     """Give the files that a fit reads, but for confidential ones, and the keys that name them."""
-    if spec.release is not None and spec.release.path is not None:
-        yield "release", spec.release.path
-        if beside(spec.release.path).exists():
-            yield "account", beside(spec.release.path)
+    files = () if spec.release is None else spec.release.files
+    for number, path in enumerate(files):
+        yield "release" if number == 0 else f"release {number + 1}", path
+        if len(files) == 1 and beside(path).exists():
+            yield "account", beside(path)
     if isinstance(spec.model, CustomModel):
         yield "model", spec.model.file
 

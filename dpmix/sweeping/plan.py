@@ -216,9 +216,10 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
     if stated:
         if spec.data is not None and not simulated:
             raise SpecError("release.path: stands beside data.path; a sweep takes one of them")
-        assert spec.release is not None and spec.release.path is not None
+        assert spec.release is not None  # as stated
+        file = spec.release.file
         told = spec.synthesis is not None or isinstance(spec.model, CustomModel)
-        if spec.mechanism is None and not told and _has_no_account(spec.release.path):
+        if spec.mechanism is None and not told and (file is None or _has_no_account(file)):
             raise SpecError("mechanism: missing; say which noise the values under release carry")
         return
     assert spec.data is not None  # as looked for

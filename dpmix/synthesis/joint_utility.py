@@ -169,6 +169,7 @@ class JointYardstick:
         )
         self.associations = self.of_pairs(values)
         self._frequent: dict[int, Ints] = {}
+        self._rest: dict[int, bool] = {}  # whether there may be others than these
         self._scales: dict[int, tuple[float, float]] = {}
         for i, column in enumerate(columns):
             if column.bounds is not None:
@@ -177,6 +178,7 @@ class JointYardstick:
             else:
                 counts = np.bincount(values[:, i].astype(np.int64))
                 self._frequent[i] = np.argsort(-counts, kind="stable")[:_CATEGORIES]
+                self._rest[i] = column.free or len(column.categories or ()) > len(self._frequent[i])
         order = np.random.default_rng(0).permutation(len(values))
         half = len(values) // 2
         self._test, self._train = values[order[:half][:_TRAINED]], values[order[half:][:_TRAINED]]
@@ -244,8 +246,9 @@ class JointYardstick:
             return [(part - mean) / sd]
         frequent = self._frequent[index]
         found = [(part == code).astype(np.float64) for code in frequent[1:]]
-        rest = ~np.isin(part, frequent)
-        return [*found, rest.astype(np.float64)] if rest.any() else found
+        if not self._rest[index]:
+            return found
+        return [*found, (~np.isin(part, frequent)).astype(np.float64)]
 
     def _features(self, values: Floats) -> Floats:
         """Return ones, each column with the squares of numbers, and products of pairs as there is room."""

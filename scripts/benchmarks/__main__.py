@@ -9,6 +9,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.cells import ALGORITHMS, LARGE, Cell, select
@@ -19,6 +20,7 @@ FULL, QUICK = 15.0, 1.0  # seconds a cell
 OTHERS = {
     "augmentation": "naive Bayes and linear regression given noisy statistics",
     "compositions": "methods for compositions",
+    "mechanisms": "what releases by each local mechanism tell at equal epsilon, for docs/mechanisms.md,",
     "performance": "mechanisms, generators of synthetic records and whole commands, for docs/performance.md,",
 }
 """Modules that measure other models, each under a flag of its name, and what they measure."""
@@ -83,11 +85,21 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", metavar="FILE", help="write all figures here; - for standard output")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables here; - for standard output")
+    parser.add_argument(
+        "--work",
+        metavar="FILE",
+        type=Path,
+        help="with --mechanisms: file of repeats, one a line, which are not made again",
+    )
     for name, what in OTHERS.items():
         parser.add_argument(
             f"--{name}", dest="other", action="store_const", const=name, help=f"measure {what} instead"
         )
     options = parser.parse_args(arguments)
+    if options.work is not None and options.other != "mechanisms":
+        parser.error("--work: is for --mechanisms alone")
+    if options.other == "mechanisms":
+        return _mechanisms(options, parser)
     if options.other:
         module = import_module(f"benchmarks.{options.other}")
         seconds = options.seconds or (QUICK if options.quick else FULL)
@@ -114,6 +126,27 @@ def main(arguments: list[str] | None = None) -> int:
     report = run(chosen, options)
     command = "scripts/benchmark" + (" --quick" if options.quick else "")
     _write(options, report, markdown(report, f"{command} --markdown docs/benchmarks.md"))
+    return 0
+
+
+def _mechanisms(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Measure mechanisms repeat by repeat, and write tables of all repeats that there are."""
+    for name in ("seconds", "json"):
+        if getattr(options, name):
+            parser.error(f"--{name}: is not for --mechanisms, whose repeats --work keeps")
+    module = import_module("benchmarks.mechanisms")
+    try:
+        cells = module.select(options.cells)
+    except ValueError as error:
+        parser.error(str(error))
+    with TemporaryDirectory() as folder:
+        work = options.work or Path(folder) / "work.jsonl"
+        module.fill(work, cells, most=1 if options.quick else module.REPEATS)
+        text = import_module("benchmarks.mechanism_tables").tables(work)
+    if options.markdown and options.markdown != "-":
+        Path(options.markdown).write_text(text, encoding="utf-8")
+    else:
+        print(text)
     return 0
 
 

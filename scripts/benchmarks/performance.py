@@ -11,10 +11,11 @@ from textwrap import fill
 from typing import Any
 
 from benchmarks import growth, large, releases, samplers, tasks
+from benchmarks import versus as beside
 
 __all__ = ["PARTS", "page", "run", "select"]
 
-PARTS = ("idle", "samplers", "mechanisms", "synthesizers", "growth", "threads", "tasks", "large")
+PARTS = ("idle", "samplers", "versus", "mechanisms", "synthesizers", "growth", "threads", "tasks", "large")
 
 _HEAD = """\
 # Performance
@@ -60,6 +61,14 @@ records. The exponent p is of seconds a sweep ~ n^p, between the two largest n. 
 effective draws a second, is in
 [benchmarks.md](benchmarks.md), [benchmarks-augmentation.md](benchmarks-augmentation.md) and
 [compositions.md](compositions.md).
+"""
+_VERSUS = """\
+## Counts beside `neal8`
+
+Bulk effective draws of two chains per second of processor time, three normals of section 4.1 under Laplace
+noise, both samplers in one process; *times as many* is the ratio, and where the least is below {target:g},
+the aim, it is named in the last column. An effective sample size is a bound from above where R-hat is far
+from 1.
 """
 _MECHANISMS = """\
 ## Mechanisms
@@ -117,6 +126,7 @@ def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
     work = {
         "idle": tasks.idle,
         "samplers": lambda: samplers.samplers(seconds, few),
+        "versus": lambda: beside.versus(2.0 * seconds, beside.FEW if few else beside.CASES),
         "mechanisms": lambda: releases.mechanisms(seconds, sizes),
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),
@@ -147,6 +157,8 @@ def page(report: dict[str, Any]) -> str:
         lines += [_IDLE.format(**found["idle"])]
     if "samplers" in found:
         lines += [_SAMPLERS, *samplers.samplers_table(found["samplers"]), ""]
+    if "versus" in found:
+        lines += [_VERSUS.format(target=beside.TARGET), *beside.versus_table(found["versus"]), ""]
     of_mechanisms, of_generators = releases.tables(found.get("mechanisms", []), found.get("synthesizers", []))
     if "mechanisms" in found:
         lines += [_MECHANISMS, *of_mechanisms, ""]

@@ -152,6 +152,8 @@ def scenarios(parametric: str) -> list[Scenario]:
     csv, h5 = (("synthesize", "labels.yaml", "-o", name, "--quiet") for name in ("s.csv", "s.h5"))
     yes = ("privatize", "mixture.yaml", "-o", "r.h5", "-q", "--set", "mechanism.epsilon=200")
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
+    counts = ("--set", "sampler.kind=counts", "--set", "sampler.store=[]")
+    tally = ("tally", "mixture_release.h5", "-o", "tally.h5", "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
     at = ("predict", f"{parametric}_chains.h5", "--at", "data.csv", "-o", "p.csv", "--quiet")
     predicting = [Scenario("at", at, ("p.csv",), again=("--force",))] if parametric == "moments" else []
@@ -176,6 +178,8 @@ def scenarios(parametric: str) -> list[Scenario]:
             old,
         ),
         Scenario("fit", _fit("mixture"), ("chains.h5",), again=("--resume",)),
+        Scenario("counts", (*_fit("mixture"), *counts), ("chains.h5",), again=("--resume",)),
+        Scenario("tally", tally, ("tally.h5",), again=("--force",)),
         Scenario("parametric", _fit(parametric), ("chains.h5",), again=("--resume",)),
         Scenario("predict", predict, ("records.csv", "records.csv.json"), again=("--force",)),
         Scenario("summarize", summarize, ("summary.h5",), again=("--force",)),

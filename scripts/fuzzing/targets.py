@@ -303,6 +303,21 @@ def _chained(text: str, rng: random.Random) -> str:
     return json.dumps(ledger)
 
 
+def shown(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Damage any file, and ask what it is, or for its table."""
+    path = rng.choice(sorted(path for path in folder.iterdir() if path.is_file()))
+    if path.suffix == ".h5":
+        mutate_hdf5(path, rng)
+    else:
+        mutated = mutate_text(path.read_bytes().decode("utf-8", "replace"), rng)
+        path.write_bytes(mutated.encode("utf-8", "surrogatepass"))
+    table = ["--table", rng.choice(("draws", "components", "parameters", "x"))] if rng.random() < 0.3 else []
+    where = rng.choice(("-", str(folder / "out.csv"), str(folder / "out.parquet"), str(folder / "out.h5")))
+    return rng.choice(
+        (["show", str(path)], ["show", str(path), "--json"], ["export", str(path), "-o", where, *table])
+    )
+
+
 def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
     """Hand one file to the command of another."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
@@ -318,6 +333,8 @@ def damaged_anything(folder: Path, rng: random.Random) -> Sequence[str]:
             ["privatize", str(folder / "mixture.yaml"), "-o", output, "--ledger", first],
             ["synthesize", first, "--chains", second, "-o", str(folder / "out.csv"), "--quiet"],
             ["ledger", "show", first],
+            ["show", first],
+            ["export", first, "-o", second, "--force"],
             ["ledger", "budget", first, "--rho", "1"],
             ["ledger", "budget", first, "--rho", "1", "--new-ledger"],
             ["predict", first, "--at", second],
@@ -343,5 +360,6 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "contrast": contrast,
     "partial": partial,
     "ledger": ledger,
+    "shown": shown,
     "swap": damaged_anything,
 }

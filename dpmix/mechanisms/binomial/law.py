@@ -14,6 +14,7 @@ from dpmix.mechanisms.binomial.section import BinomialMechanism
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
+    Ints,
     Labels,
     Law,
     Number,
@@ -25,6 +26,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, binomial_matrix
 
 __all__ = ["LAW", "BinomialLaw"]
 
@@ -68,6 +70,10 @@ class BinomialLaw(Law):
         low, high = self.domain[0]
         share = np.clip((latent - low) / (high - low), 0.0, 1.0)
         return rng.binomial(self.trials, 0.5 + self.weight * (share - 0.5)).astype(np.float64)
+
+    def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
+        """Return the transition of cells; see `Law`."""
+        return MatrixTransition(binomial_matrix(self.trials, self.weight, len(cells) - 1, chosen))
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

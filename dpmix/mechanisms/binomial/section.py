@@ -17,6 +17,7 @@ class BinomialMechanism(MechanismSection):
     released = "records"
     finite_outputs = True
     countable = True
+    transitional = True
     on_domain = True
     statements = (("epsilon",), ("weight",))
     kind: Literal["binomial"] = Field(description="The mechanism.")

@@ -188,8 +188,32 @@ def calibrated_scale(make: Any, sensitivity: float, epsilon: float) -> Any:
     PrivacyError
         When no scale nearby reaches it.
     """
+    return least_scale(make, sensitivity / epsilon, {"epsilon": epsilon}, "")
+
+
+def least_scale(make: Any, formula: float, requested: Mapping[str, float], noise: str) -> Any:
+    """Return what `make` gives for the smallest scale near a formula's whose guarantee is within `requested`.
+
+    Parameters
+    ----------
+    make : callable
+        From a scale to a mechanism.
+    formula : float
+        The scale in real numbers, which rounding makes too small by a few units in the last place.
+    requested : mapping
+        What is asked for: epsilon, delta, rho.
+    noise : str
+        What the noise is called in an error.
+
+    Raises
+    ------
+    PrivacyError
+        When no scale nearby reaches it.
+    """
     for attempt in range(60):
-        made = make(sensitivity / epsilon * (1 + (2.0**attempt - 1) * 2.0**-52))
-        if made.guarantee.epsilon <= epsilon:
+        made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
+        total = made.guarantee
+        if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
             return made
-    raise PrivacyError(f"no noise meets epsilon = {epsilon:g} for a sensitivity of {sensitivity:g}")
+    asked = ", ".join(f"{name} = {value:g}" for name, value in requested.items())
+    raise PrivacyError(f"no {noise + ' ' * bool(noise)}noise meets {asked}")

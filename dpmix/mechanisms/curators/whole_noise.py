@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee
@@ -11,8 +12,6 @@ from dpmix.privacy.discrete_gaussian import discrete_gaussian_epsilon, discrete_
 from dpmix.privacy.noise import DiscreteGaussianNoise
 
 __all__ = ["of_discrete_gaussian", "sigma_for", "stated_discrete_gaussian"]
-
-_UP = 1 + 8 * 2.0**-52
 
 
 def of_discrete_gaussian(noise: DiscreteGaussianNoise, moved: int, delta: float | None) -> Guarantee:
@@ -30,7 +29,7 @@ def of_discrete_gaussian(noise: DiscreteGaussianNoise, moved: int, delta: float 
 
 def stated_discrete_gaussian(sigma: float, moved: int, delta: float | None) -> Guarantee:
     """Return the guarantee of noise drawn elsewhere, by formula."""
-    return _guarantee(sigma, moved / (2 * sigma * sigma) * _UP, moved, delta)
+    return _guarantee(sigma, moved / (2 * sigma * sigma) * ROUNDED_UP, moved, delta)
 
 
 def _guarantee(sigma: float, rho: float, moved: int, delta: float | None) -> Guarantee:

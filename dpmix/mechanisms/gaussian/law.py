@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laws.additive import Noisy
-from dpmix.mechanisms.laws.law_base import Floats
+from dpmix.mechanisms.laws.law_base import Floats, Ints
+from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, additive_matrix
 
 __all__ = ["LAW", "GaussianLaw"]
+
+_TOP = 1.0 / math.sqrt(2.0 * math.pi)
+_FAR = 40.0  # standard deviations beyond which nothing is left
 
 
 class GaussianLaw(Noisy):
@@ -30,6 +37,16 @@ class GaussianLaw(Noisy):
         from dpmix.mechanisms.channels.every import GaussianRows
 
         return GaussianRows(values, scales**2)
+
+    def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
+        """Return the transition of cells; see `Law`."""
+        from scipy.special import ndtr  # late: laws start without SciPy
+
+        def tail(t: Floats) -> Floats:
+            u = np.minimum(t / scale, _FAR)
+            return np.asarray(scale * (_TOP * np.exp(-0.5 * u * u) - u * ndtr(-u)))
+
+        return MatrixTransition(additive_matrix(tail, cells, edges, chosen))
 
 
 LAW = GaussianLaw

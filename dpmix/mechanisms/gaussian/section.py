@@ -18,6 +18,7 @@ class GaussianMechanism(MechanismSection):
     normal_noise = True
     on_data_scale = True
     countable = True
+    transitional = True
     columns_each = True
     on_domain = True
     statements = (("epsilon", "delta"), ("rho",), ("scale",))

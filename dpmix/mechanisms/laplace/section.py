@@ -17,6 +17,7 @@ class LaplaceMechanism(MechanismSection):
     additive = True
     on_data_scale = True
     countable = True
+    transitional = True
     columns_each = True
     on_domain = True
     statements = (("epsilon",), ("rho",), ("scale",))

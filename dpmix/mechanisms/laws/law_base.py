@@ -11,7 +11,7 @@ import copy
 import json
 import math
 from collections.abc import KeysView, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -32,9 +32,13 @@ from pydantic import (
 from dpmix.errors import DataError, DpmixError
 from dpmix.spec.capabilities import Capabilities
 
+if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.transitions import Transition
+
 __all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Says", "expect"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Labels = Sequence[Sequence[str] | None]
 
 _LARGEST = 10**300  # whole numbers in JSON have no bound
@@ -255,6 +259,11 @@ class Law(Capabilities):
         return self.domain or None
 
     @property
+    def labels(self) -> tuple[tuple[str, ...] | None, ...]:
+        """What codes in each column of a release stand for, None for numbers; empty where all are numbers."""
+        return ()
+
+    @property
     def outputs(self) -> int | None:
         """How many outputs a released number can be, 0, 1, ..; None where they are not finitely many."""
         return None
@@ -360,6 +369,27 @@ class Law(Capabilities):
             For a mechanism that does not release records one by one.
         """
         raise TypeError(f"a {self.kind} release is not of records one by one")
+
+    def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition | None:
+        """Return how likely cells of released values are given a record that is uniform in a cell.
+
+        Parameters
+        ----------
+        cells : ndarray of float64, shape (M + 1,)
+            Edges of equal cells of the public bounds, in the units of the data.
+        edges : ndarray of float64, shape (C - 1,)
+            Finite edges of the cells of released values; .5, 1.5, .. where outputs are finite.
+        chosen : ndarray of int64, shape (B,)
+            Which of these cells are wanted.
+        scale : float
+            Scale of the noise on the column.
+
+        Returns
+        -------
+        Transition or None
+            None where a record does not release one number whose law is known.
+        """
+        return None
 
     def done(self, n: int) -> str:
         """Say what was done to n records, in one sentence."""

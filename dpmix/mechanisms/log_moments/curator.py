@@ -18,6 +18,7 @@ from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
 from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additive_loss, moved
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
@@ -208,7 +209,6 @@ SUM_TOLERANCE = 1e-6
 """How far the parts of a composition may be from summing to one."""
 
 _BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
-_UP = 1 + 8 * 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,7 +308,7 @@ class LogMoments(Mechanism):
         """Return the noise of the means of a part, at a threshold."""
         d, n = len(self.columns), self.sizes[part]
         rounding = d * 2.0**-_BITS / n + 4 * d * abs(math.log(threshold)) * 2.0**-52
-        sensitivity = exact_width(threshold, d) / n * _UP + rounding
+        sensitivity = exact_width(threshold, d) / n * ROUNDED_UP + rounding
         # a difference of means, or of a mean and the smallest possible one
         spread = abs(math.log(threshold)) + 1.0
         if self.calibration == "paper":
@@ -329,12 +329,12 @@ class LogMoments(Mechanism):
                 losses.append(event.epsilon)
         first, choice = max(losses), self.choice
         if choice is None:
-            return Guarantee(first, 0.0, laplace_rho(first) * _UP, "global")
+            return Guarantee(first, 0.0, laplace_rho(first) * ROUNDED_UP, "global")
         second = choice.epsilon
         total = math.nextafter(first + second, math.inf)
         limit = sum(self.requested.values())
         total = min(total, limit) if first + second <= limit else total
-        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * _UP
+        rho = (laplace_rho(first) + 2 * response_rho(second / 2)) * ROUNDED_UP
         return Guarantee(total, 0.0, rho, "global")
 
     def describe(self) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.errors import PrivacyError, SpecError
+from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.mechanism import NoisyCells
 from dpmix.mechanisms.curators.neighbours import Pair, moved, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
-from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, least_scale
 from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_name, noise_sd
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -114,13 +114,8 @@ class NoisyCounts(NoisyStatistic):
 
         if spec.scale is not None:
             return make(spec.scale)
-        formula = formula_scale(spec)
-        for attempt in range(60):
-            made = make(formula * (1 + (2.0**attempt - 1) * 2.0**-52))
-            total = made.guarantee
-            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
-                return made
-        raise PrivacyError(f"no {spec.noise} noise meets {requested}")
+        made: NoisyCounts = least_scale(make, formula_scale(spec), requested, spec.noise)
+        return made
 
     @property
     def sensitivity(self) -> float:

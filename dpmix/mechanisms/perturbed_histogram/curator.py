@@ -16,6 +16,7 @@ from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.statistic import ROUNDED_UP, least_scale
 from dpmix.mechanisms.curators.whole_noise import of_discrete_gaussian, sigma_for, stated_discrete_gaussian
 from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
@@ -37,7 +38,6 @@ _WORDS = {
     "geometric": "two-sided geometric noise of scale",
     "discrete_gaussian": "discrete Gaussian noise of sigma",
 }
-_UP = 1 + 8 * 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,24 +80,24 @@ class PerturbedHistogram(OneColumn):
         names = ("epsilon", "delta", "rho", "scale")
         requested = {k: float(getattr(spec, k)) for k in names if getattr(spec, k) is not None}
         formula = formula_scale(spec)
-        for attempt in range(60):
-            made = cls(
+
+        def make(scale: float) -> PerturbedHistogram:
+            return cls(
                 domain=domain,
                 calibration="scale" if spec.scale is not None else "exact",
                 requested=requested,
                 bins=spec.bins,
                 noise=spec.noise,
-                s=formula * (1 + (2.0**attempt - 1) * 2.0**-52),
+                s=scale,
                 n=spec.n if n is None else n,
                 delta=spec.delta,
                 groups=groups,
             )
-            if spec.scale is not None:
-                return made
-            total = made.guarantee
-            if all((getattr(total, name) or 0.0) <= value for name, value in requested.items()):
-                return made
-        raise PrivacyError(f"no {spec.noise} noise meets {requested}")
+
+        if spec.scale is not None:
+            return make(formula)
+        made: PerturbedHistogram = least_scale(make, formula, requested, spec.noise)
+        return made
 
     @property
     def scale(self) -> tuple[float, ...]:
@@ -222,7 +222,7 @@ def noise_rho(noise: Noise, scale: float, granularity: float = 0.0) -> float:
         By how much rounding to a grid may add to a change.
     """
     each = (1 + granularity) / scale
-    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * _UP
+    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
 def formula_scale(spec: PerturbedHistogramMechanism) -> float:

@@ -36,6 +36,11 @@ class SmoothedHistogramLaw(HistogramLaw):
     scale: Scales
 
     @property
+    def labels(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Return the names of groups, whose codes stand beside the draws."""
+        return (None, self.group_names) if self.groups else ()
+
+    @property
     def drawn(self) -> int | None:
         """Number of draws."""
         return self.draws

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
+    Ints,
     Labels,
     Law,
     Observation,
@@ -25,6 +26,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.transitions import Transition, WindowTransition
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
@@ -130,6 +132,10 @@ class SquareWaveLaw(Law):
         close = cells + rng.integers(near, size=cells.shape)
         other = rng.integers(self.cells - 1, size=cells.shape)
         return np.where(is_near, close, np.where(other < cells, other, other + near))
+
+    def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
+        """Return the transition of cells; see `Law`."""
+        return WindowTransition(self.cells, self.reach, self.odds, len(cells) - 1, chosen)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -17,6 +17,7 @@ class SquareWaveMechanism(MechanismSection):
     released = "records"
     finite_outputs = True
     countable = True
+    transitional = True
     columns_each = True
     on_domain = True
     statements = (("epsilon",),)

@@ -9,17 +9,19 @@ out of what 99% of replicates reach from some e on. The noise is in E[T of recor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
+from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import MixtureReplicator, TallyReplicator, WaveletReplicator
 from dpmix.summary.check.rank_p_values import Comparison, compare
 from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.dated import dated_of, days
 from dpmix.summary.density import generator
 from dpmix.summary.families.family_of_fit import columns_of
 
@@ -100,7 +102,7 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
     if observed.shape != table.shape[1:]:
         raise Unavailable("the released values are not what the mechanism releases")
     found = compare(observed, table)
-    columns = [column.name for column in columns_of(chains, replicator.source)]
+    columns, dated = [column.name for column in columns_of(chains, replicator.source)], dated_of(chains)
     curves, p_of_curves = {}, {}
     entries: list[Entry] = []
     start = 0
@@ -109,13 +111,14 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
         start += grid.size
         curves[name] = Curve(grid, *(a[part] for a in (found.observed, found.mean, found.lower, found.upper)))
         p_of_curves[name] = found.p(part)
-        entries.append(_farthest(name, grid, found, part))
-        entries += _tails(name, grid, found, part)
+        written = days(grid) if dated.is_curve(name) else grid
+        entries.append(_farthest(name, written, found, part))
+        entries += _tails(name, written, found, part)
     names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]
     entries += [_entry(name, found, start + i) for i, name in enumerate(names)]
     piles = _piles(chains, replicator, statistic, found, wanted)
     what = "distribution function" if len(columns) == 1 else "distribution functions and correlations"
-    visible, words = _in_words(piles)
+    visible, words = _in_words({Day(at): share for at, share in piles.items()} if dated.only else piles)
     overall = found.p()
     return Check(what, overall, tuple(entries), curves, p_of_curves, len(table), visible, words)
 
@@ -137,7 +140,7 @@ def _statistic(
     return _Cdfs(np.concatenate(pilots), len(chains.observed))
 
 
-def _tails(name: str, grid: Floats, found: Comparison, part: slice) -> list[Entry]:
+def _tails(name: str, grid: Floats | Sequence[Day], found: Comparison, part: slice) -> list[Entry]:
     """Return the shares of released values in both tails of the replicates."""
     mean = found.mean[part]
     low = int(np.argmin(np.abs(mean - TAIL)))
@@ -162,7 +165,7 @@ def _entry(name: str, found: Comparison, place: int) -> Entry:
     return Entry(name, *(float(value) for value in figures))
 
 
-def _farthest(column: str, grid: Floats, found: Comparison, part: slice) -> Entry:
+def _farthest(column: str, grid: Floats | Sequence[Day], found: Comparison, part: slice) -> Entry:
     """Return a distribution function where it is farthest out, with the p-value of the whole."""
     at = int(np.argmax(found.distances[0, part]))
     name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
@@ -170,7 +173,7 @@ def _farthest(column: str, grid: Floats, found: Comparison, part: slice) -> Entr
     return Entry(name, entry.observed, entry.mean, entry.lower, entry.upper, found.p(part))
 
 
-def _in_words(piles: dict[float, float]) -> tuple[float | None, str]:
+def _in_words(piles: Mapping[float, float]) -> tuple[float | None, str]:
     """Return the share from which on every pile shows, and what piles show in words."""
     if not piles:
         return None, ""

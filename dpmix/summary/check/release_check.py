@@ -46,7 +46,12 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    from dpmix.summary.check import discrete_replicates, group_replicates, statistic_replicates
+    from dpmix.summary.check import (
+        answer_replicates,
+        discrete_replicates,
+        group_replicates,
+        statistic_replicates,
+    )
 
     if chains.mechanism.groups:
         return group_replicates.grouped_replicator(chains)
@@ -60,7 +65,9 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
         ClampedMomentsLaw: statistic_replicates.ClampedMoments,
         LogMomentsLaw: statistic_replicates.LogMoments,
         PosteriorLaw: statistic_replicates.ReleasedPosterior,
-        RandomizedResponseLaw: statistic_replicates.Answers,
+        RandomizedResponseLaw: (
+            answer_replicates.AnswersOfRecords if model == "naive_bayes" else statistic_replicates.Answers
+        ),
     }
     made = makers.get(type(chains.mechanism))
     if made is None:

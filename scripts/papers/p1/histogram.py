@@ -26,11 +26,11 @@ BASES = {  # shape and rate: of the text, that read as shape and scale, of Figur
     "g90": (90.0, 2.0),
 }
 SAMPLERS = {
-    "posterior": ("settled (Neal 8)", ("sampler.kind=neal8",)),
+    "posterior": ("settled (counts)", ("sampler.kind=counts",)),
     "neal5": ("marginal (Neal 5)", ("sampler.kind=private_neal5",)),
     "slice": ("conditional (slice, proposals)", ("sampler.kind=private_slice", "sampler.latent=metropolis")),
 }
-_SETTLE = 24_000  # sweeps at most of a posterior
+_SETTLE = 8_000  # sweeps at most of a posterior
 
 
 def bins(multiple: int) -> int:

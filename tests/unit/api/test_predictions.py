@@ -32,6 +32,7 @@ from dpmix.spec import load_spec
 from dpmix.store.h5 import reading
 from dpmix.summary import predicting
 from dpmix.summary.predicting import predictor_of, responses
+from dpmix.summary.result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.oracles.mc import discrepancies
 from tests.unit.models.test_models_naive_bayes import released
@@ -177,6 +178,27 @@ def exact_class(released_counts: Any, scale: float, prior: float, n: int, featur
                 total += w * float(np.einsum("i,j,k,ijk->", wp, ws, wt, ratio))
                 weight += w
     return total / weight
+
+
+def test_summaries_and_pages_name_classes_and_categories(votes: Path, tmp_path: Path) -> None:
+    summary = dpmix.summarize(votes, report=tmp_path / "s.html")
+    assert isinstance(summary, Summary)
+    draws, content = draws_of(votes), summary.to_json()["parameters"]
+    assert content["p[b, or c]"]["label"] == "vote = b, or c"
+    assert content["p_feature_1[age,a,50+]"]["label"] == "age = 50+ given vote = a"
+    assert "label" not in content.get("log_likelihood", {})
+    first = summary.by_class[0]
+    assert (first.column, first.class_column, first.group) == ("age", "vote", "")
+    assert (first.classes, first.levels) == (("a", "b, or c"), ("18", "30", "50+"))
+    np.testing.assert_allclose(first.mean, draws["p_feature_1"].mean(axis=0))
+    np.testing.assert_allclose(first.upper, np.quantile(draws["p_feature_1"], 0.975, axis=0))
+    text, page = summary.to_text(), (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "p[vote = b, or c]" in text
+    assert "  probability of vote = a " in text
+    assert max(map(len, text.splitlines())) <= 96
+    assert ">vote = b, or c</text>" in page
+    assert 'aria-label="age by vote: most apart at age = ' in page
+    assert "p_feature_1[age," not in page
 
 
 def test_classes_are_those_of_all_databases(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_many_probabilities_are_a_distribution_and_few_scalars(tmp_path: Path) -
     means = dict(zip(colours.tolist(), summary.distributions["hue"].mean.tolist(), strict=True))
     assert min(means[name] for name in kept) >= max(v for k, v in means.items() if k not in kept)
     page = render(summary)
-    assert page.count('alt="Trace of ') == MOST_TRACES
+    assert page.count('aria-label="Trace of ') == MOST_TRACES
     assert "<b>" not in page.split("Traces and ranks")[1].split("<p", 1)[0]
     assert "the 30 most probable of 200 categories" in page
 

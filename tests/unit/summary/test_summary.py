@@ -23,6 +23,8 @@ KEYS = [
     "check",
     "prior_sensitivity",
     "variance_shares",
+    "verdict",
+    "unit",
     "seconds",
     "ess_per_second",
     "warnings",
@@ -201,10 +203,12 @@ def test_text_has_the_headlines(path):
     text = dpmix.summarize(path).to_text()
     lines = text.splitlines()
     assert max(map(len, lines)) <= 96
-    assert "Clusters: " in lines[0]
+    assert lines[0] == "x1, 200 records; 95% intervals in brackets"
+    assert any(line.startswith("Verdict: ") for line in lines[:5])
+    assert "Clusters: " in text
     assert "Hellinger distance from the prior" in text
     assert "cannot fall below e^-epsilon = 0.0067" in text
     assert "5-differential privacy" in " ".join(text.split())
     assert "Warnings" not in text
-    header = next(line for line in lines if "R-hat" in line)
+    header = next(line for line in lines if "R-hat" in line and "ESS bulk" in line)
     assert all(name in header for name in ("2.5%", "97.5%", "contraction", "ESS bulk"))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -228,11 +226,11 @@ def test_nowhere_when_not_asked(chains, tmp_path):
     assert not [key for key in summary.to_json()["density"] if "baseline" in key]
     with xarray.open_datatree(tmp_path / "s.h5", engine="h5netcdf") as tree:
         assert "baseline" not in tree["density"]
-    assert "deconvol" not in shown(render(summary))
+    assert "deconvol" not in render(summary)
 
 
 def test_in_the_report_when_asked(chains):
-    text = shown(render(dpmix.summarize(chains, overrides=ASKED)))
+    text = render(dpmix.summarize(chains, overrides=ASKED))
     assert "deconvolution estimate" in text
     assert "it has no band" in text
 
@@ -251,11 +249,6 @@ def test_mechanisms_it_is_not_for_are_named(tmp_path):
         else:
             with pytest.raises(DataError, match="summary.baseline: .* not for wavelet"):
                 dpmix.summarize(path, overrides=ASKED)
-
-
-def shown(page: str) -> str:
-    """A page with its pictures decoded."""
-    return re.sub(r"data:image/svg\+xml;base64,([^\"]*)", lambda m: base64.b64decode(m[1]).decode(), page)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import numpy as np
 import pytest
 
 import dpmix
+from dpmix.report.regression_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
+from dpmix.summary.result import Summary
 
 BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below
 SPEC: dict[str, Any] = {
@@ -62,7 +66,20 @@ def test_what_lies_beyond_the_bounds_is_told(release: Path, tmp_path: Path) -> N
     assert any("of values of y lie beyond the public bounds [-4, 4]" in text for text in content["warnings"])
     assert "beyond the public bounds, under the fit: x1" in " ".join(summary.to_text().split())
     page = (tmp_path / "s.html").read_text(encoding="utf-8")
-    assert "Records beyond the public bounds" in page and "prediction[1] at x1 = 2, x2 = 0.5" in page
+    assert "Records beyond the public bounds" in page and "prediction[x1 = 2, x2 = 0.5]" in page
+    # lines over each predictor, the other in the middle of its bounds, and slopes beside the prior's
+    assert isinstance(summary, Summary)
+    at, lines = line_draws(summary, 0)
+    assert (at[0], at[-1]) == (-3.0, 4.0)
+    middle = draws["beta"][:, 0] - draws["beta"][:, 2]
+    np.testing.assert_allclose(lines[:, -1], middle + 4.0 * draws["beta"][:, 1])
+    alts = [html.unescape(alt) for alt in re.findall(r'aria-label="([^"]*)"', page)]
+    slope = content["parameters"]["beta[x1]"]["mean"]
+    assert alts[0].startswith(f"y {'rises' if slope > 0 else 'falls'} with x1: slope {slope:.2f}"[:18])
+    assert sum(alt.startswith("Coefficients beside the prior: ") for alt in alts) == 2  # in two forms
+    ends = list(summary.parameters["beta[x1]"].prior or ())
+    assert ends[0] < ends[1] < ends[2]
+    assert not any(alt.startswith("Density") for alt in alts)
     # the mean of clamped responses, by draws of them
     for row, at in enumerate(SPEC["model"]["predict"]):
         mean = draws["beta"][:, 0] + draws["beta"][:, 1:] @ np.array(at)

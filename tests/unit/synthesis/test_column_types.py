@@ -129,8 +129,8 @@ def test_files_hold_ages_money_and_dates_as_such(
         people["synthesis"] = {"kind": kind, "records": 60, "concentration": 60}
     release = dpmix.synthesize(people, tmp_path / name, yes=True)
     said = capsys.readouterr().err
-    assert "200 of 200 values of age were no whole numbers, and rounded" in said
-    assert "values of pay had more than 2 digits, and rounded" in said
+    assert "200 of 200 values of age were no whole numbers, and were rounded" in said
+    assert "values of pay had more than 2 digits, and were rounded" in said
     assert np.array_equal(release.values[:, 0], np.round(release.values[:, 0]))
     assert np.array_equal(release.values[:, 1], np.round(release.values[:, 1], 2))
     assert np.array_equal(release.values[:, 2], np.round(release.values[:, 2]))

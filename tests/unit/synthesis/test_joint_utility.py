@@ -66,8 +66,11 @@ def test_the_ratio_of_pmse_is_one_of_records_drawn_from_the_confidential_ones() 
     ]
     for part in (ratios[:60], ratios[60:]):
         assert abs(np.mean(part) - 1) < 4 * np.std(part) / np.sqrt(60)
-    fresh = [yardstick.told_apart(table_of(2000, seed))["pmse_ratio"] for seed in range(2, 32)]
-    assert np.mean(fresh) > 1.6  # of records drawn anew it is 1/(1 - c) = 2
+    fresh = [
+        JointYardstick(COLUMNS, table_of(1000, seed)).told_apart(table_of(1000, -seed % 997))["pmse_ratio"]
+        for seed in range(2, 42)
+    ]
+    assert abs(np.mean(fresh) - 2) < 4 * np.std(fresh) / np.sqrt(40)  # of records drawn anew it is 1/(1 - c)
     torn = np.column_stack([rng.permutation(part) for part in values.T])
     assert yardstick.told_apart(torn)["pmse_ratio"] > 10  # only the products of pairs tell
     assert yardstick.told_apart(values[:30]) == {}

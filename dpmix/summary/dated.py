@@ -1,0 +1,141 @@
+"""Which figures of a summary are dates: of columns that are days since 1970-01-01.
+
+Numbers stay numbers, wherever programs read them; where people do, they are written as the nearest date. A
+`Day` is such a number: it formats itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmix.errors import DataError, SpecError
+from dpmix.run.chains_reader import ChainSet
+from dpmix.spec.days import Day, day_text
+from dpmix.summary.diagnostics import Scalar
+from dpmix.summary.families.family import Floats
+
+__all__ = ["NONE", "Dated", "dated_of", "days"]
+
+_PREDICTIONS = ("prediction", "prediction_clamped", "predictive")
+_PLACES = ("mean", "quantile")
+_POINTS = ("density", "tail", "cdf")
+_OWN = ("custom", "dirichlet")  # models whose parameters are named by others, or are shares
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Which of a fit's figures are dates.
+
+    Parameters
+    ----------
+    columns : frozenset of str
+        Names of the columns that are.
+    only : bool
+        Whether the one column that is fitted is one of them.
+    response : bool or None
+        Of a regression, whether its response is one; None of other models.
+    """
+
+    columns: frozenset[str] = frozenset()
+    only: bool = False
+    response: bool | None = None
+
+    def is_date(self, name: str) -> bool:
+        """Whether a scalar of this name, such as ``quantile[admitted,0.5]``, is a date."""
+        title, _, inner = name.removesuffix("]").partition("[")
+        if self.response is not None:
+            return self.response if title in _PREDICTIONS else title == "x_mean" and self._ends(inner)
+        if title not in _PLACES:
+            return False
+        return self.only or self._ends(inner if title == "mean" else inner.rpartition(",")[0])
+
+    def point(self, name: str) -> str | None:
+        """Return the date of the point that a scalar is at, as ``tail[18690]``; None where it is at none."""
+        title, _, inner = name.removesuffix("]").partition("[")
+        mark = "=" if title == "density" else ","
+        before, _, last = inner.rpartition(mark)
+        if title not in _POINTS or self.response is not None or not (self.only or self._ends(before)):
+            return None
+        try:
+            about = "about " if title == "density" else ""  # of which the name has four digits
+            date = f"{about}{day_text(float(last))}"
+            return f"{before}, {date}" if before else date
+        except ValueError:
+            return None
+
+    def points(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the dates of the points that scalars are at, by their names."""
+        return {name: point for name in names if (point := self.point(name)) is not None}
+
+    def written(self, name: str, scalar: Scalar) -> Scalar:
+        """Return a scalar whose mean and quantiles write themselves as dates, where they are."""
+        if not self.is_date(name):
+            return scalar
+        ends = {level: Day(value) for level, value in scalar.quantiles.items()}
+        return replace(scalar, mean=Day(scalar.mean), quantiles=dict(ends))
+
+    def is_curve(self, column: str) -> bool:
+        """Whether a curve is over dates: of this column, or of the only one where it has no name."""
+        return self.only or column in self.columns
+
+    def _ends(self, inner: str) -> bool:
+        return any(inner == name or inner.endswith(f",{name}") for name in self.columns)
+
+    def pair(self, column: str, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Return public bounds of a column, as dates where they are."""
+        return bounds if bounds is None or not self.is_curve(column) else (Day(bounds[0]), Day(bounds[1]))
+
+    def check(self, column: str, given: Mapping[str, Iterable[float]]) -> None:
+        """Refuse dates that are asked for of a column of numbers.
+
+        Raises
+        ------
+        SpecError
+            Naming the key of `given` and the date.
+        """
+        for key, points in given.items():
+            bad = next((point for point in points if isinstance(point, Day)), None)
+            if bad is not None and not self.is_curve(column):
+                of = f" {column}" if column else ""
+                raise SpecError(
+                    f"summary.{key}: {bad} is a date, and the column{of} is of numbers; give a number"
+                )
+
+
+NONE = Dated()
+"""No dates."""
+
+
+def dated_of(chains: ChainSet) -> Dated:
+    """Return which figures of a fit are dates.
+
+    Raises
+    ------
+    DataError
+        When the chains name them as no fit does.
+    """
+    try:
+        names = json.loads(str(chains.attrs.get("dates", "[]")))
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError("the chains do not say which columns are dates, as `dpmix fit` writes it")
+    model = str(chains.attrs.get("model", "mixture"))
+    if not names or model in _OWN:
+        return NONE
+    columns = frozenset(names)
+    if model == "linear_regression":
+        stated: Any = chains.mechanism.get("columns") or chains.columns
+        return Dated(columns, response=bool(stated) and stated[-1] in columns)
+    fitted = chains.columns
+    return Dated(columns, only=len(fitted) == 1 and fitted[0] in columns)
+
+
+def days(values: Floats | Sequence[float]) -> list[Day]:
+    """Return numbers that write themselves as dates."""
+    return [Day(value) for value in np.asarray(values, dtype=np.float64).tolist()]

@@ -1,0 +1,194 @@
+"""EM with smoothing: a histogram of the records from counts of what was released, without a prior.
+
+The bounds are cut into 1,024 equal cells, in each of which records are taken for uniform. With T the law's
+transition from these to the cells of released values (`Law.transition`) and N the counts there, a step of EM
+
+    x_i <- x_i sum_c N_c/n T_ci / (T x)_c
+
+climbs the likelihood of the histogram x, whose maximum is rough where the noise hides what is fine. So each
+step is followed by the weights (1, 2, 1)/4 over neighbouring cells, (2, 1)/3 at the ends (methods, section
+13). It stops when the log likelihood changes by less than 1e-3 after the second step, when x changes by less
+than 1/n in L1 norm, or at 10,000 steps. A point estimate alone: it has no band, and its smoothing is not of
+the data's making.
+
+Sources
+-------
+- Z. Li, T. Wang, M. Lopuhaa-Zwakenberg, B. Skoric and N. Li (2020), Estimating numerical distributions under
+  local differential privacy, SIGMOD, 621-635.
+- D. Nychka (1990), Some properties of adding a smoothing step to the EM algorithm, Statistics and Probability
+  Letters 9, 187-193.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.mechanisms.laws.transitions import Transition
+from dpmix.release.cells import Counts, edges_of
+from dpmix.results.nodes import Array, Section, figure
+from dpmix.summary.families.family import Floats
+
+__all__ = ["CELLS", "Ems", "Estimate", "coarse_edges", "estimate", "grouped", "smoothed"]
+
+CELLS: Final = 1024
+MOST_STEPS: Final = 10_000
+CHANGE: Final = 1e-3  # of the log likelihood
+_LEAST = 1e-300  # of a probability: a release may have what its law never gives
+_FINE = 16.0  # cells of released values to a standard deviation of Gaussian noise
+
+
+class Estimate(NamedTuple):
+    """Masses (M,) of cells, the steps taken, the log likelihood after each, and whether it stopped there."""
+
+    masses: Floats
+    steps: int
+    log_likelihood: Floats
+    settled: bool
+
+
+@dataclass(frozen=True)
+class Ems:
+    """What is reported of the estimate.
+
+    Parameters
+    ----------
+    edges : float64 array (CELLS + 1,)
+        In the units of the data.
+    masses : float64 array (CELLS,)
+    steps : int
+    settled : bool
+        Whether it stopped before the last step that is allowed.
+    levels : sequence of float
+        Of the quantiles that are reported.
+    """
+
+    edges: Floats
+    masses: Floats
+    steps: int
+    settled: bool
+    levels: Sequence[float]
+
+    @property
+    def mean(self) -> float:
+        """Of a record."""
+        return float(self.masses @ self._middles)
+
+    @property
+    def sd(self) -> float:
+        """Of a record, uniform in its cell."""
+        width = (self.edges[-1] - self.edges[0]) / len(self.masses)
+        return math.sqrt(float(self.masses @ (self._middles - self.mean) ** 2) + float(width) ** 2 / 12.0)
+
+    @property
+    def _middles(self) -> Floats:
+        return np.asarray(0.5 * (self.edges[:-1] + self.edges[1:]))
+
+    def quantile(self, level: float) -> float:
+        """Return the quantile of a record."""
+        return float(np.interp(level, np.concatenate([[0.0], np.cumsum(self.masses)]), self.edges))
+
+    def density(self, grid: Floats) -> Floats:
+        """Return the density at each point of a grid; 0 beyond the bounds."""
+        place = np.searchsorted(self.edges, grid, side="right") - 1
+        place[grid == self.edges[-1]] -= 1
+        inside = (place >= 0) & (place < len(self.masses))
+        width = np.diff(self.edges)
+        heights = self.masses / width
+        return np.where(inside, heights[np.clip(place, 0, len(self.masses) - 1)], 0.0)
+
+    def section(self) -> Section:
+        """Return what is reported of it."""
+        quantiles = {f"quantile[{level:g}]": self.quantile(level) for level in self.levels}
+        data = {
+            "edges": Array(("edge",), self.edges),
+            "masses": Array(("cell",), self.masses),
+            "steps": self.steps,
+            "mean": self.mean,
+            "sd": self.sd,
+            **quantiles,
+        }
+        told = ", ".join(f"{name} {figure(value)}" for name, value in quantiles.items())
+        words = (
+            f"EMS (EM with smoothing on {len(self.masses):,} cells, {self.steps:,} steps): mean "
+            f"{figure(self.mean)}, sd {figure(self.sd)}, {told}; a point estimate without an interval"
+        )
+        if not self.settled:
+            words += ", which had not settled"
+        return Section("ems", data, "EM with smoothing", text=[[words]])
+
+
+def estimate(transition: Transition, counts: Floats, cells: int, *, smooth: bool = True) -> Estimate:
+    """Return the estimate for counts (B,) of the cells that a transition is to, from equal masses on.
+
+    Parameters
+    ----------
+    transition : Transition
+    counts : float64 array (B,)
+        Numbers of released values.
+    cells : int
+        Number M of the cells of records.
+    smooth : bool
+        Whether each step is smoothed; else it is plain EM, whose log likelihood never falls.
+    """
+    n = float(counts.sum())
+    masses = np.full(cells, 1.0 / cells)
+    likelihoods: list[float] = []
+    fitted = np.maximum(transition.forward(masses), _LEAST)
+    before = float(counts @ np.log(fitted))
+    for step in range(1, MOST_STEPS + 1):
+        moved = masses * transition.backward(counts / fitted)
+        moved /= moved.sum()
+        if smooth:
+            moved = smoothed(moved)
+        fitted = np.maximum(transition.forward(moved), _LEAST)
+        likelihoods.append(float(counts @ np.log(fitted)))
+        change = float(np.abs(moved - masses).sum())
+        masses = moved
+        if (step > 1 and abs(likelihoods[-1] - before) < CHANGE) or change < 1.0 / n:
+            return Estimate(masses, step, np.array(likelihoods), True)
+        before = likelihoods[-1]
+    return Estimate(masses, MOST_STEPS, np.array(likelihoods), False)
+
+
+def smoothed(masses: Floats) -> Floats:
+    """Return masses (M,) averaged over neighbours by (1, 2, 1)/4, by (2, 1)/3 at the ends, adding to 1."""
+    found = np.empty_like(masses)
+    found[1:-1] = 0.25 * (masses[:-2] + 2.0 * masses[1:-1] + masses[2:])
+    found[0] = (2.0 * masses[0] + masses[1]) / 3.0
+    found[-1] = (2.0 * masses[-1] + masses[-2]) / 3.0
+    return np.asarray(found / found.sum())
+
+
+def coarse_edges(noise: str, scale: float, lo: float, hi: float) -> Floats:
+    """Return finite edges of cells of released values under additive noise, from public quantities alone.
+
+    Under Laplace noise they are as wide as those of records: beyond the bounds its density factorises, so
+    that one cell a side loses nothing. Under Gaussian noise they are a sixteenth of its scale where that is
+    more, by which 1/3,072 of the information on a place is lost.
+    """
+    return edges_of(noise, scale, lo, hi, _width(noise, scale, hi - lo), bounded=True)
+
+
+def _width(noise: str, scale: float, width: float) -> float:
+    return max(width / CELLS, scale / _FINE if noise == "gaussian" else 0.0)
+
+
+def grouped(tally: Counts, noise: str, scale: float, lo: float, hi: float) -> Counts:
+    """Return a tally with neighbouring cells put together where they are finer than is of use.
+
+    Cells stay whole, so that a bound may lie within one.
+    """
+    factor = int(_width(noise, scale, hi - lo) / tally.width * (1.0 + 1e-9))
+    if factor < 2:
+        return tally
+    kept = np.arange(0, len(tally.edges), factor)
+    if kept[-1] != len(tally.edges) - 1:
+        kept = np.append(kept, len(tally.edges) - 1)
+    starts: NDArray[np.int64] = np.concatenate([[0], kept + 1])
+    return Counts(np.add.reduceat(tally.counts, starts), tally.edges[kept], factor * tally.width)

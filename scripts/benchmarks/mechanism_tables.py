@@ -1,0 +1,81 @@
+"""Tables of mechanisms side by side: distances, coverage and widths, and how well chains mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.mechanisms import EPSILONS, MECHANISMS, POPULATIONS, Cell, read
+from benchmarks.table import table
+
+__all__ = ["tables"]
+
+Floats = NDArray[np.float64]
+
+
+def _held_share(strings: Sequence[str]) -> Floats:
+    """Return the share of repeats whose band holds the truth, at each point."""
+    return np.mean([[mark == "1" for mark in string] for string in strings], axis=0)
+
+
+def _thousandths(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{1e3 * float(np.mean(known)):.1f}" if known else "-"
+
+
+def tables(work: Path) -> str:
+    """Write tables of the repeats in a file of results, by population, mechanism and epsilon."""
+    found, estimates = read(work)
+    lines: list[str] = []
+    for name in POPULATIONS:
+        rows, checks = [], []
+        for mechanism in MECHANISMS:
+            for epsilon in EPSILONS:
+                cell = Cell(name, mechanism, epsilon)
+                own = [each for (key, _), each in found.items() if key == cell.name]
+                if not own:
+                    continue
+                other = [each for (key, _), each in estimates.items() if key == cell.name]
+                row = [mechanism, f"{epsilon:g}", f"{len(own)}", _thousandths([each.w1 for each in own])]
+                row += [
+                    _thousandths([each.ems for each in other]),
+                    _thousandths([each.kde for each in other]),
+                ]
+                shares = [_held_share([each.cdf for each in own])]
+                if own[0].density:
+                    shares.append(_held_share([each.density for each in own]))
+                row += [f"{share.mean():.3f} ({share.min():.2f})" for share in shares]
+                row.append(f"{1e3 * np.mean([each.cdf_width for each in own]):.1f}")
+                if own[0].density:
+                    row.append(f"{np.mean([each.density_width for each in own]):.3f}")
+                rows.append(row)
+                rhats, sizes = [each.rhat for each in own], [each.ess for each in own]
+                checks.append(
+                    [
+                        mechanism,
+                        f"{epsilon:g}",
+                        f"{np.median(rhats):.3f}, {max(rhats):.2f}",
+                        f"{np.median(sizes):.0f}, {min(sizes):.0f}",
+                        f"{np.median([each.seconds for each in own]):.1f}",
+                    ]
+                )
+        if not rows:
+            continue
+        dense = POPULATIONS[name].density is not None
+        head = [
+            "mechanism",
+            "epsilon",
+            "repeats",
+            "W1: posterior",
+            "EMS",
+            "KDE",
+            "held, distribution function",
+        ]
+        head += ["held, density"] * dense + ["width, distribution function"] + ["width, density"] * dense
+        lines += [f"## {name}", "", *table(head, rows), ""]
+        head = ["mechanism", "epsilon", "R-hat: median, largest", "ESS: median, least", "s of processor"]
+        lines += [*table(head, checks), ""]
+    return "\n".join(lines)

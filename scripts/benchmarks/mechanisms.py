@@ -1,0 +1,381 @@
+"""Local mechanisms side by side at equal epsilon: one population, one number of records, five releases.
+
+A cell is a population, a mechanism and an epsilon; each of its repeats draws records, releases them with
+seeded noise, fits a mixture of betas and holds the posterior, and the estimates that need no model, against
+the population. Repeats come one after the other over all cells, so that a run that is cut short has as many
+of each; ``--work`` keeps one line a repeat, and goes on where it was cut short.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+import dpmix
+from dpmix.api.calibrate import mechanism_of
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.release.sanitized import Release
+from dpmix.run.chains_reader import Chains, read_chains
+from dpmix.spec import load_spec
+from dpmix.summary.baselines import count_values, smoothed_histogram
+from dpmix.summary.deconvolution import Noise, deconvolution_kde
+from dpmix.summary.density import BLOCK, draw_block
+from dpmix.summary.diagnostics import describe
+from dpmix.summary.families.family_of_fit import family_of
+
+__all__ = ["CELLS", "POPULATIONS", "Cell", "Found", "measured", "released", "repeated"]
+
+Floats = NDArray[np.float64]
+
+ROOT = Path(__file__).resolve().parents[2]
+INCOMES = ROOT.parent / "shared" / "data" / "acs2011_income.csv"
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+MECHANISMS = ("square_wave", "laplace", "binomial", "gaussian", "wavelet")
+N, FEW_RECORDS = 100_000, 10_000  # of the wavelet, whose cost grows with n
+REPEATS, FEW_REPEATS = 50, 5
+KERNEL_REPEATS = 5  # of the kernel estimate, which takes seconds at this n
+SLOW = ("gaussian", "wavelet")  # whose repeats are fewer, and come after the first ten of the others
+POINTS = 50  # where bands are held against the population, in the middle of equal parts of the bounds
+_FINE = 1_000  # parts of the bounds in which distances are summed up
+_LEVEL = 0.95
+_DELTA = 1e-6
+_WIDTHS = {"laplace": 1 / 32, "gaussian": 1 / 4}  # of the cells, in scales of the noise
+_SAMPLER: dict[str, Any] = {
+    "kind": "counts",
+    "iterations": 700,
+    "burn_in": 200,
+    "thin": 2,
+    "chains": 2,
+    "store": [],
+}
+_LONGER = {("incomes", "square_wave", 2.0): 2, ("incomes", "square_wave", 4.0): 4}  # chains that mix worse
+_SLOW: dict[str, Any] = {
+    "kind": "neal8",
+    "iterations": 600,
+    "burn_in": 200,
+    "thin": 2,
+    "chains": 2,
+    "store": [],
+}
+
+
+@dataclass(frozen=True)
+class Population:
+    """What records are drawn from, and its public bounds.
+
+    Parameters
+    ----------
+    name : str
+    domain : pair of float
+    draw : callable
+        Draws n records, shape (n,).
+    cdf : callable
+        Its distribution function.
+    density : callable or None
+        Its density, where it has one.
+    """
+
+    name: str
+    domain: tuple[float, float]
+    draw: Callable[[int, np.random.Generator], Floats]
+    cdf: Callable[[Floats], Floats]
+    density: Callable[[Floats], Floats] | None = None
+
+
+@cache
+def incomes() -> Floats:
+    """Return the incomes that are drawn from, in increasing order."""
+    with INCOMES.open(encoding="utf-8") as file:
+        return np.sort([float(row["income"]) for row in csv.DictReader(file)])
+
+
+POPULATIONS = {
+    "Beta(5, 2)": Population(
+        "Beta(5, 2)",
+        (0.0, 1.0),
+        lambda n, rng: rng.beta(5.0, 2.0, n),
+        lambda y: np.asarray(beta.cdf(y, 5.0, 2.0)),
+        lambda y: np.asarray(beta.pdf(y, 5.0, 2.0)),
+    ),
+    "incomes": Population(
+        "incomes",
+        (0.0, 200_000.0),
+        lambda n, rng: rng.choice(incomes(), n),
+        lambda y: np.searchsorted(incomes(), y, side="right") / len(incomes()),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is repeated."""
+
+    population: str
+    mechanism: str
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        """Its name in files and in messages."""
+        return f"{self.population}/{self.mechanism}/eps{self.epsilon:g}"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return FEW_RECORDS if self.mechanism == "wavelet" else N
+
+    @property
+    def repeats(self) -> int:
+        """How many repeats are wanted."""
+        return FEW_REPEATS if self.mechanism in SLOW else REPEATS
+
+
+CELLS = [Cell(p, m, e) for m in MECHANISMS for p in POPULATIONS for e in EPSILONS]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one repeat found of the posterior.
+
+    Parameters
+    ----------
+    w1 : float
+        Wasserstein-1 distance of the posterior mean from the population, as a share of the bounds' width.
+    cdf, density : str
+        Whether the band of the distribution function, and of the density, holds the population's at each of
+        the points: 1 or 0 each; the second empty where the population has no density.
+    cdf_width, density_width : float
+        Integrals of the bands over the bounds, the first as a share of their width.
+    rhat, ess : float
+        The largest R-hat and the least bulk effective sample size, of the mean and of the density at three
+        points.
+    seconds : float
+        Of processor time.
+    """
+
+    w1: float
+    cdf: str
+    density: str
+    cdf_width: float
+    density_width: float
+    rhat: float
+    ess: float
+    seconds: float
+
+
+def repeated(cells: Sequence[Cell] = CELLS) -> list[tuple[Cell, int]]:
+    """Return cells and numbers of repeats, the first repeat of all cells first."""
+    found = [
+        (cell, repeat)
+        for cell in cells
+        if cell.population != "incomes" or INCOMES.exists()
+        for repeat in range(cell.repeats)
+    ]
+    return sorted(found, key=lambda each: each[1] + 10 * (each[0].mechanism in SLOW))
+
+
+def generator(cell: Cell, repeat: int) -> np.random.Generator:
+    """Return the generator of a repeat: of its records first, then of their noise."""
+    return np.random.default_rng([repeat, round(1000 * cell.epsilon), *cell.name.encode()])
+
+
+def spec_of(cell: Cell, repeat: int) -> dict[str, Any]:
+    """Return the spec of a repeat: that of a starter, with shorter chains."""
+    domain = list(POPULATIONS[cell.population].domain)
+    mechanism: dict[str, Any] = {"kind": cell.mechanism, "epsilon": cell.epsilon, "domain": domain}
+    mechanism |= {
+        "gaussian": {"delta": _DELTA},
+        "binomial": {"trials": 20},
+        "wavelet": {"levels": 4},
+        "square_wave": {"cells": 128},
+    }.get(cell.mechanism, {})
+    sampler = dict(_SLOW if cell.mechanism == "wavelet" else _SAMPLER)
+    times = _LONGER.get((cell.population, cell.mechanism, cell.epsilon), 1)
+    sampler |= {name: times * sampler[name] for name in ("iterations", "burn_in", "thin")}
+    return {
+        "mechanism": mechanism,
+        "model": {"kind": "mixture", "kernel": "beta"},
+        "sampler": sampler | {"seed": 1 + repeat},
+    }
+
+
+def released(cell: Cell, repeat: int) -> Release:
+    """Draw the records of a repeat and release them with seeded noise."""
+    rng = generator(cell, repeat)
+    population = POPULATIONS[cell.population]
+    records = np.clip(population.draw(cell.n, rng), *population.domain)
+    mechanism = mechanism_of(load_spec(spec_of(cell, repeat)), 1, cell.n)
+    return mechanism.simulate(records[:, None], ("y",), rng)[0]
+
+
+def measured(cell: Cell, repeat: int) -> Found:
+    """Release, fit, and hold the posterior against the population."""
+    begin = time.process_time()
+    spec, release = spec_of(cell, repeat), released(cell, repeat)
+    if cell.mechanism in _WIDTHS:
+        lo, hi = POPULATIONS[cell.population].domain
+        wanted = release.mechanism.scale[0] * _WIDTHS[cell.mechanism]
+        spec["sampler"]["width"] = min(wanted, 0.5 * (hi - lo))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chains.h5"
+        dpmix.fit(spec, release, path, quiet=True, jobs=1)
+        chains = read_chains([path])
+        assert isinstance(chains, Chains)  # of a mixture
+        return held(cell, chains, begin)
+
+
+def held(cell: Cell, chains: Chains, begin: float) -> Found:
+    """Hold the draws of P against the population: distribution functions exactly, at 99 places."""
+    population, family = POPULATIONS[cell.population], family_of(chains)
+    assert not isinstance(family, NormalInverseWishart)  # of one column
+    lo, hi = population.domain
+    places = lo + (hi - lo) * np.arange(1, 2 * POINTS) / (2 * POINTS)
+    beyond = family.predictive_cdf(places)
+    below, heights, means = [], [], []
+    for block in chains.blocks(BLOCK):
+        drawn = draw_block(chains, block, family)[1]
+        owner = np.repeat(np.arange(len(drawn.counts)), drawn.counts)
+        table = drawn.rest[:, None] * beyond
+        for k, place in enumerate(places):
+            shares = drawn.weights * family.cdf(drawn.atoms, np.full(len(owner), place))
+            table[:, k] += np.bincount(owner, shares, len(drawn.counts))
+        below.append(table)
+        heights.append(drawn.densities(places[::2], family))
+        means.append(drawn.moments(family)[0])
+    cdfs, draws = np.concatenate(below), np.concatenate(heights)
+    fine = lo + (hi - lo) * (np.arange(_FINE) + 0.5) / _FINE
+    middle = np.interp(fine, [lo, *places, hi], [0.0, *cdfs.mean(axis=0), 1.0])
+    tails = [0.5 * (1.0 - _LEVEL), 0.5 * (1.0 + _LEVEL)]
+    low, high = np.quantile(cdfs[:, ::2], tails, axis=0)
+    under, over = np.quantile(draws, tails, axis=0)
+    watched = [draws[:, place] for place in (POINTS // 4, POINTS // 2, 3 * POINTS // 4)]
+    watched.append(np.concatenate(means))
+    found = [describe(values.reshape(len(chains.ids), -1), _LEVEL) for values in watched]
+    density = "" if population.density is None else _held(population.density(places[::2]), under, over)
+    return Found(
+        w1=float(np.abs(middle - population.cdf(fine)).mean()),
+        cdf=_held(population.cdf(places[::2]), low, high),
+        density=density,
+        cdf_width=float((high - low).mean()),
+        density_width=float((over - under).mean() * (hi - lo)),
+        rhat=max(float(each.rhat or np.inf) for each in found),
+        ess=min(float(each.ess_bulk or 0.0) for each in found),
+        seconds=time.process_time() - begin,
+    )
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """What one repeat found of the estimates without a model: distances, None where there is none.
+
+    Parameters
+    ----------
+    ems, kde : float or None
+    steps : int
+        Of EM with smoothing.
+    """
+
+    ems: float | None
+    kde: float | None
+    steps: int
+
+
+def estimated(cell: Cell, repeat: int) -> Estimated:
+    """Release again, which gives the same, and estimate without a model."""
+    release, (lo, hi) = released(cell, repeat), POPULATIONS[cell.population].domain
+    law, values = release.mechanism, release.values[:, 0]
+    if not law.transitional:
+        return Estimated(None, None, 0)
+    middles = (np.arange(_FINE) + 0.5) / _FINE * (hi - lo) + lo
+    truth = POPULATIONS[cell.population].cdf(middles)
+    scale = law.scale[0] if isinstance(law, Additive) else 0.0
+    ems = smoothed_histogram(law, count_values(law, values, scale, lo, hi), scale, lo, hi)
+    below = np.interp(middles, ems.edges, np.concatenate([[0.0], np.cumsum(ems.masses)]))
+    kde = None
+    if isinstance(law, Additive) and repeat < KERNEL_REPEATS:
+        density = deconvolution_kde(values, Noise(law.noise, scale), middles).values
+        density = density / density.sum()  # on the bounds, as the others are
+        kde = float(np.abs(np.cumsum(density) - 0.5 * density - truth).mean())
+    return Estimated(float(np.abs(below - truth).mean()), kde, ems.steps)
+
+
+def _held(truth: Floats, low: Floats, high: Floats) -> str:
+    return "".join("1" if inside else "0" for inside in (low <= truth) & (truth <= high))
+
+
+Key = tuple[str, int]
+
+
+def read(work: Path) -> tuple[dict[Key, Found], dict[Key, Estimated]]:
+    """Return the results that a file has, by name of the cell and number of the repeat."""
+    found: dict[Key, Found] = {}
+    estimates: dict[Key, Estimated] = {}
+    for line in work.read_text(encoding="utf-8").splitlines() if work.exists() else []:
+        key, values = json.loads(line)
+        name, repeat = key.rsplit("/", 1)
+        if "ems" in values:
+            estimates[name, int(repeat)] = Estimated(**values)
+        else:
+            found[name, int(repeat)] = Found(**values)
+    return found, estimates
+
+
+def fill(work: Path, cells: Sequence[Cell] = CELLS, *, fits: bool = True, most: int = REPEATS) -> None:
+    """Make the repeats that a file of results does not have yet, and add them to it, one a line.
+
+    Parameters
+    ----------
+    work : Path
+    cells : sequence of Cell
+    fits : bool
+        Whether to fit; else only the estimates without a model are made, of repeats that were fitted.
+    most : int
+        Repeats of a cell at most.
+    """
+    found, estimates = read(work)
+    wanted = [(cell, repeat) for cell, repeat in repeated(cells) if repeat < most]
+    for number, (cell, repeat) in enumerate(wanted, 1):
+        key, made = (cell.name, repeat), []
+        begin = time.perf_counter()
+        if fits and key not in found:
+            found[key] = measured(cell, repeat)
+            made.append(asdict(found[key]))
+        if key not in estimates and key in found:
+            made.append(asdict(estimated(cell, repeat)))
+        for values in made:
+            with work.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([f"{cell.name}/{repeat}", values]) + "\n")
+        if made:
+            seconds = time.perf_counter() - begin
+            print(
+                f"[{number}/{len(wanted)}] {cell.name}/{repeat} [{seconds:.1f} s]",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def select(parts: Sequence[str]) -> list[Cell]:
+    """Return the cells whose names hold one of these parts.
+
+    Raises
+    ------
+    ValueError
+        For a part that no name holds.
+    """
+    for part in parts:
+        if not any(part in cell.name for cell in CELLS):
+            raise ValueError(f"--cells: none has {part!r} in its name; names are such as {CELLS[0].name}")
+    return [cell for cell in CELLS if not parts or any(part in cell.name for part in parts)]

@@ -1,0 +1,92 @@
+"""The verdict of a summary, on each branch of its rule and at its thresholds."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpmix.summary.check.check_result import Check
+from dpmix.summary.diagnostics import Scalar
+from dpmix.summary.verdict import NOT_YET, USABLE, WITH_CARE, verdict_of
+
+
+def scalar(contraction: float | None = 0.9, rhat: float | None = 1.002, *, stuck: bool = False) -> Scalar:
+    quantiles = {"0.025": -1.0, "0.5": 0.0, "0.975": 1.0}
+    return Scalar(0.0, 0.5, quantiles, rhat, 1e3, 1e3, 0.01, None, stuck, contraction)
+
+
+def answer(p: float | None = 0.4, **scalars: Scalar) -> str:
+    named = {name.replace("__", "[") + "]" * ("__" in name): value for name, value in scalars.items()}
+    return verdict_of({"mean": scalar(), **named}, Check("x", p)).answer
+
+
+def test_all_is_well() -> None:
+    found = verdict_of({"mean": scalar(), "quantile[0.5]": scalar()}, Check("x", 0.4))
+    assert found.answer == USABLE
+    assert len(found.reasons) == 3
+    assert "0.90" in found.reasons[0]
+    assert "p = 0.4" in found.reasons[1]
+    assert "1.0020" in found.reasons[2]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.5, USABLE),
+        (math.nextafter(0.5, 0.0), WITH_CARE),
+        (0.1, WITH_CARE),
+        (0.0999, NOT_YET),
+        (-0.5, NOT_YET),
+    ],
+)
+@pytest.mark.parametrize("name", ["mean", "mean[height]", "quantile[0.5]", "quantile[women,height,0.5]"])
+def test_contraction_of_mean_and_median(name: str, value: float, expected: str) -> None:
+    assert verdict_of({name: scalar(value)}, Check("x", 0.4)).answer == expected
+
+
+@pytest.mark.parametrize("name", ["sd", "quantile[0.25]", "quantile[0.05]", "beta[age]", "p[vote = 0]"])
+@pytest.mark.parametrize("value", [0.05, -3.0, 0.4999])
+def test_contraction_of_other_headlines_never_forbids(name: str, value: float) -> None:
+    assert verdict_of({"mean": scalar(), name: scalar(value)}, Check("x", 0.4)).answer == WITH_CARE
+
+
+def test_scalars_that_are_no_headline_do_not_count() -> None:
+    assert answer(concentration=scalar(-1.0), n_clusters=scalar(0.0), sigma2=scalar(0.01)) == USABLE
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"), [(0.01, USABLE), (0.00999, NOT_YET), (None, WITH_CARE), (1.0, USABLE)]
+)
+def test_the_release_check(p: float | None, expected: str) -> None:
+    assert answer(p) == expected
+
+
+@pytest.mark.parametrize(
+    ("rhat", "expected"),
+    [(1.0099, USABLE), (1.01, WITH_CARE), (1.05, WITH_CARE), (1.0501, NOT_YET)],
+)
+def test_the_largest_rhat_of_all_scalars(rhat: float, expected: str) -> None:
+    assert answer(log_likelihood=scalar(None, rhat)) == expected
+
+
+def test_what_is_not_known_asks_for_care() -> None:
+    one_chain = verdict_of({"mean": scalar(rhat=None)}, Check("x", 0.4))
+    assert one_chain.answer == WITH_CARE
+    assert "two chains" in one_chain.reasons[0]
+    assert verdict_of({"mean": scalar(None)}, Check("x", 0.4)).answer == WITH_CARE
+    assert verdict_of({"mean": scalar(rhat=None, stuck=True)}, Check("x", 0.4)).answer == NOT_YET
+
+
+def test_the_gravest_reason_comes_first() -> None:
+    found = verdict_of({"mean": scalar(0.3), "sd": scalar(0.9, 1.2)}, Check("x", 0.4))
+    assert found.answer == NOT_YET
+    assert "do not agree" in found.reasons[0]
+    assert "prior has a say in mean" in found.reasons[1]
+    assert "29%" in verdict_of({"mean": scalar(0.2999)}, Check("x", 0.4)).reasons[0]  # never rounded up
+
+
+def test_data_of_the_section() -> None:
+    data = verdict_of({"mean": scalar()}, Check("x", 0.001)).section().data
+    assert data["answer"] == NOT_YET
+    assert isinstance(data["reasons"].json, list)
