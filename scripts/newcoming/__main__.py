@@ -34,8 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.keep:
             print(f"in {place}")
         doings: list[tuple[str, Callable[[], str | None]]] = [("install", lambda: _install(place))]
-        for name in options.pages or known:
-            doings.append((name, partial(_starters if name == "starters" else _tutorial, place, name)))
+        doings += [
+            (name, partial(_starters if name == "starters" else _tutorial, place, name))
+            for name in options.pages or known
+        ]
         failed = 0
         for name, do in doings:
             began = time.monotonic()
