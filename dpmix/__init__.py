@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpmix._version import __version__
 
 if TYPE_CHECKING:
+    from dpmix.api.advise import advise
     from dpmix.api.audit import audit
     from dpmix.api.calibrate import calibrate
     from dpmix.api.card import card
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "advise",
     "audit",
     "calibrate",
     "card",

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmix.cli.advise_command import advise
 from dpmix.cli.card_command import card
 from dpmix.cli.examples import add_examples
 from dpmix.cli.ledger_commands import app as ledger_app
@@ -281,6 +282,7 @@ app.command()(tally)
 app.command()(card)
 app.command()(show)
 app.command(epilog=EXPORT_EXAMPLES)(export)
+app.command()(advise)
 
 
 @app.command()

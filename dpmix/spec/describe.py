@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmix.numerics.rounding import stated as exact
+from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.auto_sampler import auto_in_words
 from dpmix.spec.capabilities import counted
@@ -58,6 +59,8 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["model"] = spec.model.in_words(spec)
     if spec.audit is not None:
         lines["audit"] = _audit(spec.audit)
+    if spec.advise is not None:
+        lines["advise"] = _advise(spec.advise)
     if spec.privacy is not None:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
@@ -75,6 +78,13 @@ def _audit(audit: AuditSpec) -> str:
     program = "a program given in Python" if audit.command is None else " ".join(audit.command)
     tables = "made of public bounds" if audit.tables is None else " and ".join(map(str, audit.tables))
     return f"{program}, which claims epsilon = {exact(audit.epsilon)}{delta}; tables {tables}"
+
+
+def _advise(advise: AdviseSpec) -> str:
+    population = advise.population
+    of = "the prior predictive" if population is None else f"a {population.kind} population"
+    wanted = ", ".join(f"{name} to {exact(sd)}" for name, sd in (advise.target or {}).items())
+    return of + (f", which should tell {wanted}" if wanted else "")
 
 
 def _by_groups(spec: RunSpec) -> str:

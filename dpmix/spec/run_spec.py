@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from dpmix.errors import SpecError
+from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.combinations import combination_problem, models_that
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
@@ -49,6 +50,9 @@ class RunSpec(Section):
 
     audit: AuditSpec | None = Field(
         None, description="Another program's releases, and what it claims of them: for dpmix audit."
+    )
+    advise: AdviseSpec | None = Field(
+        None, description="A public population, and the precision that is wanted: for dpmix advise."
     )
 
     _source_dir: Path = PrivateAttr(default_factory=Path)

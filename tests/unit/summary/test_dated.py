@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpmix.summary.families.normal_family import NormalInverseGamma
 from matplotlib.dates import AutoDateLocator
 
 import dpmix
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report import plots
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of

@@ -1,0 +1,184 @@
+"""What a mixture's posterior will be like given a release: its exact prior, and the release's information.
+
+The release is replaced by what it is like with many records: a normal observation, with its information,
+of the masses of fine cells at the population (`dpmix.models.counts_mixture.informed`). No record and no
+release is drawn; the prior is the one that fits have, by the moves that they are made with. Standard
+deviations are means over a few draws of the observation's noise, for wider and narrower posteriors come by
+chance. Compared with fits in `docs/advise.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmix.advising.information import information, noise_scale
+from dpmix.advising.population import Population, cells_of
+from dpmix.kernels.beta import Beta
+from dpmix.kernels.learned_base import LearnedBase
+from dpmix.kernels.learned_family import LearnedNormal
+from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.none.channel import NoNoise
+from dpmix.models.counts_mixture.informed import Coins, CoinsOfCells, InformedMixture, coins_of
+from dpmix.models.counts_mixture.masses import fill_rows, make_cells
+from dpmix.numerics.mixing import PitmanYor
+from dpmix.summary.quantities import quantiles
+from dpmix.summary.random_measures import Measures, draw_measures
+
+__all__ = ["Found", "MixtureAdvice", "QUANTITIES"]
+
+Floats = NDArray[np.float64]
+
+QUANTITIES = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
+_LEVELS = (0.5, 0.25, 0.75)
+
+BURN_IN, SWEEPS = 200, 400  # of a chain
+_FEW = 40  # coins up to which there are four chains, else two
+_PRIOR_DRAWS = 2_000
+_BANK = 1_500  # components by which directions are weighed
+_LEAST = 2e-2  # log-likelihood that a direction may tell and be left out
+_SEED = 21
+
+
+@dataclass(frozen=True)
+class Found:
+    """Expected posterior standard deviations, the band's integrated width, and contractions."""
+
+    sd: Mapping[str, float]
+    band: float | None
+    contraction: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MixtureAdvice:
+    """A mixture model, and the population that it will be fitted to.
+
+    Parameters
+    ----------
+    kernel : NormalNIG or Beta
+    learned : LearnedBase or None
+    mixing : PitmanYor
+        Of discount 0.
+    family : Family
+        Kernel and base measure as summaries know them.
+    population : Population
+    grid : float64 array
+        Where bands of the density are taken.
+    level : float
+        Of the bands.
+    """
+
+    kernel: Any
+    learned: LearnedBase | None
+    mixing: PitmanYor
+    family: Any
+    population: Population
+    grid: Floats
+    level: float = 0.95
+
+    def of_rows(self, rows: Sequence[tuple[Law, int]], jobs: int, done: Callable[[int], None]) -> list[Found]:
+        """Return what is expected of each release (its law, and its number of records)."""
+        prior = self._prior_ranges()
+        found: list[Found | None] = [None] * len(rows)
+        if rows:
+            found[0] = self._of(*rows[0], prior)  # compiles, where nothing is kept
+            done(1)
+        with ThreadPoolExecutor(max(1, jobs)) as pool:
+            tasks = {pool.submit(self._of, *row, prior): i for i, row in enumerate(rows) if i}
+            for count, task in enumerate(as_completed(tasks), start=2):
+                found[tasks[task]] = task.result()
+                done(count)
+        return [each for each in found if each is not None]
+
+    def _of(self, law: Law, n: int, prior: Floats) -> Found:
+        told, edges = self._told(law, n)
+        tails = 0.5 * (1.0 - self.level)
+        sds, bands, shrunk = [], [], []
+        for chain in range(4 if len(told.leans) <= _FEW else 2):
+            drawn = self._posterior(told, edges, chain)
+            values = self._values(drawn)
+            lower, upper = np.quantile(drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0)
+            sds.append(values.std(axis=1))
+            bands.append(float(np.trapezoid(upper - lower, self.grid)))
+            shrunk.append(1.0 - (_ranges(values) / prior) ** 2)
+        return Found(
+            dict(zip(QUANTITIES, np.mean(sds, axis=0).tolist(), strict=True)),
+            float(np.mean(bands)),
+            dict(zip(QUANTITIES, np.mean(shrunk, axis=0).tolist(), strict=True)),
+        )
+
+    def _told(self, law: Law, n: int) -> tuple[Coins, Floats]:
+        bounded = isinstance(self.kernel, Beta)
+        edges = cells_of(self.population, noise_scale(law), bounded=bounded)
+        shares = self.population.masses(edges)
+        told = information(law, edges, shares, n, self.population.pair)
+        return coins_of(told, shares, edges, self._bank(edges), _LEAST), edges
+
+    def _posterior(self, coins: Coins, edges: Floats, chain: int) -> Measures:
+        """Return draws of P given coins whose noise is, by pairs of chains, the opposite."""
+        rng, sign = np.random.default_rng([_SEED, chain // 2]), 1.0 - 2.0 * (chain % 2)
+        channel = CoinsOfCells(coins.leans, np.zeros((3, len(edges) + 1)), NoNoise())
+        counts: Any = coins.thrown(sign * rng.standard_normal(len(coins.leans)))
+        model = InformedMixture(counts, channel, self.kernel, self.mixing, self.learned)
+        running = model.make_chain(rng)
+        running.keep(1, BURN_IN)
+        running.proceed(BURN_IN + SWEEPS)
+        return self._measures({name: values for name, (_, values) in running.take().items()})
+
+    def _bank(self, edges: Floats) -> Floats:
+        """Return masses of cells (B, S) under components from the base measure."""
+        rng = np.random.default_rng(_SEED)
+        atoms = self.family.draw(rng, _BANK)
+        theta = atoms if isinstance(self.kernel, Beta) else np.stack([atoms[0], atoms[1] ** 2])
+        cells, rows = make_cells(edges, np.zeros(0)), np.zeros((3, len(edges) + 1))
+        found = np.empty((len(edges) + 1, _BANK))
+        for s in range(_BANK):
+            fill_rows(NoNoise(), self.kernel, theta, s, cells, rows)
+            found[:, s] = rows[0]
+        return found
+
+    def _measures(self, draws: Mapping[str, Any]) -> Measures:
+        """Draw P given what a chain saved."""
+        counts = np.diff(draws["first"])
+        parameters = dict(zip(self.kernel.parameters, draws["theta"], strict=True))
+        atoms, weights = self.family.atoms(parameters), draws["weights"]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        rest = np.maximum(1.0 - np.bincount(owner, weights, minlength=len(counts)), 0.0)
+        states = Measures(counts, weights, atoms, rest)
+        return draw_measures(
+            states,
+            draws["concentration"],
+            0.0,
+            self.family,
+            np.random.default_rng(_SEED),
+            draws.get("base"),
+        )
+
+    def _prior_ranges(self) -> Floats:
+        """Return the interquartile ranges of the quantities under the prior, (4,)."""
+        rng = np.random.default_rng(_SEED)
+        size, mixing = _PRIOR_DRAWS, self.mixing
+        alpha = np.full(size, mixing.concentration)
+        if mixing.rate > 0.0:
+            alpha = np.maximum(rng.gamma(mixing.shape, 1.0 / mixing.rate, size), 1e-12)
+        empty = Measures(
+            np.zeros(size, dtype=np.int64), np.empty(0), self.family.draw(rng, 1)[:, :0], np.ones(size)
+        )
+        base = self.family.draw_base(rng, size) if isinstance(self.family, LearnedNormal) else None
+        return _ranges(self._values(draw_measures(empty, alpha, 0.0, self.family, rng, base)))
+
+    def _values(self, drawn: Measures) -> Floats:
+        """Return the quantities of each draw, (4, draws)."""
+        return np.stack(
+            [drawn.moments(self.family)[0], *(quantiles(drawn, self.family, level) for level in _LEVELS)]
+        )
+
+
+def _ranges(values: Floats) -> Floats:
+    low, high = np.quantile(values, [0.25, 0.75], axis=1)
+    return np.asarray(high - low)

@@ -1,0 +1,246 @@
+"""What advice says: a row for each mechanism, epsilon and n, which is best, and what is needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpmix.results.as_text import to_text
+from dpmix.results.nodes import Column, Section, Table, Tree, figure
+
+__all__ = ["BAND", "DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
+
+BAND = "band"
+DOUBTFUL = 0.5  # contraction below which the prior speaks
+_MOST_COLUMNS = 5
+_FARTHEST = 4.0  # beyond the epsilons looked at, as a factor
+_MOST_RECORDS = 1e12
+
+Key = tuple[float, int]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is expected of one release.
+
+    Parameters
+    ----------
+    mechanism : str
+    epsilon, delta : float
+    n : int
+    sd : mapping of str to float
+        Expected posterior standard deviations, in the units of the data.
+    band : float or None
+        Integral of upper less lower end of the pointwise bands of the density; None without a density.
+    contraction : mapping of str to float or None
+        1 - (IQR of the posterior / IQR of the prior)^2; None where that is not known.
+    best : bool
+        Whether no other mechanism does better at this epsilon and n.
+    needed : mapping, optional
+        The epsilon at this n, and the n at this epsilon, that the wanted precision takes; None where it is
+        out of reach of what was looked at. Without a target there is none.
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    n: int
+    sd: Mapping[str, float]
+    band: float | None
+    contraction: Mapping[str, float | None]
+    best: bool = False
+    needed: Mapping[str, float | int | None] | None = None
+
+    def expected(self, quantity: str) -> float:
+        """Return the standard deviation of a quantity, or the width of the band."""
+        return self.band if quantity == BAND and self.band is not None else self.sd[quantity]
+
+    @property
+    def least(self) -> float | None:
+        """The least contraction of a quantity; None where none is known."""
+        known = [value for value in self.contraction.values() if value is not None]
+        return min(known) if known else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row for JSON."""
+        found: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "n": self.n,
+            "sd": dict(self.sd),
+            "band": self.band,
+            "best": self.best,
+            "contraction": dict(self.contraction),
+        }
+        return found | ({} if self.needed is None else {"needed": dict(self.needed)})
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What each release would tell of a public population.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        By mechanism, epsilon and n.
+    population : str
+        What records are judged by, in words.
+    target : mapping of str to float
+        Wanted standard deviations.
+    warnings : tuple of str
+    quantity : str
+        What `dpmix.advising.picture` draws.
+    """
+
+    rows: tuple[Row, ...]
+    population: str
+    target: Mapping[str, float]
+    warnings: tuple[str, ...]
+    quantity: str
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the rows as lists, dicts and numbers that strict JSON can hold."""
+        return [row.to_json() for row in self.rows]
+
+    def to_text(self) -> str:
+        """Return the table for a terminal."""
+        return to_text(self.tree)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """What text and pages show."""
+        shown = _shown(self.rows, self.target)
+        columns = [
+            Column("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
+            Column("n", [row.n for row in self.rows], "n", ",d"),
+            *(
+                Column(name, [row.expected(name) for row in self.rows], name, ".3g", spare=place > 1)
+                for place, name in enumerate(shown)
+            ),
+        ]
+        if any(row.needed is not None for row in self.rows):
+            for key, label, form in (("epsilon", "needs epsilon", ".3g"), ("n", "or n", ",d")):
+                values = [None if row.needed is None else row.needed[key] for row in self.rows]
+                columns.append(Column(f"needed_{key}", values, label, form))
+        least = [row.least for row in self.rows]
+        low = [value is not None and value < DOUBTFUL for value in least]
+        columns += [
+            Column("contraction", least, "contraction", ".2f", bad=low, spare=True),
+            Column("best", ["best" if row.best else "" for row in self.rows], " ", str),
+        ]
+        names = [row.mechanism for row in self.rows]
+        head = f"Expected posterior standard deviations for {self.population}; no record was read."
+        banded = BAND in shown
+        words = "band is the integral of the density's bands; contraction the least of a row's quantities."
+        wanted = ", ".join(f"{name} to {figure(sd)}" for name, sd in self.target.items())
+        brief = [head] + ([f"Wanted: {wanted}."] if wanted else [])
+        section = Section(
+            "advice",
+            self.to_json(),
+            "What each release would tell",
+            brief=brief,
+            text=[[Table("mechanism", names, columns)], [words] if banded else []],
+        )
+        return Tree(
+            "Advice",
+            "Which mechanism, epsilon and number of records",
+            "Nothing is released, so that nothing is spent.",
+            (section,),
+            self.warnings,
+            calm="Every row is told by its release rather than by the prior.",
+        )
+
+
+def _shown(rows: Sequence[Row], target: Mapping[str, float]) -> list[str]:
+    """Return the quantities that a terminal has room for, those that are wanted first."""
+    every = list(rows[0].sd) if rows else []
+    found = [name for name in every if name in target]
+    found += [name for name in every if name not in target]
+    found = [name for name in every if name in found[:_MOST_COLUMNS]]
+    return found + ([BAND] if rows and rows[0].band is not None else [])
+
+
+def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
+    """Return the rows with the best mechanism at each epsilon and n marked.
+
+    Best is the least geometric mean of the standard deviations and the band; with a target the least of the
+    largest ratio to what is wanted.
+    """
+
+    def loss(row: Row) -> float:
+        if target:
+            return max(row.expected(name) / wanted for name, wanted in target.items())
+        values = [*row.sd.values(), *([] if row.band is None else [row.band])]
+        return float(np.mean([math.log(max(value, 1e-300)) for value in values]))
+
+    least: dict[Key, float] = {}
+    for row in rows:
+        at = (row.epsilon, row.n)
+        least[at] = min(loss(row), least.get(at, math.inf))
+    return [replace(row, best=loss(row) <= least[row.epsilon, row.n]) for row in rows]
+
+
+def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
+    """Return the rows with the epsilon and n that the target needs, by the rows of their mechanism.
+
+    Between rows logarithms are interpolated; beyond them the last slope goes on: in n as far as it takes, in
+    epsilon by a factor of 4.
+    """
+    if not target:
+        return list(rows)
+
+    def of(row: Row) -> dict[str, float | int | None]:
+        own = [other for other in rows if other.mechanism == row.mechanism]
+        at_n = sorted((o for o in own if o.n == row.n), key=lambda o: o.epsilon)
+        at_epsilon = sorted((o for o in own if o.epsilon == row.epsilon), key=lambda o: o.n)
+        epsilons = [
+            _reached([o.epsilon for o in at_n], [o.expected(name) for o in at_n], wanted, _FARTHEST)
+            for name, wanted in target.items()
+        ]
+        records = [
+            _reached([o.n for o in at_epsilon], [o.expected(name) for o in at_epsilon], wanted, math.inf)
+            for name, wanted in target.items()
+        ]
+        enough = max(records)
+        return {
+            "epsilon": max(epsilons) if math.isfinite(max(epsilons)) else None,
+            "n": math.ceil(enough) if enough <= _MOST_RECORDS else None,
+        }
+
+    return [replace(row, needed=of(row)) for row in rows]
+
+
+def _reached(places: Sequence[float], values: Sequence[float], wanted: float, farthest: float) -> float:
+    """Return where values, falling with their places, come down to what is wanted; infinite where nowhere.
+
+    Farther than by the factor `farthest` from the places nothing is said: infinite above, the end below.
+    """
+    x, y = np.log(np.asarray(places, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
+    y, goal = np.minimum.accumulate(y), math.log(wanted)
+    if len(x) == 1:
+        slope = -0.5
+    elif goal > y[0]:
+        slope = float((y[1] - y[0]) / (x[1] - x[0]))
+    else:
+        slope = float((y[-1] - y[-2]) / (x[-1] - x[-2]))
+    if goal > y[0]:
+        found = x[0] + (goal - y[0]) / min(slope, -0.05)
+        return float(math.exp(max(found, x[0] - math.log(farthest) if math.isfinite(farthest) else 0.0)))
+    if goal < y[-1]:
+        if slope > -0.05:
+            return math.inf
+        found = x[-1] + (goal - y[-1]) / slope
+        return math.inf if found > x[-1] + math.log(farthest) or found > 700.0 else float(math.exp(found))
+    return float(math.exp(np.interp(-goal, -y, x)))

@@ -1,0 +1,308 @@
+"""`dpmix.advise`: which mechanism, epsilon and n a wanted precision takes, before any data."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dpmix.advising.mixtures import QUANTITIES, Found, MixtureAdvice
+from dpmix.advising.population import Population, population_of, prior_predictive
+from dpmix.advising.result import BAND, DOUBTFUL, Advice, Row, judged, needed_of
+from dpmix.api.advise_laws import laws_of
+from dpmix.api.advise_statistics import advise_statistic, is_statistic
+from dpmix.api.advise_synthesis import advise_synthesis
+from dpmix.api.kernel_of_spec import base_constants, kernel_of
+from dpmix.api.mixture_task import kernel_attrs, mixing_of
+from dpmix.errors import SpecError, UsageError
+from dpmix.kernels import Beta, NormalNIG
+from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.run.progress import show_work
+from dpmix.spec import NormalMixture, RunSpec, load_spec
+from dpmix.spec.messages import did_you_mean
+from dpmix.spec.model_section import MixtureSection
+from dpmix.store.atomic import check_output
+from dpmix.summary.families.family_of_fit import family_on_line
+from dpmix.summary.grids import DEFAULT_POINTS
+
+__all__ = ["EPSILONS", "RECORDS", "advise"]
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+RECORDS = (1_000, 10_000, 100_000)
+_MOST_ROWS = 2_000
+_MOST_RECORDS = 10**12
+_ALIASES = {"quantile[0.5]": "median"}
+_SHARE = 0.01  # of the population beyond the bounds
+
+Pair = tuple[float, float]
+
+
+def advise(
+    spec: Mapping[str, Any] | str | os.PathLike[str] | RunSpec,
+    overrides: Sequence[str] = (),
+    *,
+    epsilon: Sequence[float] | float | None = None,
+    n: Sequence[float] | float | None = None,
+    mechanism: Sequence[str] | str | None = None,
+    report: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    force: bool = False,
+    quiet: bool = False,
+) -> Advice:
+    """Return what releases would tell of a public population, for each mechanism, epsilon and n.
+
+    No record is read: ``data.path`` is never opened, and need not exist.
+
+    Parameters
+    ----------
+    spec : dict, path or RunSpec
+        With public bounds or categories, and a model where that is not the default mixture. ``advise`` has
+        the population, and the precision that is wanted.
+    overrides : sequence of str
+        ``key=value`` each, as ``--set``.
+    epsilon : sequence of float
+        0.5, 1, 2 and 4 where left out.
+    n : sequence of int
+        1,000, 10,000 and 100,000 where left out.
+    mechanism : sequence of str
+        Where left out the local mechanisms for one column, and the spec's own; of other models that alone.
+    report : path, optional
+        Page (.html) or picture (.svg, .png) to write.
+    jobs : int, optional
+        Threads; the number of cores where left out.
+    force : bool
+        Overwrite a report that is there.
+    quiet : bool
+        Show no progress.
+
+    Raises
+    ------
+    SpecError
+        When the spec lacks what is needed, or asks for what cannot be advised.
+    UsageError
+        For a list that makes no sense, and a report of another kind.
+    PrivacyError
+        When a mechanism that was asked for cannot give an epsilon.
+    """
+    checked = load_spec(spec, overrides)
+    epsilons, records = _epsilons(epsilon), _records(n)
+    target_file = _checked_report(report, force)
+    kinds = [mechanism] if isinstance(mechanism, str) else None if mechanism is None else list(mechanism)
+    section = checked.advise
+    target = {} if section is None or section.target is None else dict(section.target)
+    target = {_ALIASES.get(name, name): sd for name, sd in target.items()}
+    more_epsilons, more_records = _around(epsilons, records, bool(target))
+    if len(more_epsilons) * len(more_records) > _MOST_ROWS:
+        raise UsageError(f"--epsilon, --n: more than {_MOST_ROWS:,} rows a mechanism; give fewer")
+    warnings: list[str] = []
+    if is_statistic(checked.mechanism):
+        _own_alone(checked, kinds)
+        rows, population = advise_statistic(checked, more_epsilons, more_records)
+    elif checked.mechanism is None and checked.synthesis is not None:
+        rows, population = advise_synthesis(checked, more_epsilons, more_records, kinds)
+    else:
+        rows, population = _of_mixture(
+            checked, more_epsilons, more_records, kinds, jobs or os.cpu_count() or 1, quiet, warnings
+        )
+    known = [*(rows[0].sd if rows else QUANTITIES), *([BAND] if rows and rows[0].band is not None else [])]
+    for name in target:
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise SpecError(
+                f"advise.target.{name}: no quantity of this spec; {guess + ' ' if guess else ''}known: "
+                f"{', '.join(known[:12])}{', ..' if len(known) > 12 else ''}"
+            )
+    rows = [row for row in needed_of(rows, target) if row.epsilon in epsilons and row.n in records]
+    rows = judged(rows, target)
+    doubtful = sum(row.least is not None and row.least < DOUBTFUL for row in rows)
+    if doubtful:
+        few = "one row has" if doubtful == 1 else f"{doubtful} of {len(rows)} rows have"
+        warnings.append(
+            f"{few} a contraction below {DOUBTFUL:g}: there the prior speaks, and figures are rough"
+        )
+    if min(records) < 100:
+        warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
+    quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
+    found = Advice(tuple(rows), population, target, tuple(warnings), quantity)
+    if target_file is not None:
+        from dpmix.advising.picture import write
+
+        write(found, target_file, force=force)
+    return found
+
+
+def _epsilons(given: Sequence[float] | float | None) -> list[float]:
+    found = EPSILONS if given is None else [given] if isinstance(given, int | float) else given
+    for value in found:
+        if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+            raise UsageError(f"--epsilon: {value} must be a positive number")
+    if not len(found):
+        raise UsageError("--epsilon: names none; give a list such as 0.5,1,2")
+    return sorted({float(value) for value in found})
+
+
+def _records(given: Sequence[float] | float | None) -> list[int]:
+    found = RECORDS if given is None else [given] if isinstance(given, int | float) else given
+    for value in found:
+        if not (isinstance(value, int | float) and 1 <= value <= _MOST_RECORDS and value == int(value)):
+            raise UsageError(f"--n: {value} must be a whole number from 1 to {_MOST_RECORDS:,}")
+    if not len(found):
+        raise UsageError("--n: names none; give a list such as 1e3,1e4")
+    return sorted({int(value) for value in found})
+
+
+def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[list[float], list[int]]:
+    """Return more epsilons and numbers of records to look at, where what is wanted takes slopes."""
+    if wanted and len(epsilons) == 1:
+        epsilons = [0.5 * epsilons[0], epsilons[0], 2.0 * epsilons[0]]
+    if wanted and len(records) == 1:
+        records = [records[0], min(10 * records[0], _MOST_RECORDS)]
+    return epsilons, sorted(set(records))
+
+
+def _checked_report(report: str | os.PathLike[str] | None, force: bool) -> Path | None:
+    if report is None:
+        return None
+    path, suffixes = Path(report), (".html", ".htm", ".svg", ".png")
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"--report {path}: a page is a .html file, a picture .svg or .png; change the name")
+    check_output(path, force=force)
+    return path
+
+
+def _own_alone(spec: RunSpec, kinds: list[str] | None) -> None:
+    assert spec.mechanism is not None  # the caller looked
+    others = [kind for kind in kinds or () if kind != spec.mechanism.kind]
+    if others:
+        raise UsageError(
+            f"--mechanism: {others[0]} releases another thing than {spec.mechanism.kind}, and cannot be set "
+            "beside it; leave it out"
+        )
+
+
+def _of_mixture(
+    spec: RunSpec,
+    epsilons: list[float],
+    records: list[int],
+    kinds: list[str] | None,
+    jobs: int,
+    quiet: bool,
+    warnings: list[str],
+) -> tuple[list[Row], str]:
+    pair = _pair_of(spec)
+    model = _model_of(spec)
+    section = None if spec.advise is None else spec.advise.population
+    public = None if section is None else population_of(section, pair)
+    problem = _problem(spec, model, pair, public)
+    public = problem.population
+    if public.beyond > _SHARE:
+        warnings.append(
+            f"advise.population: a share of {public.beyond:.2g} lies beyond the bounds [{pair[0]:g}, "
+            f"{pair[1]:g}], where records are cut; wider bounds cost precision, narrower ones the tails"
+        )
+    laws = laws_of(spec, pair, epsilons, records, kinds, warnings)
+    groups = () if spec.groups is None else spec.groups[1]
+    share = max(1, len(groups))
+    rows = [(law, max(1, n // share)) for _, _, n, law, _ in laws]
+    with show_work("advising", len(rows), quiet) as tell:
+        found = problem.of_rows(rows, jobs, tell)
+    made = [
+        Row(kind, epsilon, delta, n, *_by_group(each, groups))
+        for (kind, epsilon, n, _, delta), each in zip(laws, found, strict=True)
+    ]
+    words = public.name
+    if groups:
+        words += f", the same in {len(groups)} groups of equal size"
+    return made, words
+
+
+def _by_group(found: Found, groups: Sequence[str]) -> tuple[Mapping[str, float], Any, Mapping[str, Any]]:
+    """Return figures by group where there are groups, the same for each."""
+    if not groups:
+        return found.sd, found.band, found.contraction
+
+    def named(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {_of_group(name, group): value for group in groups for name, value in values.items()}
+
+    return named(found.sd), found.band, named(found.contraction)
+
+
+def _of_group(name: str, group: str) -> str:
+    return f"{name[:-1].replace('[', f'[{group},')}]" if name.endswith("]") else f"{name}[{group}]"
+
+
+def _pair_of(spec: RunSpec) -> Pair:
+    pairs = spec.mechanism.domain if spec.mechanism is not None else None
+    pairs = pairs or (None if spec.data is None else spec.data.pairs)
+    names = None if spec.data is None else spec.data.columns
+    if pairs is None:
+        raise SpecError("data.domain: missing; advice is about a column with public bounds; give [lo, hi]")
+    if len(pairs) != 1 or (names is not None and len(names) > 1):
+        count = max(len(pairs), len(names or ()))
+        raise SpecError(
+            f"data.columns: advice is about one column, and there are {count}; name one with its own bounds, "
+            f"and divide epsilon by {count}, as a release of all does"
+        )
+    return float(pairs[0][0]), float(pairs[0][1])
+
+
+def _model_of(spec: RunSpec) -> MixtureSection:
+    if spec.model is None:
+        return NormalMixture.model_validate({"kind": "mixture"})
+    if not isinstance(spec.model, MixtureSection):
+        raise SpecError(
+            f"model.kind: {spec.model.kind} given "
+            f"{'no release' if spec.mechanism is None else 'a ' + spec.mechanism.kind + ' release'} cannot "
+            "be advised; use mixture, or a model of noisy_counts, clamped_moments, log_moments or "
+            "randomized_response"
+        )
+    if spec.model.several:
+        raise SpecError("model.kernel: multivariate_normal cannot be advised; use normal for one column")
+    if spec.model.discount > 0.0:
+        raise SpecError("model.discount: a discount above 0 cannot be advised; set it to 0")
+    return spec.model
+
+
+def _problem(spec: RunSpec, model: MixtureSection, pair: Pair, public: Population | None) -> MixtureAdvice:
+    """Return model and population, the prior predictive where none is stated."""
+    base = getattr(model, "base", None)
+    if getattr(base, "kind", None) == "truncated_nig" or getattr(base, "empirical", False) == "paper":
+        raise SpecError(
+            "model.base: one that knows the noise or the release cannot be advised; leave it out for one "
+            "that follows the public bounds"
+        )
+    if getattr(base, "empirical", False) and public is None:
+        raise SpecError(
+            "model.base.empirical: is made of the release, and there is none; give advise.population, whose "
+            "moments then stand for it, or leave model.base out"
+        )
+    mean, variance = (0.0, 0.0) if public is None else public.moments()
+    seen = SimpleNamespace(noise_scale=math.nan, z=np.empty(0))
+    known = SimpleNamespace(
+        domain=[pair], additive=True, moments=lambda *_: EstimatedMoments(mean, variance, 0.0)
+    )
+    release: Any = SimpleNamespace(mechanism=known, values=np.empty((0, 1)), n=0, kind="population")
+    stand_in: Any = seen
+    kernel, source, learned = kernel_of(spec.model_copy(update={"model": model}), release, stand_in, [0])
+    if not isinstance(kernel, NormalNIG | Beta):
+        raise SpecError(f"model.kernel: {model.name} cannot be advised; use normal or beta")
+    attrs = kernel_attrs(model, source, learned=learned is not None)
+    constants: Any = base_constants(kernel, learned)
+    family = family_on_line(attrs["kernel"], attrs["base"], constants)
+    population = prior_predictive(family, pair) if public is None else public
+    return MixtureAdvice(
+        kernel, learned, mixing_of(model), family, population, _grid(spec, family, pair), spec.summary.level
+    )
+
+
+def _grid(spec: RunSpec, family: Any, pair: Pair) -> Any:
+    """Return the grid of summaries; see `dpmix.summary.grids.choose_grids`."""
+    asked, (lo, hi) = spec.summary.grids(), pair
+    margin = 0.0 if bool(getattr(spec.model, "bounded", False)) else 0.1 * (hi - lo)
+    low, high, points = asked[0] if asked else (lo - margin, hi + margin, DEFAULT_POINTS)
+    return family.inside(np.linspace(float(low), float(high), int(points)))

@@ -1,0 +1,118 @@
+"""The laws of releases that advice is about, calibrated as releases are, from public quantities alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmix.advising.information import knows
+from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.kinds import MECHANISMS
+from dpmix.spec.messages import did_you_mean
+
+__all__ = ["laws_of"]
+
+_ASSUMED: Mapping[str, Mapping[str, Any]] = {
+    "wavelet": {"levels": 3},
+    "binomial": {"trials": 12},
+    "perturbed_histogram": {"bins": 32},
+}
+"""What kinds are taken with that the spec says nothing of."""
+_DELTA = 1e-6
+LOCAL = ("laplace", "gaussian", "wavelet", "binomial", "square_wave")
+"""Mechanisms that are compared where none are named."""
+
+Pair = tuple[float, float]
+
+
+def laws_of(
+    spec: RunSpec,
+    pair: Pair,
+    epsilons: list[float],
+    records: list[int],
+    kinds: list[str] | None,
+    warnings: list[str],
+) -> list[tuple[str, float, int, Law, float]]:
+    """Return the law of each row, with its delta."""
+    own = None if spec.mechanism is None else spec.mechanism.kind
+    if own is not None and spec.mechanism is not None and not spec.mechanism.protects and kinds is None:
+        own = None  # what is not protected is compared with what would be
+    wanted = kinds if kinds is not None else _offered(spec, own)
+    for kind in wanted:
+        _check_kind(kind, own)
+    found = []
+    for kind in dict.fromkeys(wanted):
+        for epsilon in epsilons:
+            for n in records:
+                try:
+                    law, delta = _law(spec, kind, own, pair, epsilon, n)
+                except PrivacyError as error:
+                    if kinds is not None or kind == own:
+                        raise
+                    warnings.append(f"{kind} is left out at epsilon = {epsilon:g}: {error}")
+                    break
+                if not knows(law):
+                    raise SpecError(
+                        f"mechanism.kind: what {kind} tells of a density is not known here; choose another"
+                    )
+                found.append((kind, epsilon, n, law, delta))
+    return found
+
+
+def _offered(spec: RunSpec, own: str | None) -> list[str]:
+    """Return the local mechanisms of one column that need nothing said, and the spec's own."""
+    if spec.groups is not None:
+        return [own] if own is not None else []
+    sections = {kind: MECHANISMS.section(kind) for kind in MECHANISMS.names}
+    local = [
+        kind
+        for kind, section in sections.items()
+        if section.released == "records" and section.on_domain and section.protects and kind in LOCAL
+    ]
+    return local + ([own] if own is not None and own not in local else [])
+
+
+def _check_kind(kind: str, own: str | None) -> None:
+    names = [
+        name for name in MECHANISMS.names if MECHANISMS.section(name).released in ("records", "histogram")
+    ]
+    names = [name for name in names if MECHANISMS.section(name).protects]
+    if kind not in names:
+        guess = did_you_mean(kind, names)
+        what = "takes no epsilon" if kind == "none" else "is no mechanism for the density of one column"
+        raise UsageError(
+            f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}"
+        )
+    section = MECHANISMS.section(kind)
+    if kind != own and kind not in _ASSUMED:
+        needs = [key for key, field in section.model_fields.items() if field.is_required() and key != "kind"]
+        if needs:
+            raise UsageError(
+                f"--mechanism: {kind} needs {' and '.join(needs)}; state them in the spec's mechanism, of "
+                "that kind"
+            )
+
+
+def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int) -> tuple[Law, float]:
+    """Return the law of a mechanism at an epsilon, as `privatize` calibrates it, and its delta."""
+    stated: dict[str, Any] = {"kind": kind, **_ASSUMED.get(kind, {})}
+    if kind == own and spec.mechanism is not None:
+        stated = spec.mechanism.model_dump(by_alias=True, exclude_none=True)
+    section = MECHANISMS.section(kind)
+    delta = stated.get("delta")
+    for key in {key for statement in section.statements for key in statement} | {"domain", "n", "order"}:
+        stated.pop(key, None)
+    if stated.get("calibration") in ("paper", "classical"):
+        stated.pop("calibration")
+    stated |= {"epsilon": epsilon, "domain": [list(pair)]}
+    if ("epsilon",) not in section.statements or stated.get("noise") in ("gaussian", "discrete_gaussian"):
+        stated["delta"] = _DELTA if delta is None else delta
+    made = load_spec({"mechanism": stated}).mechanism
+    assert made is not None  # just stated
+    groups = groups_of(spec.groups) if section.grouped else None
+    calibrated = from_spec(made, 1, n, (), (), groups)
+    return law_of(calibrated.describe()), float(calibrated.guarantee.delta or 0.0)

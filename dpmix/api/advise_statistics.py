@@ -1,0 +1,187 @@
+"""Advice about releases of statistics and of categories, which parametric models are fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpmix.advising.result import Row
+from dpmix.advising.statistics import (
+    Expected,
+    dirichlet,
+    multinomial,
+    naive_bayes,
+    randomized_bayes,
+    regression,
+)
+from dpmix.api.calibrate import columns_of, public_of
+from dpmix.errors import SpecError
+from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.log_moments.curator import epsilons_of
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
+from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
+from dpmix.models.linear_regression.units import Units
+from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.capabilities import listed
+from dpmix.spec.default_priors import ERRORS_SCALE, ERRORS_SHAPE
+from dpmix.spec.kinds import MODELS
+from dpmix.spec.mechanism_section import MechanismSection
+
+__all__ = ["advise_statistic", "is_statistic"]
+
+_MODELS: Mapping[str, tuple[str, ...]] = {
+    "noisy_counts": ("naive_bayes",),
+    "clamped_moments": ("linear_regression",),
+    "log_moments": ("dirichlet",),
+    "randomized_response": ("multinomial", "naive_bayes"),
+}
+_PREDICTORS = (0.16, 0.04)
+"""Prior sample size of the predictors' mean, and prior mean of their variances, rescaled to [-1, 1]."""
+
+
+def is_statistic(section: MechanismSection | None) -> bool:
+    """Whether a mechanism releases what a parametric model is fitted to."""
+    return section is not None and section.kind in _MODELS
+
+
+def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -> tuple[list[Row], str]:
+    """Return rows of the spec's own mechanism, and the reference in words.
+
+    Raises
+    ------
+    SpecError
+        For a model that is not the mechanism's, a population, and what cannot be advised.
+    """
+    section = spec.mechanism
+    assert section is not None  # the caller looked
+    wanted = _MODELS[section.kind]
+    model: Any = spec.model
+    if model is None:
+        model = MODELS.section(wanted[0]).model_validate({"kind": wanted[0]})
+    if model.kind not in wanted:
+        raise SpecError(
+            f"model.kind: {model.kind} given a {section.kind} release cannot be advised; use {listed(wanted)}"
+        )
+    if spec.advise is not None and spec.advise.population is not None:
+        raise SpecError(
+            f"advise.population: is for the density of a column; advice about {section.kind} is at the prior "
+            "means of the model, so leave it out"
+        )
+    rows = []
+    for epsilon in epsilons:
+        for n in records:
+            law, delta = _law(spec, section, epsilon, n)
+            found = _expected(spec, law, model, n)
+            rows.append(
+                Row(
+                    section.kind,
+                    epsilon,
+                    delta,
+                    n,
+                    {name: after for name, (after, _) in found.items()},
+                    None,
+                    {name: 1.0 - (after / before) ** 2 for name, (after, before) in found.items()},
+                )
+            )
+    words = f"a {model.kind.replace('_', ' ')} at the means of its priors"
+    several: tuple[float, ...] = getattr(section, "thresholds", None) or ()
+    if len(several) > 1:
+        words += f", censored at {several[-1]:g}, the smallest threshold that may be chosen"
+    if spec.groups is not None:
+        words += f", the same in {len(spec.groups[1])} groups of equal size"
+    return rows, words
+
+
+def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tuple[Law, float]:
+    stated: dict[str, Any] = section.model_dump(by_alias=True, exclude_none=True)
+    delta = stated.get("delta")
+    for key in {key for statement in section.statements for key in statement} | {"n", "order"}:
+        stated.pop(key, None)
+    if isinstance(stated.get("split"), list | tuple):
+        share = stated["split"][0] / sum(stated["split"])
+        stated["split"] = share
+    stated["epsilon"] = epsilon
+    several = stated.pop("thresholds", None)
+    if several is not None:  # which is chosen is up to the data
+        if len(several) > 1:
+            whole = load_spec({"mechanism": stated | {"thresholds": several}}).mechanism
+            stated["epsilon1"] = epsilons_of(whole)[0] if isinstance(whole, LogMomentsMechanism) else epsilon
+            del stated["epsilon"]
+        stated["threshold"] = several[-1]
+    if stated.get("noise") == "discrete_gaussian":
+        stated["delta"] = 1e-6 if delta is None else delta
+    made = load_spec({"mechanism": stated}).mechanism
+    assert made is not None  # just stated
+    named = spec.data.columns if spec.data is not None else None
+    count = len(named) if named is not None else columns_of(made)
+    names, categories = public_of(spec)
+    mechanism = from_spec(
+        made, count, n, names if len(names) == count else (), categories, groups_of(spec.groups)
+    )
+    public, figures = mechanism.describe(), mechanism.figures()
+    if several is not None or "threshold" in stated:  # a release says them once one is chosen
+        scale = figures["scale"]
+        public |= {"threshold": stated["threshold"], "scale": scale if isinstance(scale, list) else [scale]}
+    public |= {key: figures[key] for key in ("kappa", "centre") if key in figures and key not in public}
+    return law_of(public), float(mechanism.guarantee.delta or 0.0)
+
+
+def _expected(spec: RunSpec, law: Law, model: Any, n: int) -> Expected:
+    named = () if spec.data is None else spec.data.columns or ()
+    if isinstance(law, NoisyCountsLaw):
+        return naive_bayes(law, n, float(model.prior), named)
+    if isinstance(law, RandomizedResponseLaw):
+        if model.kind == "naive_bayes":
+            return randomized_bayes(law, n, float(model.prior))
+        if len(law.sizes) != 1:
+            raise SpecError(
+                f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; "
+                f"name one, and divide epsilon by {len(law.sizes)}, as a release of all does"
+            )
+        prior = np.ones(law.sizes[0]) if model.prior is None else np.array(model.prior, dtype=np.float64)
+        if len(prior) != law.sizes[0]:
+            raise SpecError(f"model.prior: has {len(prior)} entries for {law.sizes[0]} categories")
+        return multinomial(law, n, prior)
+    if isinstance(law, LogMomentsLaw):
+        if isinstance(model.prior, str):
+            raise SpecError(
+                f"model.prior: {model.prior} is made of the release, and there is none; advise with a gamma "
+                "{shape, rate}"
+            )
+        places = named if len(named) == law.components else [str(i + 1) for i in range(law.components)]
+        return dirichlet(law, n, float(model.prior.shape), float(model.prior.rate), [str(v) for v in places])
+    assert isinstance(law, ClampedMomentsLaw)  # there is no other
+    return _regression(law, model, n)
+
+
+def _regression(law: ClampedMomentsLaw, model: Any, n: int) -> Expected:
+    """Return what is expected of a regression whose priors are those of the model, rescaled."""
+    units, p = Units.of(law.bounds), len(law.bounds) - 1
+    beta, sd = (
+        np.broadcast_to(np.asarray(value, dtype=np.float64), (p + 1,))
+        for value in (model.prior_mean, model.prior_sd)
+    )
+    square = float(units.half[-1]) ** 2
+    a, b = model.sigma2_prior.a, model.sigma2_prior.b
+    scale = ERRORS_SCALE if b is None else float(b) / square
+    mean = scale / (a - 1.0) if a > 1.0 else scale / ERRORS_SHAPE
+    errors = (mean, mean**2 / (a - 2.0) if a > 2.0 else mean**2)
+    if model.sigma2 is not None:
+        errors = (float(model.sigma2) / square, 0.0)
+    weight, variance = _PREDICTORS
+    centre = np.zeros(p) if model.x_mean is None else units.rescaled(np.array([model.x_mean]))[0]
+    spread = np.eye(p) * variance if model.x_cov is None else np.array(model.x_cov) / units.covariance()
+    if model.x_mean is not None and model.x_cov is not None:
+        weight = 0.0
+    origin = units.coefficients(np.zeros((1, p + 1)))[0]
+    turn = units.coefficients(np.eye(p + 1)).T - origin[:, None]
+    own = [str(name) for name in law.columns]
+    places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
+    return regression(law, n, beta, sd, errors, (centre, spread, weight), turn, ["intercept", *places])

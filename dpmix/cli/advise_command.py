@@ -1,0 +1,92 @@
+"""The command `dpmix advise`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpmix.cli.options import Debug, Force, Quiet, Set, Spec, Version, check_files, checked_spec, emit, say
+from dpmix.errors import UsageError
+
+
+def advise(
+    spec: Spec,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(
+            "--epsilon", metavar="LIST", help="Epsilons: 0.5,1,2,4 where left out.", show_default=False
+        ),
+    ] = None,
+    n: Annotated[
+        str | None,
+        typer.Option(
+            "--n", metavar="LIST", help="Numbers of records: 1e3,1e4,1e5 where left out.", show_default=False
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism",
+            metavar="LIST",
+            help="Kinds: those for one column and the spec's own where left out.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Page (.html) or picture (.svg, .png) to write."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of threads.")
+    ] = None,
+    set_: Set = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> None:
+    """Both: say before any data are read how precise releases will be, and which mechanism to take."""
+    epsilons, sizes = _numbers("--epsilon", epsilon), _numbers("--n", n)
+    kinds = None if mechanism is None else [name.strip() for name in mechanism.split(",") if name.strip()]
+    if kinds is not None and not kinds:
+        raise UsageError("--mechanism: names none; give a list such as laplace,square_wave")
+    check_files([spec], [path for path in (report,) if path is not None], force)
+    checked = checked_spec(spec, set_)
+    from dpmix.api.advise import advise as run
+
+    found = run(
+        checked,
+        epsilon=epsilons,
+        n=sizes,
+        mechanism=kinds,
+        report=report,
+        jobs=jobs,
+        force=force,
+        quiet=quiet,
+    )
+    emit(json.dumps(found.to_json()) if as_json else found.to_text())
+    if as_json:  # the text has them
+        for text in found.warnings:
+            print(f"dpmix: {text}", file=sys.stderr)
+    if report is not None:
+        say(f"wrote {report}", quiet)
+
+
+def _numbers(name: str, words: str | None) -> list[float] | None:
+    """Return the numbers of a list with commas, 1e4 among them."""
+    if words is None:
+        return None
+    found = []
+    for word in words.split(","):
+        try:
+            found.append(float(word))
+        except ValueError:
+            raise UsageError(
+                f"{name}: {word.strip()[:40] or 'nothing'} is no number; give a list such as 1e3,1e4"
+            ) from None
+    return found

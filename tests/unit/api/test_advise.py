@@ -1,0 +1,329 @@
+"""Advice before any data: closed forms, exact tables, lists of a command, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import integrate, special, stats
+
+import dpmix
+from dpmix.advising import information as informed
+from dpmix.advising.population import cells_of, population_of
+from dpmix.advising.result import Row, judged, needed_of
+from dpmix.advising.statistics import multinomial
+from dpmix.api.advise_laws import laws_of
+from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.models.counts_mixture.informed import coins_of
+from dpmix.spec import load_spec
+from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
+from tests.helpers.specs import ROOT
+from tests.unit.cli.test_cli import outcome
+
+SPEC: dict[str, Any] = {
+    "data": {"path": "is/not/there.csv", "columns": ["y"], "domain": [[0.0, 1.0]]},
+    "advise": {"population": {"kind": "beta", "a": 5.0, "b": 2.0}},
+}
+COUNTS: dict[str, Any] = {
+    "mechanism": {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 1.0},
+    "model": {"kind": "naive_bayes", "prior": 1.0},
+}
+
+
+def beta() -> Any:
+    return population_of(BetaPopulation(kind="beta", a=5.0, b=2.0), (0.0, 1.0))
+
+
+def law(kind: str, **keys: Any) -> Law:
+    stated = {"kind": kind, "domain": [[0.0, 1.0]], "epsilon": 1.0} | keys
+    spec = load_spec(SPEC | {"mechanism": stated})
+    return laws_of(spec, (0.0, 1.0), [stated["epsilon"]], [1000], [kind], [])[0][3]
+
+
+def told(which: Law, n: int = 1000) -> tuple[Any, Any, Any]:
+    """Return the information, the shares of cells, and their middles."""
+    edges = cells_of(beta(), informed.noise_scale(which), bounded=True)
+    shares = beta().masses(edges)
+    ends = np.concatenate([[0.0], edges, [1.0]])
+    found = informed.information(which, edges, shares, n, (0.0, 1.0))
+    return found, shares, 0.5 * (ends[1:] + ends[:-1])
+
+
+KINDS = {
+    "laplace": {},
+    "gaussian": {"delta": 1e-6},
+    "binomial": {"trials": 5},
+    "square_wave": {"cells": 64},
+    "wavelet": {"levels": 2},
+    "perturbed_histogram": {"bins": 8},
+    "smoothed_histogram": {"bins": 8, "draws": 200},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_information_is_that_of_a_law_of_sum_one(kind: str) -> None:
+    found, shares, _ = told(law(kind, **KINDS[kind]))
+    assert_allclose(found, found.T, rtol=1e-9, atol=1e-9 * abs(found).max())
+    assert np.linalg.eigvalsh(found).min() > -1e-8 * abs(found).max()
+    assert_allclose(shares.sum(), 1.0, rtol=1e-12)
+    if kind not in ("perturbed_histogram", "smoothed_histogram", "wavelet"):
+        assert_allclose(found @ shares, 1000.0, rtol=2e-3)  # n 1, since outputs have sum 1 whatever p
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_information_of_additive_noise_is_its_integral(kind: str) -> None:
+    which = law(kind, **KINDS[kind])
+    found, shares, middles = told(which)
+    scale = which.scale[0]
+    noise = stats.laplace if kind == "laplace" else stats.norm
+    i, j = 2, len(middles) - 3
+
+    z = np.linspace(-14.0 * scale, 1.0 + 14.0 * scale, 20_001)
+    mixed = sum(share * noise.pdf(z, y, scale) for share, y in zip(shares, middles, strict=True))
+    pair = noise.pdf(z, middles[i], scale) * noise.pdf(z, middles[j], scale)
+    exact = np.trapezoid(pair / mixed, z)
+    assert_allclose(found[i, j] / 1000, exact, rtol=5e-3)
+
+
+def test_information_of_finite_outputs_is_exact() -> None:
+    which = law("binomial", trials=5)
+    found, shares, middles = told(which)
+    p = 0.5 + which.weight * (middles - 0.5)  # type: ignore[attr-defined]
+    table = stats.binom.pmf(np.arange(6)[:, None], 5, p[None, :])
+    exact = 1000 * (table / (table @ shares)[:, None]).T @ table
+    assert_allclose(found, exact, rtol=1e-3)
+    wave = law("square_wave", cells=64)
+    found, shares, middles = told(wave)
+    assert isinstance(wave["reach"], int)
+    cells = np.floor(64 * middles)
+    outputs = np.arange(64 + 2 * wave["reach"])[:, None]
+    near = (outputs >= cells) & (outputs <= cells + 2 * wave["reach"])
+    table = np.where(near, np.e, 1.0)
+    table /= table.sum(axis=0)
+    exact = 1000 * (table / (table @ shares)[:, None]).T @ table
+    assert_allclose(found, exact, rtol=0.05)  # but for cells of y across two of the wave's
+
+
+def test_information_of_a_histogram_is_sampling_and_noise() -> None:
+    """Noise of variance v: the shares of bins have covariance (diag p - p p') / n + v / n^2."""
+    which = law("perturbed_histogram", bins=4)
+    n, scale = 500, which.scale[0]
+    edges = np.linspace(0.0, 1.0, 5)[1:-1]
+    shares = beta().masses(edges)
+    found = informed.information(which, edges, shares, n, (0.0, 1.0))
+    covariance = (np.diag(shares) - np.outer(shares, shares)) / n + np.eye(4) * 2 * scale**2 / n**2
+    assert_allclose(found, np.linalg.inv(covariance), rtol=1e-8)
+
+
+def test_information_of_a_wavelet_is_its_integral() -> None:
+    """One coefficient, on two cells: a density on the line."""
+    which = law("wavelet", levels=0)
+    scale, edges = which.scale[0], np.array([0.5])
+    shares = beta().masses(edges)
+    found = informed.information(which, edges, shares, 1, (0.0, 1.0))
+
+    def integrand(z: float) -> float:
+        one, other = stats.laplace.pdf(z, 1.0, scale), stats.laplace.pdf(z, -1.0, scale)
+        return float(one * other / (shares[0] * one + shares[1] * other))
+
+    exact = sum(integrate.quad(integrand, a, b)[0] for a, b in ((-40, -1), (-1, 1), (1, 40)))
+    assert_allclose(found[0, 1], exact, rtol=0.02)
+
+
+def test_coins_have_the_information_they_stand_for() -> None:
+    found, shares, _ = told(law("laplace"))
+    edges = cells_of(beta(), 1.0, bounded=True)
+    rng = np.random.default_rng(3)
+    some = rng.dirichlet(np.ones(len(shares)), size=200).T
+    coins = coins_of(found, shares, edges, some, 0.0)
+    throws = coins.counts[::2] + coins.counts[1::2]
+    assert abs(coins.leans).max() <= 0.5 + 1e-12
+    assert_allclose(coins.leans @ shares, 0.0, atol=1e-10)
+    for other in some.T[:5]:
+        d = other - shares
+        assert_allclose(throws @ (coins.leans @ d) ** 2, d @ found @ d, rtol=1e-6)
+
+
+def test_advice_about_proportions_is_closed_form() -> None:
+    """Two classes, one feature: every count twice the noise; a Beta(1, 1) prior of variance 1/12."""
+    n, epsilon = 10_000, 1.0
+    row = dpmix.advise(COUNTS, epsilon=epsilon, n=n).rows[0]
+    scale = 2.0 / epsilon
+    variance = 0.25 / n + 2 * 2 * scale**2 / n**2
+    assert_allclose(row.sd["p[1]"], (1 / (1 / variance + 12)) ** 0.5, rtol=1e-6)
+    assert row.best and row.delta == 0.0 and row.band is None
+
+
+def test_advice_about_responses_is_that_of_a_grid() -> None:
+    """Two categories: the expected counts' likelihood by quadrature."""
+    keys = {"kind": "randomized_response", "ratio": "3/1", "categories": [["a", "b"]]}
+    which: Any = law_of(keys)
+    n = 5_000
+    found = multinomial(which, n, np.ones(2))
+    p = np.linspace(0.0, 1.0, 20_001)
+    yes = (1 + 2 * p) / 4
+    logs = n * (0.5 * np.log(yes) + 0.5 * np.log(1 - yes))
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    sd = (weights @ (p - 0.5) ** 2) ** 0.5
+    assert_allclose(found["p[a]"][0], sd, rtol=0.01)
+
+
+def test_advice_about_alpha_is_fishers_information_without_noise() -> None:
+    spec = {
+        "mechanism": {"kind": "log_moments", "threshold": 1e-9, "components": 2, "epsilon": 1e6},
+        "model": {"kind": "dirichlet", "prior": {"shape": 1.0, "rate": 0.1}},
+    }
+    n = 2_000
+    row = dpmix.advise(spec, epsilon=1e6, n=n).rows[0]
+    own = np.diag(special.polygamma(1, [10.0, 10.0])) - special.polygamma(1, 20.0)
+    exact = np.linalg.inv(n * own + np.eye(2) * 0.01)
+    assert_allclose(row.sd["alpha[1]"], exact[0, 0] ** 0.5, rtol=0.02)
+
+
+def test_advice_about_a_regression_is_least_squares_without_noise() -> None:
+    spec = {
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0.0, 10.0], [0.0, 100.0]], "epsilon": 1e6},
+        "model": {
+            "kind": "linear_regression", "sigma2": 25.0, "x_mean": [5.0], "x_cov": [[1.0]],
+            "prior_sd": 100.0, "prior_mean": [0.0, 0.0],
+        },
+    }  # fmt: skip
+    row = dpmix.advise(spec, epsilon=1e6, n=4_000).rows[0]
+    assert_allclose(row.sd["beta[column 1]"], (25.0 / (4_000 * 1.0)) ** 0.5, rtol=0.05)
+
+
+def test_dollars_and_microns_are_told_alike() -> None:
+    """The statistics' advice scales with the units, exactly."""
+
+    def slope(factor: float) -> float:
+        bounds = [[0.0, 10.0], [0.0, 100.0 * factor]]
+        spec = {"mechanism": {"kind": "clamped_moments", "bounds": bounds, "epsilon": 1.0}}
+        return float(dpmix.advise(spec, epsilon=1.0, n=1_000).rows[0].sd["beta[column 1]"])
+
+    assert_allclose(slope(1e6), 1e6 * slope(1.0), rtol=1e-9)
+
+
+def test_groups_have_rows_of_their_own_names() -> None:
+    found = dpmix.advise(ROOT / "configs" / "days_groups.yaml", epsilon=[1.0], n=[1e4])
+    (row,) = found.rows
+    assert row.sd["alpha[female,other]"] == row.sd["alpha[male,other]"]
+    alone = dpmix.advise(ROOT / "configs" / "days_dirichlet.yaml", epsilon=[1.0], n=[1e4])
+    assert row.sd["alpha[female,other]"] > alone.rows[0].sd["alpha[other]"]
+
+
+def test_synthetic_records_are_tried_on_the_population() -> None:
+    """A histogram without noise to speak of: a sample of n, and one of it of as many records."""
+    spec = {
+        "data": SPEC["data"] | {"categories": {"y": ["a", "b"]}, "domain": None},
+        "synthesis": {"kind": "perturbed_histogram", "epsilon": 1.0, "records": 400},
+    }
+    spec["data"].pop("domain")
+    (row,) = dpmix.advise(spec, epsilon=1e5, n=400).rows
+    assert_allclose(row.sd["share"], (2 * 0.25 / 400) ** 0.5, rtol=0.35)
+
+
+def rows_of(*values: tuple[str, float, int, float]) -> list[Row]:
+    return [Row(kind, epsilon, 0.0, n, {"median": sd}, None, {}) for kind, epsilon, n, sd in values]
+
+
+def test_what_is_needed_follows_the_rows() -> None:
+    """sd = 100 / (epsilon sqrt n): exactly, within the rows and beyond them."""
+    rows = rows_of(*(("laplace", e, n, 1e2 / (e * n**0.5)) for e, n in product((1.0, 2.0), (100, 10_000))))
+    found = needed_of(rows, {"median": 2.0})
+    assert_allclose(found[0].needed["n"], 2_500, rtol=1e-3)  # type: ignore[index,arg-type]
+    assert found[0].needed["epsilon"] == pytest.approx(5.0)  # type: ignore[index]
+    assert found[3].needed["epsilon"] == pytest.approx(0.5)  # type: ignore[index]
+    assert needed_of(rows, {"median": 0.01})[0].needed["epsilon"] is None  # type: ignore[index]
+    assert needed_of(rows, {})[0].needed is None
+
+
+def test_best_is_least_at_each_epsilon_and_n() -> None:
+    rows = judged(rows_of(("a", 1.0, 10, 2.0), ("b", 1.0, 10, 1.0), ("a", 2.0, 10, 0.1)), {})
+    assert [row.best for row in rows] == [False, True, True]
+
+
+def test_lognormal_populations_are_stated_in_three_ways() -> None:
+    one = LognormalPopulation(kind="lognormal", median=np.exp(2.0), sigma=0.5)
+    mean = float(np.exp(2.125))
+    sd = mean * float(np.expm1(0.25)) ** 0.5
+    other = LognormalPopulation(kind="lognormal", mean=mean, sd=sd)
+    assert_allclose(one.logarithm, other.logarithm, rtol=1e-12)
+    where = population_of(one, (0.0, 10.0))
+    exact = stats.lognorm(0.5, scale=np.exp(2.0))
+    assert_allclose(where.beyond, exact.sf(10.0), rtol=1e-12)
+    assert_allclose(where.below(np.array([5.0, 10.0])), [exact.cdf(5.0), 1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "words"),
+    [
+        ({}, {"epsilon": [0.0]}, UsageError, "--epsilon: 0.0 must be a positive number"),
+        ({}, {"n": [10.5]}, UsageError, "--n: 10.5 must be a whole number"),
+        ({}, {"mechanism": ["laplas"]}, UsageError, "--mechanism: laplas is no mechanism"),
+        ({}, {"mechanism": ["none"]}, UsageError, "none takes no epsilon"),
+        ({}, {"mechanism": ["smoothed_histogram"]}, UsageError, "needs bins and draws"),
+        ({}, {"mechanism": ["square_wave"], "epsilon": 1e-12}, PrivacyError, "epsilon"),
+        ({}, {"report": "x.pdf"}, UsageError, "--report x.pdf"),
+        ({"data": {"path": "x.csv", "columns": ["y"]}}, {}, SpecError, "data.domain: missing"),
+        (
+            {"data": {"path": "x.csv", "columns": ["y", "z"], "domain": [[0, 1], [0, 1]]}},
+            {}, SpecError, "data.columns: advice is about one column, and there are 2",
+        ),
+        ({"model": {"kind": "mixture", "discount": 0.2}}, {}, SpecError, "model.discount"),
+        ({"advise": None, "model": {"kind": "mixture", "base": {"empirical": True}}}, {}, SpecError,
+         "model.base.empirical"),
+        (COUNTS | {"data": None}, {}, SpecError, "advise.population: is for the density"),
+        (COUNTS | {"data": None, "advise": {"target": {"p[9]": 1.0}}}, {}, SpecError, "advise.target.p[9]"),
+        (
+            COUNTS | {"data": None, "advise": None}, {"mechanism": ["laplace"]}, UsageError,
+            "releases another thing",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_advised_is_refused_by_name(
+    change: dict[str, Any], options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words.replace("[", r"\[").replace("]", r"\]")):
+        dpmix.advise(
+            {k: v for k, v in (SPEC | change).items() if v is not None},
+            **{"epsilon": 1.0, "n": 1_000} | options,
+        )
+
+
+def test_the_command_prints_the_list_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(json.dumps(COUNTS | {"advise": {"target": {"p[1]": 0.001}}}))
+    picture = tmp_path / "advice.png"
+    code, out, err = outcome(
+        capsys,
+        "advise",
+        str(spec),
+        "--epsilon",
+        "0.5,1",
+        "--n",
+        "1e3,1e4",
+        "--json",
+        "--report",
+        str(picture),
+    )
+    assert code == 0, err
+    rows = json.loads(out)
+    assert [(row["epsilon"], row["n"]) for row in rows] == [(0.5, 1e3), (0.5, 1e4), (1, 1e3), (1, 1e4)]
+    assert set(rows[0]) == {
+        "mechanism", "epsilon", "delta", "n", "sd", "band", "best", "contraction", "needed",
+    }  # fmt: skip
+    assert set(rows[0]["needed"]) == {"epsilon", "n"}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert outcome(capsys, "advise", str(spec), "--report", str(picture))[0] == 2  # is there already
+    assert outcome(capsys, "advise", str(spec), "--epsilon", "1,x")[0] == 2
+    assert outcome(capsys, "advise", str(spec), "--n", "0")[0] == 2
+    page = tmp_path / "advice.html"
+    assert outcome(capsys, "advise", str(spec), "--report", str(page), "--quiet")[0] == 0
+    assert "<svg" in page.read_text() or "data:image/svg" in page.read_text()
