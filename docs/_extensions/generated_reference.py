@@ -1,14 +1,15 @@
 """Sphinx extension: parts of pages that are made when the site is built, from what they are about.
 
 A line ``<!-- made of: the schema -->`` of a page gives way to tables of every key of the spec, from its
-JSON Schema; ``<!-- made of: the commands -->`` to the usage, options and examples of every command.
+JSON Schema; ``<!-- made of: the commands -->`` to the usage, options and examples of every command; and
+``<!-- made of: the other pages -->`` in a table of contents to the pages that it does not name.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 _UNITS = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
@@ -20,11 +21,20 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _fill(_app: Any, _name: str, source: list[str]) -> None:
+def _fill(app: Any, name: str, source: list[str]) -> None:
+    mark = "<!-- made of: the other pages -->"
+    if mark in source[0]:
+        source[0] = source[0].replace(mark, "\n".join(_unnamed(source[0], app.env.found_docs, name)))
     for what, make in _MADE.items():
         mark = f"<!-- made of: {what} -->"
         if mark in source[0]:
             source[0] = source[0].replace(mark, make())
+
+
+def _unnamed(text: str, pages: Iterable[str], own: str) -> list[str]:
+    """Return the pages that a table of contents names nowhere, which a reader would not find."""
+    named = set(text.splitlines())
+    return sorted(page for page in pages if page not in named and page != own)
 
 
 # The spec

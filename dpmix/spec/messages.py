@@ -66,11 +66,36 @@ def spec_error(error: ValidationError, source: Any) -> DpmixError:
         :class:`SpecError`.
     """
     problems = error.errors(include_url=False)
-    lines = list(dict.fromkeys(line for problem in problems for line in _lines(problem, source)))
+    lines = _joined(dict.fromkeys(line for problem in problems for line in _lines(problem, source)))
     if len(lines) > MOST_SHOWN:
         lines[MOST_SHOWN:] = [f"and {len(lines) - MOST_SHOWN} more"]
     private = all(problem["type"] == PRIVACY_REFUSED for problem in problems)
     return (PrivacyError if private else SpecError)("\n".join(lines))
+
+
+_WANTED = re.compile(
+    r"must be (?P<what>.*), not (?P<value>.*)|(?P<unknown>.*) is unknown; one of (?P<words>.*)"
+)
+
+
+def _joined(lines: Iterable[str]) -> list[str]:
+    """Make one line of those of one key that say what its value might have been: a cause is told once."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        key, _, message = line.partition(": ")
+        found.setdefault(key, []).append(message)
+    return [f"{key}: {message}" for key, messages in found.items() for message in _one_cause(messages)]
+
+
+def _one_cause(messages: list[str]) -> list[str]:
+    matches = [match for message in messages if (match := _WANTED.fullmatch(message))]
+    values = {match["value"] or match["unknown"] for match in matches}
+    if len(messages) == 1 or not matches or len(values) > 1:
+        return messages
+    if len(matches) < len(messages):  # it is of a right form, and what is wrong with it is the cause
+        return [message for message in messages if not _WANTED.fullmatch(message)]
+    wanted = " or ".join(match["what"] or match["words"] for match in matches)
+    return [f"must be {wanted}, not {values.pop()}"]
 
 
 def _lines(problem: Any, source: Any) -> list[str]:
@@ -151,6 +176,9 @@ def _walk(loc: Sequence[str | int], source: Any, missing: bool) -> tuple[list[st
     value = source
     for position, part in enumerate(loc):
         in_list = isinstance(value, (list, tuple)) and isinstance(part, int) and part < len(value)
+        below = loc[position + 1] if position + 1 < len(loc) else None
+        if in_list and isinstance(below, int) and not isinstance(value[part], (list, tuple, Mapping)):
+            continue  # a pair that stands for a list of one
         if in_list or (isinstance(value, Mapping) and part in value):
             keys.append(part)
             value = value[part]

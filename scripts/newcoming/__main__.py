@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from newcoming.pages import File, differs, steps
@@ -20,10 +21,12 @@ PAGES = ROOT / "docs" / "tutorials"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; return its exit code."""
     parser = argparse.ArgumentParser(prog="newcomer", description=__doc__)
-    parser.add_argument("pages", nargs="*", help="tutorials by name, such as own-csv; all where left out")
+    parser.add_argument(
+        "pages", nargs="*", help="tutorials by name, such as own-csv, or starters; all where left out"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folder of environment and tutorials")
     options = parser.parse_args(arguments)
-    known = sorted(page.stem for page in PAGES.glob("*.md"))
+    known = ["starters", *sorted(page.stem for page in PAGES.glob("*.md"))]
     if unknown := set(options.pages) - set(known):
         parser.error(f"no such tutorial: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     with tempfile.TemporaryDirectory(prefix="dpmix-newcomer-", delete=not options.keep) as folder:
@@ -31,9 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.keep:
             print(f"in {place}")
         doings: list[tuple[str, Callable[[], str | None]]] = [("install", lambda: _install(place))]
-        doings += [("starters", lambda: _starters(place))] if not options.pages else []
-        for name in options.pages or known:
-            doings.append((name, lambda name=name: follow(PAGES / f"{name}.md", place / name, _run(place))))
+        doings += [
+            (name, partial(_starters if name == "starters" else _tutorial, place, name))
+            for name in options.pages or known
+        ]
         failed = 0
         for name, do in doings:
             began = time.monotonic()
@@ -142,7 +146,11 @@ def _fails(command: Sequence[str], folder: Path) -> str | None:
     return f"{' '.join(command)}\n{done.stderr}" if done.returncode else None
 
 
-def _starters(place: Path) -> str | None:
+def _tutorial(place: Path, name: str) -> str | None:
+    return follow(PAGES / f"{name}.md", place / name, _run(place))
+
+
+def _starters(place: Path, _: str) -> str | None:
     """Print and check every starter that the wheel carries, and run the one that brings its data."""
     run, folder = _run(place), place / "starters"
     folder.mkdir()
@@ -155,14 +163,13 @@ def _starters(place: Path) -> str | None:
     if code or not {"square_wave", "randomized_response", "counts", "groups", "sweep"} <= set(kinds):
         return f"dpmix init does not list the starters:\n{listed}"
     commands = [f"dpmix init {kind} > {kind}.yaml" for kind in kinds]
-    commands += [f"dpmix validate {kind}.yaml" for kind in kinds if kind != "sweep"]
+    commands += [f"dpmix validate {kind}.yaml" for kind in kinds]
     commands += [
         "dpmix schema > dpmix.schema.json",
         "dpmix privatize simulation.yaml -o release.h5",
         "dpmix fit simulation.yaml --release release.h5 -o chains.h5 "
         "--set sampler.iterations=400 --set sampler.burn_in=200",
         "dpmix summarize chains.h5 --report report.html",
-        "dpmix init sweep -o . --force || true",
     ]
     for command in commands:
         code, said = run(command, folder)
