@@ -136,12 +136,12 @@ def register(
 def registered_kinds(spec: RunSpec) -> list[str]:
     """Return what a spec names that does not ship, as its mechanism, kernel or sampler."""
     model: Any = spec.model
-    named = (
+    named: tuple[tuple[Kinds, str | None], ...] = (
         (MECHANISMS, None if spec.mechanism is None else spec.mechanism.kind),
         (KERNELS, getattr(model, "kernel", None)),
         (SAMPLERS, spec.sampler.kind),
     )
-    return [name for kinds, name in named if name in kinds and name not in _SHIPPED[id(kinds)]]
+    return [name for kinds, name in named if name and name in kinds and name not in _SHIPPED[id(kinds)]]
 
 
 def registered_modules() -> list[tuple[str, str]]:
@@ -193,7 +193,7 @@ def import_registered(modules: Iterable[Sequence[str]]) -> None:
 
 def _modules_of(parts: Iterable[Any]) -> list[str]:
     """Return the names of the modules, but ours, that classes and functions are defined in."""
-    found = {}
+    found: dict[str, Any] = {}
     for part in parts:
         if inspect.ismodule(part):
             found[part.__name__] = part

@@ -43,7 +43,6 @@ from dpmix.cli.options import (
     say,
 )
 from dpmix.cli.predict_command import predict
-from dpmix.cli.show_command import EXAMPLES as EXPORT_EXAMPLES
 from dpmix.cli.show_command import export, show
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
@@ -281,7 +280,7 @@ app.command()(predict)
 app.command()(tally)
 app.command()(card)
 app.command()(show)
-app.command(epilog=EXPORT_EXAMPLES)(export)
+app.command()(export)
 app.command()(advise)
 
 

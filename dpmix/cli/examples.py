@@ -59,11 +59,14 @@ _EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "show": (
         "dpmix show release.h5",
-        "dpmix show chains.h5",
+        "dpmix show chains.h5 --json",
+        "dpmix show ledger.json",
     ),
     "export": (
         "dpmix export chains.h5 -o draws.csv",
-        "dpmix export summary.h5 -o summary.parquet",
+        "dpmix export release.h5 -o release.parquet",
+        "dpmix export chains.h5 --table components -o components.csv",
+        "dpmix export summary.h5 -o -",
     ),
     "synthesize": (
         "dpmix synthesize spec.yaml -o synthetic.csv",

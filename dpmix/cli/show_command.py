@@ -10,14 +10,6 @@ import typer
 
 from dpmix.cli.options import Debug, DryRun, Force, Quiet, Version, emit, output_option, say
 
-EXAMPLES = """\b
-Examples:
-  dpmix export release.h5 -o release.csv
-  dpmix export chains.h5 -o draws.parquet
-  dpmix export chains.h5 --table components -o components.csv
-  dpmix export summary.h5 -o -
-"""
-
 
 def show(
     file: Annotated[

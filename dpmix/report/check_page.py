@@ -6,9 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
 from dpmix.summary.check.check_result import Check, Curve, Entry
+from dpmix.summary.dated import NONE, Dated
 
 __all__ = ["pictures"]
 
@@ -17,8 +19,8 @@ _FARTHEST = 8.0  # in standard deviations, where points are drawn at most
 _NORMAL = 1.959964  # half-width of a 95% interval in standard deviations
 
 
-def pictures(check: Check) -> list[str]:
-    """Return the pictures of a check; none where there is none."""
+def pictures(check: Check, dated: Dated = NONE) -> list[str]:
+    """Return the pictures of a check; none where there is none; `dated` of which columns are dates."""
     if check.overall is None:
         return []
     parts = []
@@ -34,7 +36,7 @@ def pictures(check: Check) -> list[str]:
             f"Release check, p = {check.p_of_curves[name]:.2g}: distribution function{about} of the release "
             "over the band of its replicates"
         )
-        parts.append(captioned(curve_figure(curve, name), alt, caption))
+        parts.append(captioned(curve_figure(curve, name, date=dated.is_curve(name)), alt, caption))
     if check.entries:
         caption = _caption(check)
         parts.append(
@@ -59,7 +61,7 @@ def _caption(check: Check) -> str:
     return text
 
 
-def curve_figure(curve: Curve, name: str) -> Figure:
+def curve_figure(curve: Curve, name: str, *, date: bool = False) -> Figure:
     """Draw a distribution function over its band, and the difference from the replicates' mean."""
     with drawings((7.2, 3.1), 2) as (figure, (left, right)):
         label = "95% band of replicates"
@@ -76,6 +78,8 @@ def curve_figure(curve: Curve, name: str) -> Figure:
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.set_xlabel(f"{plain(name)}, released" if name else "released value")
+            if date:
+                on_dates(axes, most=5)
         left.set(ylim=(-0.02, 1.02), ylabel="share of values up to here")
         right.set_ylabel("less the replicates' mean")
         figure.legend(handles=[line, band], loc="outside upper left", ncols=2)

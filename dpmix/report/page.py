@@ -22,9 +22,11 @@ from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.store.html import captioned, image
+from dpmix.summary.dated import NONE
 from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
 from dpmix.summary.result import Summary
+from dpmix.summary.several_columns import Joint
 
 MOST_TRACES = 24
 
@@ -35,11 +37,14 @@ def render(summary: Summary) -> str:
     Pictures are SVG in data URIs; all text that comes from a file is escaped. The same summary always gives
     the same page.
     """
+    in_units = (
+        summary.provenance.mechanism.on_data_scale
+    )  # outputs of a square wave, say, are numbers of cells
     pictures = {
         "density": _density(summary),
         "model": [*regression_page.pictures(summary), *classes_page.pictures(summary)],
         "distribution": _distribution(summary),
-        "check": check_page.pictures(summary.check),
+        "check": check_page.pictures(summary.check, summary.dated if in_units else NONE),
         "variance_shares": uncertainty.pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
@@ -68,9 +73,20 @@ def _density(summary: Summary) -> list[str]:
             "its highest. Points are released values, with their noise."
         )
         parts.append(
-            captioned(two_dimensions.joint_figure(summary), "Density of both columns", caption, "map")
+            captioned(two_dimensions.joint_figure(summary), _joint_finding(summary.joint), caption, "map")
         )
     return parts
+
+
+def _joint_finding(joint: Joint) -> str:
+    """Say where the density of two columns is highest."""
+    place = np.unravel_index(int(np.argmax(joint.mean)), joint.mean.shape)
+    at = [
+        amount(float(grid[i]), float(grid[-1] - grid[0]) / 20.0)
+        for grid, i in zip(joint.grids, place, strict=True)
+    ]
+    first, second = joint.columns
+    return f"Density of both columns, highest near {first} = {at[0]}, {second} = {at[1]}"
 
 
 def _density_finding(summary: Summary, name: str) -> str:

@@ -44,6 +44,8 @@ def write_result(
     groups: dict[str, Node] = {}
     for section in tree:
         data = section.data.hdf5 if isinstance(section.data, Each) else section.data
+        if isinstance(data, Attr):
+            data = data.value  # as all figures and words of the root are
         if data is ABSENT or data is None or data == "":
             continue
         if isinstance(data, Table):

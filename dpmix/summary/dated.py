@@ -62,7 +62,7 @@ class Dated:
         if title not in _POINTS or self.response is not None or not (self.only or self._ends(before)):
             return None
         try:
-            about = "about " if title == "density" else ""  # of which the name has four digits
+            about = "~" if title == "density" else ""  # of which the name has four digits
             date = f"{about}{day_text(float(last))}"
             return f"{before}, {date}" if before else date
         except ValueError:

@@ -112,7 +112,10 @@ def _others(
             units = [unit_of(subject.unit, key) for key in (response, column)]
             if column == "intercept":
                 continue
-            label = f"slope on {column}{f' in {group}' if group else ''}"
+            if column in subject.columns:  # those of other models have no column
+                label = f"slope on {column}{f' in {group}' if group else ''}"
+            else:
+                label = labels.get(name, name)
             unit = f"{units[0]} per {units[1]}" if all(units) and units[0] != units[1] else ""
         elif title == "prediction":
             label = f"mean {subject.columns[-1] if subject.columns else 'response'} at {label}"

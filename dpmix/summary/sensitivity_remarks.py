@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dpmix.results.nodes import Remark
-from dpmix.run.chains_reader import ChainSet, NamedChains
+from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.prior_density import key_of_prior
 from dpmix.summary.remarks import MOST_LISTED, is_headline
-from dpmix.summary.row_labels import row_labels, shown_name
+from dpmix.summary.row_labels import shown_name
 from dpmix.summary.sensitivity_result import SENSITIVE, Sensitivity
 
 __all__ = ["sensitivity_remarks"]
@@ -37,7 +37,6 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
         For the names of the keys that state the prior.
     """
     keys, parts = key_of_prior(chains), []
-    labels = row_labels(chains) if isinstance(chains, NamedChains) else {}
     for diagnosis, text in _TEXTS.items():
         named = {
             name: index
@@ -46,7 +45,9 @@ def sensitivity_remarks(found: Sensitivity, chains: ChainSet) -> list[Remark]:
         }
         if named:
             worst = sorted(named, key=lambda name: -(named[name].prior or 0.0))
-            listed = [f"{shown_name(name, labels)} ({named[name].prior:.2f})" for name in worst[:MOST_LISTED]]
+            listed = [
+                f"{shown_name(name, found.labels)} ({named[name].prior:.2f})" for name in worst[:MOST_LISTED]
+            ]
             if len(worst) > MOST_LISTED:
                 listed.append(f"{len(worst) - MOST_LISTED} more")
             names = listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"

@@ -176,14 +176,14 @@ class Found:
     seconds: float
 
 
+def here() -> list[str]:
+    """Return the names of the populations whose data are here."""
+    return [name for name in POPULATIONS if name != "incomes" or INCOMES.exists()]
+
+
 def repeated(cells: Sequence[Cell] = CELLS) -> list[tuple[Cell, int]]:
     """Return cells and numbers of repeats, the first repeat of all cells first."""
-    found = [
-        (cell, repeat)
-        for cell in cells
-        if cell.population != "incomes" or INCOMES.exists()
-        for repeat in range(cell.repeats)
-    ]
+    found = [(cell, repeat) for cell in cells if cell.population in here() for repeat in range(cell.repeats)]
     return sorted(found, key=lambda each: each[1] + 10 * (each[0].mechanism in SLOW))
 
 

@@ -17,8 +17,8 @@ FAULTS = {
     "sticks without their lengths": (SOURCE, "mixing.rate - math.log(left)", "mixing.rate"),
     "one stick too many": (
         SOURCE,
-        "rng.gamma(mixing.shape + sticks,",
-        "rng.gamma(mixing.shape + sticks + 1,",
+        "standard_gamma(mixing.shape + sticks)",
+        "standard_gamma(mixing.shape + sticks + 1)",
     ),
     "old atoms kept": (SOURCE, "1 if h >= atoms else 0", "1 if h >= sticks else 0"),
 }

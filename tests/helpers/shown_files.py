@@ -62,7 +62,7 @@ def write_regression(path: Path, *, name: str = "age", draws: int = 6, **attrs: 
     dims = {"beta": ("coefficient",), "sigma2": (), "prediction": ("row",)}
     spec = {
         "mechanism": {"kind": "clamped_moments", "epsilon": 2.0, "bounds": NOISY_MOMENTS["bounds"]},
-        "model": {"kind": "linear_regression"},
+        "model": {"kind": "linear_regression", "x_mean": [45.0], "x_cov": [[100.0]]},
         "sampler": {
             "kind": "data_augmentation",
             "iterations": 100 + draws,

@@ -89,7 +89,7 @@ def redraw_light(channel, kernel, mixing, rng, theta, cells, work, atoms, total,
             proposed[c] -= weight * masses[c]
     other = alpha
     if mixing.shape > 0.0:
-        other = max(rng.gamma(mixing.shape + sticks, 1.0 / (mixing.rate - math.log(left))), 1e-12)
+        other = max(rng.standard_gamma(mixing.shape + sticks) / (mixing.rate - math.log(left)), 1e-12)
     end = atoms
     while True:
         if end == room:

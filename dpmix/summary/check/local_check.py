@@ -103,6 +103,8 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
         raise Unavailable("the released values are not what the mechanism releases")
     found = compare(observed, table)
     columns, dated = [column.name for column in columns_of(chains, replicator.source)], dated_of(chains)
+    # outputs of a square wave, say, are numbers of cells
+    in_units = chains.mechanism.on_data_scale or isinstance(statistic, _Edges)
     curves, p_of_curves = {}, {}
     entries: list[Entry] = []
     start = 0
@@ -111,7 +113,7 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
         start += grid.size
         curves[name] = Curve(grid, *(a[part] for a in (found.observed, found.mean, found.lower, found.upper)))
         p_of_curves[name] = found.p(part)
-        written = days(grid) if dated.is_curve(name) else grid
+        written = days(grid) if in_units and dated.is_curve(name) else grid
         entries.append(_farthest(name, written, found, part))
         entries += _tails(name, written, found, part)
     names = [f"correlation[{columns[i]},{columns[j]}]" for i, j in zip(*statistic.pairs, strict=True)]

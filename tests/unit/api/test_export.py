@@ -104,7 +104,7 @@ def test_grouped_counts_stand_as_the_curator_released_them(tmp_path: Path) -> No
         "group": "sex",
         "categories": {"x": ["a", "b"], "y": ["n", "y"], "sex": ["f", "m"]},
     }
-    mechanism = {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 90.0}
+    mechanism = {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 90.0, "noise": "geometric"}
     release = dpmix.privatize({"data": data, "mechanism": mechanism}, quiet=True)
     found = {
         (row["sex"], row["level"], row["y"]): row["count"]

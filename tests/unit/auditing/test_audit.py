@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpmix.auditing import (
 from dpmix.auditing.event_statistics import lowest_bit
 from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.mechanisms.curators.mechanism import Mechanism
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator_choice import generator_of
@@ -274,3 +276,14 @@ def test_what_cannot_be_audited_is_said() -> None:
         dpmix.audit({"data": NUMBER})
     with pytest.raises(PrivacyError, match="none adds no noise"):
         dpmix.audit(spec | {"mechanism": {"kind": "none"}})
+
+
+def test_a_mechanism_that_says_nothing_of_it_is_audited_by_its_public_bounds() -> None:
+    own: Any = SimpleNamespace(kind="own", domain=((0.0, 2.0),))
+    pairs = list(Mechanism.neighbours(own, 1, 3))
+    assert [(float(pair.one[0, 0]), float(pair.other[0, 0])) for pair in pairs] == [(0, 2), (-16, 18)]
+    assert all((pair.one[1:] == pair.other[1:]).all() and len(pair.one) == 3 for pair in pairs)
+    assert Mechanism.loss(own, pairs[0].one, pairs[0].other) is None and Mechanism.weakened(own) is None
+    own.domain = ()
+    with pytest.raises(PrivacyError, match="own has no public bounds, of which databases to audit it"):
+        next(Mechanism.neighbours(own, 1, 3))

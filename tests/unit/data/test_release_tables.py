@@ -43,7 +43,7 @@ def test_files_with_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     ):
         (tmp_path / "b.csv").write_text(text)
         spec = spec_of(tmp_path, "a.csv", "b.csv")
-        spec["mechanism"] = {"kind": "laplace", "scale": [1.0, 1.0], "domain": [[-3, 3], [-3, 3]]}
+        spec["mechanism"] = {"kind": "laplace", "epsilon": 4.0, "domain": [[-3, 3], [-3, 3]]}
         with pytest.raises(DataError, match=words):
             find_release(load_spec(spec), None)
     (tmp_path / "b.csv").write_text("z\n1\n")

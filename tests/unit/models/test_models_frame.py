@@ -258,7 +258,8 @@ def test_summary_files_text_and_report_hold_it(tmp_path: Path) -> None:
         shares = tree["distribution/hue"].dataset
         assert shares["mean"].sel(category="grün").item() == summary.distributions["hue"].mean[1]
     text = summary.to_text()
-    assert text.startswith("Categories of hue, with 95% intervals: a/b 0.")
+    assert text.startswith("x1, x2, 5 records; 95% intervals in brackets\n  beta[0]")
+    assert "\nCategories of hue, with 95% intervals: a/b 0." in text
     assert "Clusters" not in text and "beta[1]" in text and "Acceptance: 0." in text
     page = render(summary)
     # distribution, check, uncertainty, sensitivity, scalars, traces, provenance

@@ -52,7 +52,7 @@ def rows_of_page(page: str, title: str) -> list[list[str]]:
 def rows_of_text(text: str, first: str) -> list[list[str]]:
     """Return the rows of a text's table whose header begins with `first`, the header first."""
     lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.split() and line.split("  ")[-1] and first in line)
+    start = next(i for i, line in enumerate(lines) if f"  {first}" in line)  # in a sentence one space is
     rows = []
     for line in lines[start:]:
         if not line:
@@ -81,7 +81,7 @@ def test_the_four_renderings_of_a_table_have_the_same_rows_and_figures(
     summary.write(tmp_path / "s.h5")
     stored = read(tmp_path / "s.h5").groups["parameters"]
     held = summary.to_json()["parameters"]
-    shown = {row[0]: row[1:] for row in rows_of_text(summary.to_text(), "R-hat")[1:]}
+    shown = {row[0]: row[1:] for row in rows_of_text(summary.to_text(), "ESS bulk")[1:]}
     header, *drawn = rows_of_page(render(summary), "Scalars and their diagnostics")
     assert list(held) == [row[0] for row in drawn] == stored["parameter"].tolist() == list(shown)
     for place, (name, row) in enumerate(held.items()):

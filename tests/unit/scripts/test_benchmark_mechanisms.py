@@ -12,7 +12,7 @@ from benchmarks import mechanism_tables, mechanisms
 from benchmarks.mechanisms import Cell, Estimated, Found, estimated, fill, read, repeated, select
 
 WAVE = Cell("Beta(5, 2)", "square_wave", 1.0)
-FOUND = Found(0.002, "01" * 25, "1" * 50, 0.018, 0.23, 1.02, 80.0, 3.0)
+FOUND = Found(0.002, "0" * 14 + "01" * 18, "0" + "1" * 49, 0.018, 0.23, 1.02, 80.0, 3.0)
 
 
 def test_repeats_come_one_after_the_other_and_slow_mechanisms_after_ten_of_the_others():

@@ -17,7 +17,10 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.transitions import MatrixTransition
 from dpmix.mechanisms.square_wave.law import fraction_of
-from dpmix.release.cells import Counts, edges_of, output_edges, tally
+from dpmix.release.cells import edges_of, output_edges, tally
+from dpmix.release.release_file import read_release, write_release
+from dpmix.release.sanitized import Release
+from dpmix.release.tallies import one_column, tallied, wide_grid
 from dpmix.report.page import render
 from dpmix.spec import load_spec
 from dpmix.spec.combinations import check_combination
@@ -286,7 +289,30 @@ def test_bounds_are_needed(tmp_path):
         dpmix.summarize(path, overrides=["summary.baseline=ems", "summary.grid=[-9, 9, 50]"])
 
 
-def test_counts_of_a_tally_serve(tmp_path, files):
-    """The whole way by a tally: its cells, not values."""
-    counts = Counts(np.array([3, 4, 5]), np.array([0.0, 1.0]), 1.0)
-    assert grouped(counts, "laplace", 1.0, 0.0, 1.0) is counts
+def test_one_of_several_columns_and_its_tally(tmp_path):
+    """Bounds and noise are those of the column that was fitted; a tally of it gives about the same."""
+    rng = np.random.default_rng(10)
+    y = np.stack([5e4 + 1e5 * rng.beta(2.0, 5.0, 3000), 2e-6 + 3e-6 * rng.beta(5.0, 2.0, 3000)], axis=1)
+    domain = [[5e4, 1.5e5], [2e-6, 5e-6]]
+    law = {"kind": "laplace", "scale": [5e4, 1.5e-6], "domain": domain}
+    noisy = y + rng.laplace(0.0, 1.0, y.shape) * law["scale"]
+    write_release(tmp_path / "r.h5", Release(noisy, ("pay", "size"), law, 4.0, 0.0, None, 3000))
+    spec = {
+        "release": {"columns": ["size"]},
+        "model": {"kind": "mixture", "kernel": "normal"},
+        "sampler": {"kind": "counts", "iterations": 60, "burn_in": 20, "chains": 1, "seed": 1, "store": []},
+        "summary": {"baseline": "ems"},
+    }
+    dpmix.fit(spec, tmp_path / "r.h5", tmp_path / "c.h5", quiet=True, jobs=1)
+    found = dpmix.summarize(tmp_path / "c.h5").to_json()["ems"]
+    assert found["edges"][0] == 2e-6
+    assert found["edges"][-1] == 5e-6
+    assert found["mean"] == pytest.approx(y[:, 1].mean(), abs=0.1e-6)
+    alone, _ = one_column(read_release(tmp_path / "r.h5"), ["size"])
+    edges, width = wide_grid(alone.mechanism, "auto")
+    counts = tally(alone.values.ravel(), edges, width)
+    write_release(tmp_path / "t.h5", tallied(alone, counts))
+    dpmix.fit(spec, tmp_path / "t.h5", tmp_path / "d.h5", quiet=True, jobs=1)
+    by_tally = dpmix.summarize(tmp_path / "d.h5").to_json()["ems"]
+    assert by_tally["mean"] == pytest.approx(found["mean"], abs=0.03e-6)
+    assert by_tally["edges"] == found["edges"]

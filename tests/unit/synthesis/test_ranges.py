@@ -25,6 +25,7 @@ from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.histogram_draws import draw_possible_cells
 from dpmix.synthesis.records import Records
+from tests.helpers.specs import ROOT
 
 LEVEL = 1e-4
 AB = (Column("a", None, ("no", "yes")), Column("b", None, ("u", "v", "w")))
@@ -386,3 +387,11 @@ def test_releases_state_their_ranges_and_are_not_taken_for_others(
         aside.write_text(json.dumps(stated))
         with pytest.raises(DataError, match="does not state its ranges"):
             find_release(load_spec({"summary": {"level": 0.9}}), tmp_path / "s.csv")
+
+
+def test_the_config_that_ships_keeps_to_what_it_states() -> None:
+    release = dpmix.synthesize(ROOT / "configs" / "engel_synthesis.yaml", quiet=True)
+    income, food = release.values.T
+    assert np.array_equal(release.values, np.round(release.values, 2))
+    for most in (500, 1000, 2000):
+        assert (food[income <= most] <= most).all()

@@ -44,6 +44,9 @@ class Shifted(Generator):
     def in_words(self) -> str:
         return "the records themselves"
 
+    def weakened(self):
+        return "", self
+
     def draw(self, records, randomness):
         self.seen.append(randomness.seeded)
         return records.values + (len(self.seen) - 1) * 0.5, records.labels
