@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -29,10 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = ["starters", *sorted(page.stem for page in PAGES.glob("*.md"))]
     if unknown := set(options.pages) - set(known):
         parser.error(f"no such tutorial: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    with tempfile.TemporaryDirectory(prefix="dpmix-newcomer-", delete=not options.keep) as folder:
-        place = Path(folder)
-        if options.keep:
-            print(f"in {place}")
+    with _folder(options.keep) as place:
         doings: list[tuple[str, Callable[[], str | None]]] = [("install", lambda: _install(place))]
         doings += [
             (name, partial(_starters if name == "starters" else _tutorial, place, name))
@@ -51,6 +50,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if name == "install":
                     break
     return 1 if failed else 0
+
+
+@contextmanager
+def _folder(keep: bool) -> Iterator[Path]:
+    """Give a folder outside of the repository, taken away at the end unless it is to be kept."""
+    place = Path(tempfile.mkdtemp(prefix="dpmix-newcomer-"))
+    if keep:
+        print(f"in {place}")
+    try:
+        yield place
+    finally:
+        if not keep:
+            shutil.rmtree(place)
 
 
 Run = Callable[[str, Path], tuple[int, str]]
