@@ -85,7 +85,7 @@ def _along(chain: Any, model: Model, rng: np.random.Generator, rounds: int) -> l
             _release_anew(chain, model, rng)
         chain._source.along[0] = 1
         atoms = sweep._move_measure(
-            of.channel, of.kernel, of.mixing, rng, state, cells, work, atoms, float(MANY), 0.0, 3
+            of.channel, of.kernel, rng, state, cells, work, atoms, float(MANY), 0.0, 3
         )
         chain._source.along[0] = 0
     held, mass = chain._latent, work.mixed

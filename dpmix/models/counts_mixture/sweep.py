@@ -29,10 +29,8 @@ from dpmix.models.counts_mixture.state import (
     LOG_LIKELIHOOD,
     MOST,
     PROPOSED,
-    TAIL,
     draw_random_measure,
 )
-from dpmix.models.counts_mixture.sticks import redraw_light
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
@@ -47,7 +45,6 @@ _TOGETHER = 2  # steps of all heavy atoms in a sweep
 _LOCAL = 4  # steps of one or two
 _PAIRS = 8  # moves of the shape of a pair
 _JUMPS = 16
-_LIGHT = 64.0  # cells over which a sweep draws all that is light; of more its share of sweeps
 _BOTH = 0.5  # share of local steps that take two atoms
 _TARGET = 0.5  # acceptance that dampings adapt to
 _SPREAD = (2.0, 1.5, 1.5)  # how far a damping is drawn around its level
@@ -243,7 +240,7 @@ def _keep_clusters(state, work, atoms):
 
 
 @njit
-def _move_measure(channel, kernel, mixing, rng, state, cells, work, atoms, total, gain, first):
+def _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, first):
     """Move P by every kind of move; return the number of atoms. first: place of the dampings."""
     alpha = state.floats[CONCENTRATION]
     least, heavy = min(_LEAST / total, _MOST_LEAST), min(_HEAVY / math.sqrt(total), _MOST_HEAVY)
@@ -261,38 +258,30 @@ def _move_measure(channel, kernel, mixing, rng, state, cells, work, atoms, total
     _move_pairs(channel, kernel, rng, state.theta, cells, work, atoms, heavy, least)
     for _ in range(_JUMPS):
         atoms = jump(channel, kernel, rng, state.theta, cells, work, atoms, least, alpha)
-    if rng.random() * len(work.counts) < _LIGHT:
-        mix(work.weights, work.rows, atoms, work.mixed)
-        atoms, alpha = redraw_light(
-            channel, kernel, mixing, rng, state.theta, cells, work, atoms, total, TAIL, alpha
-        )
-        state.floats[CONCENTRATION] = alpha
     mix(work.weights, work.rows, atoms, work.mixed)
     return atoms
 
 
 @dispatch()
-def _move_along(source, channel, kernel, mixing, rng, state, cells, work, atoms, total, power, gain):
+def _move_along(source, channel, kernel, rng, state, cells, work, atoms, total, power, gain):
     """Move latent counts given P, and P with the counts along; return the number of atoms."""
 
 
 @_move_along.register
 def _move_along_fixed(
-    source: FixedCounts, channel, kernel, mixing, rng, state, cells, work, atoms, total, power, gain
+    source: FixedCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
 ):
     return atoms
 
 
 @_move_along.register
 def _move_along_latent(
-    source: LatentCounts, channel, kernel, mixing, rng, state, cells, work, atoms, total, power, gain
+    source: LatentCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
 ):
     renew(source, rng, work, power)
     if power == 1.0:
         source.along[0] = 1
-        atoms = _move_measure(
-            channel, kernel, mixing, rng, state, cells, work, atoms, total, gain, len(_SPREAD)
-        )
+        atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, len(_SPREAD))
         source.along[0] = 0
         renew(source, rng, work, power)
     return atoms
@@ -308,10 +297,8 @@ def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, pow
     state.floats[CONCENTRATION] = alpha
     atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
     mix(work.weights, work.rows, atoms, work.mixed)
-    atoms = _move_measure(channel, kernel, mixing, rng, state, cells, work, atoms, total, gain, 0)
-    atoms = _move_along(
-        work.source, channel, kernel, mixing, rng, state, cells, work, atoms, total, power, gain
-    )
+    atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
+    atoms = _move_along(work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain)
     if len(learned.rate) > 0:
         move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, gain > 0.0)
     state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
