@@ -37,8 +37,8 @@ Floats = NDArray[np.float64]
 QUANTITIES = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 _LEVELS = (0.5, 0.25, 0.75)
 
-BURN_IN, SWEEPS = 200, 400  # of a chain
-_FEW = 40  # coins up to which there are four chains, else two
+BURN_IN, SWEEPS = 300, 700  # of a chain
+_FEW = 60  # coins up to which there are four chains, else two
 _PRIOR_DRAWS = 2_000
 _BANK = 1_500  # components by which directions are weighed
 _LEAST = 2e-2  # log-likelihood that a direction may tell and be left out

@@ -14,11 +14,11 @@ __all__ = ["Population", "cells_of", "population_of", "prior_predictive"]
 
 Floats = NDArray[np.float64]
 
-_EQUAL, _MOST = 24, 120  # equal cells of the domain, more where noise is finer
+_EQUAL, _MOST = 24, 300  # equal cells of the domain, more where noise is finer
 _TO_SCALE = 3.0
 _BY_QUANTILE = 32
-_BEYOND = 6  # cells beyond each bound
-_REACH = 0.5  # how far they go, as a share of the width
+_BEYOND = 8  # cells beyond each bound
+_NEAREST, _REACH = 0.06, 2.0  # ends of the first and the last of them, as shares of the width
 _NARROWEST = 1e-6  # of the width: cells that are narrower are joined
 
 
@@ -131,5 +131,5 @@ def cells_of(population: Population, scale: float, *, bounded: bool) -> Floats:
     inner = inner[kept]
     if bounded:
         return np.asarray(inner[(inner > lo) & (inner < hi)])
-    steps = _REACH * width * np.arange(1, _BEYOND + 1) / _BEYOND
+    steps = width * np.geomspace(_NEAREST, _REACH, _BEYOND)
     return np.concatenate([(lo - steps)[::-1], inner, hi + steps])

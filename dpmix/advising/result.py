@@ -137,11 +137,13 @@ class Advice:
         least = [row.least for row in self.rows]
         low = [value is not None and value < DOUBTFUL for value in least]
         columns += [
-            Column("contraction", least, "contraction", ".2f", bad=low, spare=True),
+            Column("contraction", least, "contraction", ".2f", bad=low, spare=True, if_any=True),
             Column("best", ["best" if row.best else "" for row in self.rows], " ", str),
         ]
         names = [row.mechanism for row in self.rows]
-        head = f"Expected posterior standard deviations for {self.population}; no record was read."
+        tried = all(not row.contraction for row in self.rows)  # synthetic records have no posterior
+        what = "root mean square errors" if tried else "posterior standard deviations"
+        head = f"Expected {what} for {self.population}; no record was read."
         banded = BAND in shown
         words = "band is the integral of the density's bands; contraction the least of a row's quantities."
         wanted = ", ".join(f"{name} to {figure(sd)}" for name, sd in self.target.items())

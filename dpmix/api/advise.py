@@ -38,6 +38,7 @@ _MOST_ROWS = 2_000
 _MOST_RECORDS = 10**12
 _ALIASES = {"quantile[0.5]": "median"}
 _SHARE = 0.01  # of the population beyond the bounds
+_FINEST = 2e-4  # of the bounds' width, below which cells of y are coarse
 
 Pair = tuple[float, float]
 
@@ -215,6 +216,12 @@ def _of_mixture(
         Row(kind, epsilon, delta, n, *_by_group(each, groups))
         for (kind, epsilon, n, _, delta), each in zip(laws, found, strict=True)
     ]
+    finest = _FINEST * (pair[1] - pair[0])
+    if any(min(each.sd.values()) < finest for each in found):
+        warnings.append(
+            f"standard deviations below {finest:.3g}, {_FINEST:g} of the bounds' width, are too fine for the "
+            "cells of advice: fits may do better"
+        )
     words = public.name
     if groups:
         words += f", the same in {len(groups)} groups of equal size"
