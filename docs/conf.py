@@ -28,6 +28,7 @@ html_theme_options = {"footer_icons": []}
 # nor when it is read.
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # parts that scripts write begin at a level of their own
 myst_links_external_new_tab = False
 
 autodoc_typehints = "none"  # docstrings say them
