@@ -116,6 +116,8 @@ def check_statistic(
         visible = float((reach * found.sd).max() / per)
         size = f"{100 * visible:.2g}%" if per > 1.0 else f"{visible:.3g}"
         words = f"A misfit shows once it moves the entry that varies most by about {size} {unit}."
+        if per > 1.0 and visible > 1.0:
+            words = f"Not even a misfit that moves the entry that varies most by 100% {unit} shows."
     if isinstance(replicator, StatisticReplicator) and replicator.blind:
         words = f"{words} {replicator.blind}".strip()
     return Check(what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words)
