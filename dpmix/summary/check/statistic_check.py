@@ -84,6 +84,14 @@ def has(chains: NamedChains, name: str) -> bool:
     return any(parameter.name == name for parameter in chains.parameters)
 
 
+def words_of_reach(visible: float, unit: str, *, share: bool) -> str:
+    """Say from which size on a misfit shows, a share of all (which may be more than all) or a number."""
+    if share and visible > 1.0:
+        return f"Not even a misfit that moves the entry that varies most by 100% {unit} shows."
+    size = f"{100 * visible:.{2 if visible < 0.995 else 3}g}%" if share else f"{visible:.3g}"
+    return f"A misfit shows once it moves the entry that varies most by about {size} {unit}."
+
+
 def check_statistic(
     chains: ChainSet, replicator: StatisticReplicator | HistogramReplicator, most: int
 ) -> Check:
@@ -114,10 +122,7 @@ def check_statistic(
     visible, words = None, ""
     if math.isfinite(reach):
         visible = float((reach * found.sd).max() / per)
-        size = f"{100 * visible:.2g}%" if per > 1.0 else f"{visible:.3g}"
-        words = f"A misfit shows once it moves the entry that varies most by about {size} {unit}."
-        if per > 1.0 and visible > 1.0:
-            words = f"Not even a misfit that moves the entry that varies most by 100% {unit} shows."
+        words = words_of_reach(visible, unit, share=per > 1.0)
     if isinstance(replicator, StatisticReplicator) and replicator.blind:
         words = f"{words} {replicator.blind}".strip()
     return Check(what, found.p(), entries, replicates=len(table), visible_from=visible, visible=words)

@@ -24,7 +24,7 @@ from dpmix.spec import load_spec
 from dpmix.summary.check.group_replicates import GroupedHistogram, grouped_replicator
 from dpmix.summary.check.rank_p_values import compare
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.check.statistic_check import check_statistic
+from dpmix.summary.check.statistic_check import check_statistic, words_of_reach
 from tests.helpers.chains_files import Floats
 
 NAMES = ("female", "male", "other")
@@ -241,3 +241,16 @@ def test_groups_that_are_taken_for_each_other_show() -> None:
         assert found.suspect is suspect
         if suspect:
             assert found.farthest is not None and found.farthest.name.split(":")[0] in ("female", "male")
+
+
+@pytest.mark.parametrize(
+    ("visible", "share", "said"),
+    [
+        (0.236, True, "A misfit shows once it moves the entry that varies most by about 24% of all."),
+        (1.0, True, "A misfit shows once it moves the entry that varies most by about 100% of all."),
+        (1.6, True, "Not even a misfit that moves the entry that varies most by 100% of all shows."),
+        (1.6, False, "A misfit shows once it moves the entry that varies most by about 1.6 of all."),
+    ],
+)
+def test_a_check_that_sees_nothing_says_so(visible: float, share: bool, said: str) -> None:
+    assert words_of_reach(visible, "of all", share=share) == said
