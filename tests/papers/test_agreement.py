@@ -48,10 +48,10 @@ def test_chains_of_one_law_settle_and_chains_apart_do_not():
 
 def test_longer_chains_are_tried_where_they_may_settle():
     cell = Cell("x/r0", "laplace_normal.yaml", (), settle=24_000)
-    assert cell.lengths(FULL) == (2_000, 8_000, 24_000)
+    assert cell.lengths(FULL) == (2_000, 4_000, 8_000, 16_000, 24_000)
     assert cell.next_length(FULL, told()) is None
-    assert cell.next_length(FULL, told(settled=False, ess=150.0)) == 8_000
-    assert cell.next_length(FULL, told(settled=False, ess=30.0)) == 24_000  # 8,000 would give 120 of 200
+    assert cell.next_length(FULL, told(settled=False, ess=150.0)) == 4_000
+    assert cell.next_length(FULL, told(settled=False, ess=30.0)) == 16_000  # 8,000 would give 120 of 200
     assert cell.next_length(FULL, told(settled=False, ess=10.0)) == 24_000  # and may do better than that
     assert cell.next_length(FULL, told(settled=False, ess=6.0)) is None  # 67,000 are needed
     assert cell.next_length(FULL, told(settled=False, sweeps=24_000)) is None

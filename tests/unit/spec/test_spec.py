@@ -24,6 +24,8 @@ def test_shipped_specs_are_valid(path: Path) -> None:
         assert spec.release.path is not None
         assert spec.release.path.is_file()
         return
+    if path.stem == "advise":  # about data that need not be there yet
+        return
     assert spec.data.path is None or spec.data.path.is_file()
 
 
