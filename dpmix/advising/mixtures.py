@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.advising.information import information, noise_scale
+from dpmix.advising.cell_information import information, noise_scale
 from dpmix.advising.population import Population, cells_of
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmix.advising.advice import BAND, DOUBTFUL, Advice, Row, judged, needed_of
 from dpmix.advising.mixtures import QUANTITIES, Found, MixtureAdvice
 from dpmix.advising.population import Population, population_of, prior_predictive
-from dpmix.advising.result import BAND, DOUBTFUL, Advice, Row, judged, needed_of
 from dpmix.api.advise_laws import laws_of
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpmix.advising.information import knows
+from dpmix.advising.cell_information import knows
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of

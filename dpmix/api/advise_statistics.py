@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.advising.result import Row
+from dpmix.advising.advice import Row
 from dpmix.advising.statistics import (
     Expected,
     dirichlet,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.advising.advice import Row
 from dpmix.advising.population import Population, population_of
-from dpmix.advising.result import Row
 from dpmix.api.synthesize import section_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.spec import RunSpec

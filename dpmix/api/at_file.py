@@ -14,14 +14,14 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.cells import complaint, parser_of
+from dpmix.data.cell_text import complaint, parser_of
 from dpmix.data.tables import TableSource, scan_table
 from dpmix.data.text_tables import is_text
 from dpmix.errors import DataError, UsageError
 from dpmix.spec.data_section import LABEL, MARKS
 from dpmix.spec.standard_input import StandardInput, is_stream
 from dpmix.spec.summary_section import PREDICTED_FROM
-from dpmix.spec.table_source import Dialect, Source, delimiter_of, delimiter_problem, is_encoding
+from dpmix.spec.table_source import Dialect, TableFiles, delimiter_of, delimiter_problem, is_encoding
 from dpmix.summary.predicting import Input
 
 __all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
@@ -79,7 +79,7 @@ def dialect_of(delimiter: str | None, decimal: str | None, encoding: str | None)
     return Dialect(delimiter, decimal or ".", encoding or "utf-8")
 
 
-def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> Source:
+def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> TableFiles:
     """Return what the name of a table to predict from stands for, written as `dialect` says.
 
     Raises
@@ -90,7 +90,7 @@ def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> 
         For a dialect of a file that is no text.
     """
     if is_stream(os.fspath(at)):
-        return Source((_Stream(),), dialect or Dialect())
+        return TableFiles((_Stream(),), dialect or Dialect())
     path = Path(at)
     if not path.exists():
         raise DataError(f"{path} does not exist")
@@ -100,7 +100,7 @@ def table_source(at: str | os.PathLike[str], dialect: Dialect | None = None) -> 
         raise UsageError(
             f"--delimiter, --decimal, --encoding: are for text, and {path.name} is none; leave them out"
         )
-    return Source((path,), dialect or Dialect())
+    return TableFiles((path,), dialect or Dialect())
 
 
 def read_pieces(
@@ -136,9 +136,9 @@ def read_pieces(
     """
     held = array("d")
     count = 0
-    written = source.dialect if isinstance(source, Source) else Dialect()
+    written = source.dialect if isinstance(source, TableFiles) else Dialect()
     # cells of typed columns are numbers, written with a point
-    typed = isinstance(source, Source) and not all(map(is_text, source.parts))
+    typed = isinstance(source, TableFiles) and not all(map(is_text, source.parts))
     dialect = Dialect() if typed else written
 
     def hand_over() -> None:

@@ -13,7 +13,7 @@ from dpmix.api.calibrate import columns_of, mechanism_of
 from dpmix.api.synthesize import planned
 from dpmix.auditing import (
     LOOKED_AT,
-    Subject,
+    AuditedSubject,
     repeats_after_fork,
     subject_of_generator,
     subject_of_mechanism,
@@ -26,7 +26,7 @@ from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
 from dpmix.privacy.gaussian_delta import gaussian_epsilon
-from dpmix.results.tabulated import Account, Tabulated
+from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.frames import Frame
@@ -116,7 +116,7 @@ class Audit(Tabulated):
 
     def to_frame(self) -> Frame:
         """Return its figures, one row each."""
-        return Account(self.to_json()).to_frame()
+        return TabulatedFigures(self.to_json()).to_frame()
 
     def to_json(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -311,7 +311,7 @@ def audit(
 
 def _other_program(
     spec: RunSpec, program: Program | None, tables: Sequence[Any] | None, *, allowed: bool
-) -> Subject:
+) -> AuditedSubject:
     asked = spec.audit
     if program is None and asked is not None and asked.command is not None and not allowed:
         raise SpecError(
@@ -337,7 +337,7 @@ def _check_of(runs: int) -> Callable[[int, int], None]:
     return check
 
 
-def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> Subject:
+def _subject(spec: RunSpec, check: Callable[[int, int], None]) -> AuditedSubject:
     if spec.mechanism is None:
         if spec.synthesis is None:
             raise SpecError("mechanism: missing; audit needs this section, or synthesis")

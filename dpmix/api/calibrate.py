@@ -17,13 +17,13 @@ from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.results.notebook import to_notebook
-from dpmix.results.tabulated import Account
+from dpmix.results.tabulated import TabulatedFigures
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.store.frames import Frame
 
 
-class Calibration(Account):
+class Calibration(TabulatedFigures):
     """Figures of noise and guarantee by name; a notebook leaves out those that are the curator's alone."""
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmix.api.release_of import read_any
 from dpmix.errors import PrivacyError, UsageError
-from dpmix.release.card import BLANK, blanks_of, card_of, croissant_of
+from dpmix.release.card_metadata import BLANK, blanks_of, card_of, croissant_of
 from dpmix.store.atomic import check_output, write_bytes
 
 __all__ = ["card"]

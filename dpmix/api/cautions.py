@@ -72,10 +72,10 @@ def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
 
 def of_synthesis(generator: Generator) -> list[Caution]:
     """Return what is to be said before records are synthesized (methods, sections 1 and 5)."""
-    from dpmix.synthesis.pitman_yor import PitmanYor
+    from dpmix.synthesis.pitman_yor import PitmanYorRecords
 
     found = []
-    if isinstance(generator, PitmanYor):
+    if isinstance(generator, PitmanYorRecords):
         at_most = "" if generator.discount == 0 else "up to "
         text = (
             "note: this mechanism republishes records verbatim: one that nobody shares is released with "

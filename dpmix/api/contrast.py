@@ -14,7 +14,7 @@ from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
-from dpmix.summary.contrast_result import Contrast, Joint
+from dpmix.summary.contrast_result import Contrast, JointGuarantee
 from dpmix.summary.guarantee_words import adjacency_of, is_private, is_simulated, level_in_words
 from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.provenance import spec_of
@@ -141,7 +141,7 @@ def contrast(
     return found
 
 
-def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
+def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> JointGuarantee:
     """Return what the releases behind two fits guarantee together (methods, section 1).
 
     Parameters
@@ -154,7 +154,7 @@ def joint(first: ChainSet, second: ChainSet, public_groups: bool) -> Joint:
     if same_release(first, second):
         return _in_words(each[0], (first,), "One release stands behind both fits, with {}.")
     if not public_groups:
-        return Joint(
+        return JointGuarantee(
             None,
             None,
             None,
@@ -177,11 +177,11 @@ def _guarantee(chains: ChainSet) -> Guarantee:
     return Guarantee(epsilon, delta, rho, adjacency=Adjacency(adjacency_of(chains.attrs)))
 
 
-def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> Joint:
+def _in_words(found: Guarantee, behind: Sequence[ChainSet], text: str) -> JointGuarantee:
     level = level_in_words(found.epsilon, found.delta, found.rho) or "no stated privacy guarantee"
     if any(is_simulated(chains.attrs) or not is_private(chains.attrs) for chains in behind):
         level += ", had their noise been real (a release is simulated, or its noise can be reproduced)"
-    return Joint(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
+    return JointGuarantee(found.epsilon, found.delta, found.rho, text.format(level), str(found.adjacency))
 
 
 def _finite(value: Any) -> float | None:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpmix._version import __version__
 from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.release.column_units import unit_text
 from dpmix.release.sanitized import Release
-from dpmix.release.units import unit_text
 from dpmix.run.chains_file import with_edges
 from dpmix.run.chains_reader import read_chains
 from dpmix.run.differences import first_difference

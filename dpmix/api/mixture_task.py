@@ -18,7 +18,7 @@ from dpmix.api.task import Task, make_run
 from dpmix.errors import SpecError
 from dpmix.kernels import MultivariateNormal, parameter_shapes, propose
 from dpmix.kernels.learned_base import LearnedBase
-from dpmix.mechanisms.channels.every import (
+from dpmix.mechanisms.channels.all_channels import (
     draw_latent,
     draw_start,
     fill_marginal,

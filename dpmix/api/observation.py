@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.channels.every import NoNoise
+from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.mechanisms.gaussian.law import GaussianLaw
 from dpmix.mechanisms.laws.every import Observation
 from dpmix.release.sanitized import Release

@@ -19,10 +19,10 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.custom.section import CustomModel
+from dpmix.release.column_units import taken, unit_text, units_in_words
 from dpmix.release.release_file import is_tally, read_release
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside
-from dpmix.release.units import taken, unit_text, units_in_words
 from dpmix.spec import RunSpec
 from dpmix.store.atomic import HDF5
 from dpmix.synthesis.synthetic_table import load_synthetic, stated_synthetic

@@ -18,7 +18,7 @@ from dpmix.api.shown_release import sections_of_release
 from dpmix.api.shown_summary import sections_of_summary
 from dpmix.errors import DataError, SpecError
 from dpmix.release.release_file import read_release
-from dpmix.results.nodes import Section, Tree, Words
+from dpmix.results.nodes import ResultSection, Tree, Words
 from dpmix.results.notebook import FIRST, to_notebook
 from dpmix.results.result import Result
 from dpmix.run.draws_tables import to_inferencedata
@@ -45,12 +45,12 @@ class Shown(Result):
 
     path: Path
     kind: str
-    sections: tuple[Section, ...] = field(repr=False)
+    sections: tuple[ResultSection, ...] = field(repr=False)
 
     @property
     def tree(self) -> Tree:
         """What it says; the guarantee stands among the sections."""
-        own = Section("file", str(self.path)), Section("kind", self.kind)
+        own = ResultSection("file", str(self.path)), ResultSection("kind", self.kind)
         return Tree(KINDS[self.kind], f"{self.path}: {KINDS[self.kind]}", "", (*own, *self.sections))
 
     @property
@@ -123,7 +123,7 @@ def show(file: str | os.PathLike[str]) -> Shown:
     return Shown(path, kind, tuple(_sections(path, kind)))
 
 
-def _sections(path: Path, kind: str) -> list[Section]:
+def _sections(path: Path, kind: str) -> list[ResultSection]:
     if kind in ("release", "tally", "synthetic"):
         found = read_any(path) if kind == "synthetic" else read_release(path, tallies=True)
         return sections_of_release(path, found)
@@ -137,21 +137,24 @@ def _sections(path: Path, kind: str) -> list[Section]:
         shown = show_ledger(path)
         lines = [Words(line, "        ") for line in ledger_text(shown).split("\n") if line]
         said = {key: value for key, value in shown.items() if key != "ledger"}
-        return [Section("ledger", text=[lines]), *(Section(key, value) for key, value in said.items())]
+        return [
+            ResultSection("ledger", text=[lines]),
+            *(ResultSection(key, value) for key, value in said.items()),
+        ]
     if kind == "card":
         what = "Croissant metadata (JSON-LD)" if path.name.lower().endswith(".json") else "metadata"
-        return [Section("about", what, brief=[f"{path}: a card, {what} to publish beside a release"])]
+        return [ResultSection("about", what, brief=[f"{path}: a card, {what} to publish beside a release"])]
     return _sections_of_spec(path, kind)
 
 
-def _sections_of_spec(path: Path, kind: str) -> list[Section]:
+def _sections_of_spec(path: Path, kind: str) -> list[ResultSection]:
     try:
         if kind == "sweep":
             load_sweep(path)
             varied = ", ".join(map(str, (read_contents(path).get("grid") or {}))) or "nothing but replicates"
-            return [Section("varied", varied, brief=[f"{path}: the spec of a sweep over {varied}"])]
+            return [ResultSection("varied", varied, brief=[f"{path}: the spec of a sweep over {varied}"])]
         said = describe(load_spec(path))
     except SpecError as error:
         raise DataError(f"{path} is no spec that can be run: {error}") from None
     lines = [Words(f"{name + ':':<12}{text}", " " * 12) for name, text in said.items()]
-    return [Section("sections", dict(said), brief=[f"{path}: a spec", *lines])]
+    return [ResultSection("sections", dict(said), brief=[f"{path}: a spec", *lines])]

@@ -14,7 +14,7 @@ from dpmix.api.shown_release import fact
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, law_of
 from dpmix.release.sanitized import guarantee_in_words, guarantee_sentence
-from dpmix.results.nodes import Section
+from dpmix.results.nodes import ResultSection
 from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
 from dpmix.run.draws_tables import draws_tables
 from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
@@ -25,7 +25,7 @@ from dpmix.store.h5 import reading
 __all__ = ["sections_of_chains", "sections_of_work"]
 
 
-def sections_of_chains(path: Path) -> list[Section]:
+def sections_of_chains(path: Path) -> list[ResultSection]:
     """Return what is said of finished chains: of which release, which model and sampler, how many draws."""
     held = read_file(path)
     attrs, law = held.attrs, law_of(json.loads(str(held.attrs["mechanism"])))
@@ -41,7 +41,7 @@ def sections_of_chains(path: Path) -> list[Section]:
     ids = held.ids.tolist()
     each = ", ".join(map(str, ids))
     found = [
-        Section("about", "chains", brief=[f"{path}: chains, finished"]),
+        ResultSection("about", "chains", brief=[f"{path}: chains, finished"]),
         fact("guarantee", guarantee, guarantee),
         fact("done", law.done(max(n, 1)), law.done(max(n, 1)), "release"),
         fact("model", said.get("model"), said.get("model", "")),
@@ -49,9 +49,9 @@ def sections_of_chains(path: Path) -> list[Section]:
         fact(
             "chains", ids, f"{chains} (ids {each}) x {draws:,} draws, {held.seconds.sum():.3g} s of sampling"
         ),
-        Section("draws", draws),
-        Section("finished", True),
-        Section("seconds", held.seconds.tolist()),
+        ResultSection("draws", draws),
+        ResultSection("finished", True),
+        ResultSection("seconds", held.seconds.tolist()),
         fact("seed", str(attrs["seed"]), str(attrs["seed"])),
         fact("columns", list(held.columns), ", ".join(held.columns)),
         fact("variables", _variables(held, path), ", ".join(_variables(held, path))),
@@ -59,11 +59,11 @@ def sections_of_chains(path: Path) -> list[Section]:
         fact(
             "dpmix_version", attrs["dpmix_version"], f"dpmix {attrs['dpmix_version']}, {_made(attrs)}", "made"
         ),
-        Section("created_at", _made(attrs)),
-        *(Section(name, value) for name, value in {**numbers, **flags}.items()),
-        Section("n", n),
-        Section("mechanism", law.stated()),
-        Section("spec", held.spec),
+        ResultSection("created_at", _made(attrs)),
+        *(ResultSection(name, value) for name, value in {**numbers, **flags}.items()),
+        ResultSection("n", n),
+        ResultSection("mechanism", law.stated()),
+        ResultSection("spec", held.spec),
     ]
     return found
 
@@ -93,7 +93,7 @@ def _described(path: Path, text: str) -> dict[str, str]:
         raise DataError(f"{path} holds a spec that is none: {error}") from None
 
 
-def sections_of_work(path: Path) -> list[Section]:
+def sections_of_work(path: Path) -> list[ResultSection]:
     """Return how far a fit got that is not finished: it is read as it stands, and not locked.
 
     Raises
@@ -116,7 +116,7 @@ def sections_of_work(path: Path) -> list[Section]:
     done = {chain: sum(_draws_in(segment) for segment in work.segments(chain)) for chain in ids}
     each = ", ".join(f"chain {chain}: {count:,}" for chain, count in done.items())
     return [
-        Section(
+        ResultSection(
             "about", "an interrupted fit", brief=[f"{folder}: a fit that is not finished, or still going on"]
         ),
         fact("mechanism", law.stated(), law.made_by, "release"),
@@ -128,12 +128,12 @@ def sections_of_work(path: Path) -> list[Section]:
             f"{each}, of {planned:,} draws each",
             "draws",
         ),
-        Section("chains", ids),
-        Section("draws", planned),
-        Section("finished", False),
+        ResultSection("chains", ids),
+        ResultSection("draws", planned),
+        ResultSection("finished", False),
         fact("seed", seed, seed),
         fact("next", "dpmix fit --resume", "`dpmix fit --resume` goes on with it"),
-        Section("spec", spec),
+        ResultSection("spec", spec),
     ]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.release.column_units import unit_of
 from dpmix.release.released_table import first_rows, row_noun
 from dpmix.release.sanitized import Release
-from dpmix.release.units import unit_of
-from dpmix.results.nodes import Column, Each, Section, Table, Words
+from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Words
 from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame
 
@@ -23,11 +23,11 @@ _CATEGORIES = 8  # that are listed
 _WIDTH = 12
 
 
-def fact(key: str, data: Any, words: str = "", label: str | None = None) -> Section:
+def fact(key: str, data: Any, words: str = "", label: str | None = None) -> ResultSection:
     """Return a section of one line, such as "guarantee:  ..", and of nothing in text without words."""
     name = f"{label or key}:"
     line = [Words(f"{name:<{_WIDTH}}{words}", " " * _WIDTH)] if words else []
-    return Section(key, data, brief=line)
+    return ResultSection(key, data, brief=line)
 
 
 def table_of_frame(frame: Frame, dim: str = "row") -> Table:
@@ -35,7 +35,7 @@ def table_of_frame(frame: Frame, dim: str = "row") -> Table:
     rows = [str(i + 1) for i in range(len(frame))]
     cells = dict(zip(frame.columns, frame.cells(), strict=True))
     columns = [
-        Column(name, values, name, _brief, where="text page", left=not _is_numeric(frame, name))
+        TableColumn(name, values, name, _brief, where="text page", left=not _is_numeric(frame, name))
         for name, values in cells.items()
     ]
     return Table(dim, rows, columns)
@@ -52,7 +52,7 @@ def _brief(cell: str) -> str:
         return cell if len(cell) <= 40 else f"{cell[:37]}..."
 
 
-def sections_of_release(path: Path, release: Release) -> list[Section]:
+def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
     """Return what is said of a release: what it is, its guarantee, mechanism, columns, and first values."""
     law, tally = release.mechanism, release.tally
     what, of_whom = (
@@ -63,7 +63,7 @@ def sections_of_release(path: Path, release: Release) -> list[Section]:
     columns = columns_of(release)
     rows, width = release.values.shape
     found = [
-        Section("about", what, brief=[f"{path}: {what}{of_whom}"]),
+        ResultSection("about", what, brief=[f"{path}: {what}{of_whom}"]),
         fact("guarantee", release.guaranteed(), release.guaranteed()),
         fact("done", law.done(release.n), law.done(release.n), "mechanism"),
         fact(
@@ -86,7 +86,7 @@ def sections_of_release(path: Path, release: Release) -> list[Section]:
     else:
         cells, inside = len(tally.counts), f"cells of width {tally.width:.6g}" if tally.width else "outputs"
         found.append(fact("shape", [cells, 1], f"counts in {cells:,} {inside}", "released"))
-        found.append(Section("coarsened", tally.width))
+        found.append(ResultSection("coarsened", tally.width))
     found += _states(release)
     if release.is_raw:
         found.append(
@@ -94,11 +94,11 @@ def sections_of_release(path: Path, release: Release) -> list[Section]:
         )
         return found
     frame = first_rows(release, SHOWN)
-    found.append(Section("first", Each(frame.rows()), text=[[table_of_frame(frame)]]))
+    found.append(ResultSection("first", Each(frame.rows()), text=[[table_of_frame(frame)]]))
     return found
 
 
-def _states(release: Release) -> list[Section]:
+def _states(release: Release) -> list[ResultSection]:
     """Return what else is stated."""
     order = {"shuffled": "rows are shuffled", "public": "the order of the rows is public"}
     ledger = {
@@ -121,8 +121,8 @@ def _states(release: Release) -> list[Section]:
     plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
     return [
         fact("stated", None, "; ".join(filter(None, words)), "made"),
-        *(Section(name, value) for name, value in {**numbers, **plain}.items()),
-        Section("mechanism", release.mechanism.stated()),
+        *(ResultSection(name, value) for name, value in {**numbers, **plain}.items()),
+        ResultSection("mechanism", release.mechanism.stated()),
     ]
 
 

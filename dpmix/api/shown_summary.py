@@ -10,7 +10,7 @@ import numpy as np
 from dpmix.api.file_kinds import tree_kind
 from dpmix.api.shown_release import fact
 from dpmix.errors import DataError
-from dpmix.results.nodes import Column, Each, Items, Section, Table
+from dpmix.results.nodes import Each, Items, ResultSection, Table, TableColumn
 from dpmix.results.read_back import tables_in
 from dpmix.store.frames import Frame
 from dpmix.store.tree import Node
@@ -20,7 +20,7 @@ __all__ = ["sections_of_summary"]
 _HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
 
 
-def sections_of_summary(path: Path, root: Node) -> list[Section]:
+def sections_of_summary(path: Path, root: Node) -> list[ResultSection]:
     """Return what is said of the HDF5 file of a summary.
 
     Raises
@@ -39,7 +39,7 @@ def sections_of_summary(path: Path, root: Node) -> list[Section]:
     guarantee = attrs.get("guarantee", "")
     names = ", ".join(tables)
     found = [
-        Section("about", what, brief=[f"{path}: {what}{f' of a fit of {model}' if model else ''}"]),
+        ResultSection("about", what, brief=[f"{path}: {what}{f' of a fit of {model}' if model else ''}"]),
         fact("guarantee", guarantee or None, guarantee),
         fact("level", level, "" if level is None else f"{level:g} of the posterior in each interval"),
         fact("tables", list(tables), f"{names} (dpmix export --table)"),
@@ -47,7 +47,7 @@ def sections_of_summary(path: Path, root: Node) -> list[Section]:
     ]
     warnings = tables.get("warnings")
     texts = [str(text) for text in (warnings.columns.get("text", ()) if warnings is not None else ()) if text]
-    found.append(Section("warnings", texts, text=[["Warnings:", Items(texts)]] if texts else []))
+    found.append(ResultSection("warnings", texts, text=[["Warnings:", Items(texts)]] if texts else []))
     made = attrs.get("dpmix_version")
     found.append(fact("dpmix_version", made, ""))
     return found
@@ -61,17 +61,17 @@ def _figure(value: Any) -> float | None:
     )
 
 
-def _table_section(key: str, frame: Frame) -> Section:
+def _table_section(key: str, frame: Frame) -> ResultSection:
     """Return a table as JSON has it, a list of rows, and as a terminal shows it."""
     names = list(frame.columns)
     head = names[0]
     rows = ["" if name is None else str(name) for name in frame.first(len(frame)).cells()[0]]
     columns = [
-        Column(name, _values(frame.columns[name]), _label(name), _write, where="text page")
+        TableColumn(name, _values(frame.columns[name]), _label(name), _write, where="text page")
         for name in names[1:]
         if name not in _HIDDEN
     ]
-    return Section(key, Each(frame.rows()), key, text=[[Table(head, rows, columns)]])
+    return ResultSection(key, Each(frame.rows()), key, text=[[Table(head, rows, columns)]])
 
 
 def _label(name: str) -> str:

@@ -26,7 +26,7 @@ from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.posterior_result import PosteriorSummary
 from dpmix.summary.provenance import spec_of
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 PathLike = str | os.PathLike[str]
 

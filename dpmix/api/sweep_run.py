@@ -27,7 +27,7 @@ from dpmix.run.progress import Watch
 from dpmix.spec import RunSpec
 from dpmix.store.atomic import write_bytes
 from dpmix.store.h5 import reading
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 from dpmix.sweeping.folder import Folder, RunFolder, identity_of
 from dpmix.sweeping.plan import Planned
 from dpmix.sweeping.scores import diagnostics, scores

@@ -28,7 +28,7 @@ from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.pitman_yor import PitmanYor, distinct_counts
+from dpmix.synthesis.pitman_yor import PitmanYorRecords, distinct_counts
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
 
 __all__ = ["planned", "steps", "synthesize"]
@@ -243,7 +243,7 @@ def calibrated(spec: RunSpec, quiet: bool = False) -> dict[str, Any]:
 
 def at_instance(generator: Generator, records: Records) -> dict[str, Any]:
     """Return the privacy loss at the observed database, of the kinds that have one; for the curator alone."""
-    if isinstance(generator, PitmanYor):
+    if isinstance(generator, PitmanYorRecords):
         epsilon = generator.requested.get("epsilon", 0.0)
         found = instance(
             distinct_counts(records.values),

@@ -20,7 +20,7 @@ from dpmix.release.release_file import is_tally, read_account, read_release, wri
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import merged, one_column, tallied, wide_grid
 from dpmix.release.tally_counting import count
-from dpmix.release.tally_parts import Grid, Part, Piece, column_of, format_of, pieces_of
+from dpmix.release.tally_parts import Piece, TallyGrid, TallyPart, column_of, format_of, pieces_of
 from dpmix.release.tally_query import query, read_counts
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
@@ -40,7 +40,7 @@ class _Known(NamedTuple):
 
     name: str
     about: Release
-    part: Part | None
+    part: TallyPart | None
 
 
 def tally(
@@ -156,7 +156,7 @@ def plan(
     return f"{' and '.join(what)} in {_in_words(grid)}{where}"
 
 
-def _in_words(grid: Grid) -> str:
+def _in_words(grid: TallyGrid) -> str:
     cells = len(grid.edges) + 1
     return f"{cells:,} cells, the outputs" if grid.outputs else f"{cells:,} cells of width {grid.width:.6g}"
 
@@ -214,7 +214,9 @@ def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
             if spec is not None:
                 check_mechanism(spec, about)
                 about = _with_bounds(about, spec)
-            found.append(_Known(name, about, None if counted else Part(os.path.abspath(path), kind, place)))
+            found.append(
+                _Known(name, about, None if counted else TallyPart(os.path.abspath(path), kind, place))
+            )
             continue
         if spec is None or spec.mechanism is None:
             what = "SPEC: missing" if spec is None else "mechanism: missing in SPEC"
@@ -222,7 +224,7 @@ def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
         about, column = _stated(spec)
         name_of = column_of(path, kind, column)
         about = replace(about, columns=(name_of,))
-        found.append(_Known(name, about, Part(os.path.abspath(path), kind, name_of)))
+        found.append(_Known(name, about, TallyPart(os.path.abspath(path), kind, name_of)))
     return found
 
 
@@ -260,7 +262,7 @@ def _with_bounds(about: Release, spec: RunSpec) -> Release:
     return replace(about, mechanism=law.updated(domain=[list(domain[0])]))
 
 
-def _of_spec(spec: RunSpec, width: Width | None) -> tuple[Release, Grid, str | None]:
+def _of_spec(spec: RunSpec, width: Width | None) -> tuple[Release, TallyGrid, str | None]:
     """Return account, grid and name of the column of a release that only a spec describes."""
     if spec.mechanism is None:
         raise SpecError("mechanism: missing; say how the values were released")
@@ -269,18 +271,18 @@ def _of_spec(spec: RunSpec, width: Width | None) -> tuple[Release, Grid, str | N
     return about, _grid_for(about.mechanism, asked), column
 
 
-def _grid_for(law: Law, width: Width) -> Grid:
+def _grid_for(law: Law, width: Width) -> TallyGrid:
     edges, actual = wide_grid(law, width)
-    return Grid(edges, law.outputs or 0, actual)
+    return TallyGrid(edges, law.outputs or 0, actual)
 
 
-def _grid(known: Sequence[_Known], spec: RunSpec | None, width: Width | None) -> Grid:
+def _grid(known: Sequence[_Known], spec: RunSpec | None, width: Width | None) -> TallyGrid:
     """Return the grid of all parts: the one asked for, else that of a tally among them, else the default."""
     asked = width if width is not None else ("auto" if spec is None else spec.sampler.width)
     law = known[0].about.mechanism
     made = next((own.about.tally for own in known if own.about.tally is not None), None)
     if made is not None and asked == "auto" and width is None:
-        return Grid(made.edges, law.outputs or 0, made.width)
+        return TallyGrid(made.edges, law.outputs or 0, made.width)
     return _grid_for(law, asked)
 
 
@@ -320,7 +322,7 @@ def _counted(
     return tallied(found, Counts(found.tally.counts + total, grid.edges, grid.width))
 
 
-def _check_width(first: tuple[str, Release], grid: Grid) -> None:
+def _check_width(first: tuple[str, Release], grid: TallyGrid) -> None:
     """Refuse tallies of another grid than the one asked for."""
     name, release = first
     made = release.tally
@@ -332,7 +334,7 @@ def _check_width(first: tuple[str, Release], grid: Grid) -> None:
         )
 
 
-def _positive(counts: NDArray[np.int64], grid: Grid, name: str) -> Counts:
+def _positive(counts: NDArray[np.int64], grid: TallyGrid, name: str) -> Counts:
     if not counts.any():
         raise DataError(f"{name}: there are no records (n = 0)")
     return Counts(counts, grid.edges, grid.width)

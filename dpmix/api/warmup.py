@@ -29,7 +29,7 @@ from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
-from dpmix.results.tabulated import Account, Tabulated
+from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.frames import Frame
@@ -75,7 +75,7 @@ class Warmed(Tabulated):
     def to_frame(self) -> Frame:
         """Return its figures, one row each."""
         place = None if self.place is None else str(self.place)
-        return Account(seconds=self.seconds, compiled=self.compiled, place=place).to_frame()
+        return TabulatedFigures(seconds=self.seconds, compiled=self.compiled, place=place).to_frame()
 
     def in_words(self) -> str:
         """Say it in a sentence."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.auditing.inputs import ENOUGH, Subject
+from dpmix.auditing.inputs import ENOUGH, AuditedSubject
 from dpmix.mechanisms.curators.neighbours import BEYOND, Loss, Pair, moved
 from dpmix.release.columns import Cells, Column
 from dpmix.release.sanitized import Release
@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 _LOOKS = 20  # releases that are looked at for values beyond the bounds
 
 
-def subject_of_generator(generator: Generator, check: Callable[[int, int], None] | None = None) -> Subject:
+def subject_of_generator(
+    generator: Generator, check: Callable[[int, int], None] | None = None
+) -> AuditedSubject:
     """Return a generator of synthetic records with the neighbouring databases that it is audited by.
 
     A record goes from a value that all or none share to one that nobody has; numbers lie far beyond the
@@ -78,7 +80,7 @@ def subject_of_generator(generator: Generator, check: Callable[[int, int], None]
 
     pairs = tuple(_pairs(generator))
     fault, changed = generator.weakened()
-    return Subject(
+    return AuditedSubject(
         kind=generator.kind,
         claim=generator.guarantee,
         pairs=pairs,

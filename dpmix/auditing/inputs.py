@@ -18,7 +18,7 @@ from dpmix.mechanisms.curators.neighbours import Loss, Pair
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import Release
 
-__all__ = ["ENOUGH", "Subject", "subject_of_mechanism"]
+__all__ = ["ENOUGH", "AuditedSubject", "subject_of_mechanism"]
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ ENOUGH = 1000
 
 
 @dataclass(frozen=True)
-class Subject:
+class AuditedSubject:
     """What is audited.
 
     Parameters
@@ -62,14 +62,14 @@ class Subject:
     batch: int = 250
     loss: Callable[[Pair], Loss | None] = lambda pair: None
     fault: str = ""
-    faulty: Callable[[], Subject] | None = None
+    faulty: Callable[[], AuditedSubject] | None = None
     strays: Callable[[], bool] | None = None
     stated: int = 0
 
 
 def subject_of_mechanism(
     mechanism: Mechanism, columns: Sequence[str], n: int, check: Callable[[int, int], None] | None = None
-) -> Subject:
+) -> AuditedSubject:
     """Return a mechanism with the neighbouring databases that it is audited by.
 
     Parameters
@@ -105,7 +105,7 @@ def subject_of_mechanism(
         return mechanism.loss(pair.one, pair.other)
 
     fault, changed = mechanism.weakened() or ("", None)
-    return Subject(
+    return AuditedSubject(
         kind=mechanism.kind,
         claim=claim,
         pairs=pairs,

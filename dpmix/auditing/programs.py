@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.auditing.inputs import Subject
+from dpmix.auditing.inputs import AuditedSubject
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.neighbours import Pair
 from dpmix.privacy.accounting import Guarantee
@@ -110,7 +110,9 @@ def _read(output: Path, program: str) -> Floats:
     return numbers_of(cells)
 
 
-def subject_of_program(spec: RunSpec, program: Program | None, tables: Sequence[Any] | None) -> Subject:
+def subject_of_program(
+    spec: RunSpec, program: Program | None, tables: Sequence[Any] | None
+) -> AuditedSubject:
     """Return a program with neighbouring tables.
 
     Parameters
@@ -157,7 +159,7 @@ def subject_of_program(spec: RunSpec, program: Program | None, tables: Sequence[
     def place(number: int, records: int) -> Floats:
         return np.full((records, 1), float(number))  # the engine's databases are arrays
 
-    return Subject(
+    return AuditedSubject(
         kind=name,
         claim=Guarantee(asked.epsilon, asked.delta, None, "global"),
         pairs=tuple(

@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_bound
 from dpmix.auditing.event_statistics import fitted_scores
-from dpmix.auditing.inputs import Subject
+from dpmix.auditing.inputs import AuditedSubject
 from dpmix.mechanisms.curators.neighbours import Pair
 
 __all__ = ["LOOKED_AT", "Trial", "cut_of_loss", "repeats_after_fork", "try_out"]
@@ -122,7 +122,7 @@ class Trial:
 
 
 def try_out(
-    subject: Subject, runs: int, delta: float, confidence: float, progress: Progress | None = None
+    subject: AuditedSubject, runs: int, delta: float, confidence: float, progress: Progress | None = None
 ) -> Trial:
     """Bound epsilon from below.
 
@@ -179,7 +179,13 @@ def try_out(
 
 
 def _learn(
-    subject: Subject, pair: Pair, one: Floats, other: Floats, delta: float, confidence: float, held: int
+    subject: AuditedSubject,
+    pair: Pair,
+    one: Floats,
+    other: Floats,
+    delta: float,
+    confidence: float,
+    held: int,
 ) -> tuple[float, Event] | None:
     """Return the best event, and its bound here: by the loss of the claimed law, or a score fitted to half.
 
@@ -197,7 +203,7 @@ def _learn(
     return learnt
 
 
-def repeats_after_fork(subject: Subject) -> bool | None:
+def repeats_after_fork(subject: AuditedSubject) -> bool | None:
     """Whether two processes forked from this one release the same sequence: noise that is used twice.
 
     The sequence is long enough that independent ones hardly agree: releases of few values agree often.
@@ -253,6 +259,6 @@ def _log_chance(releases: Floats) -> float:
     return runs * float(np.log(p * p + (1.0 - p) * min(p, 1.0 - p)))
 
 
-def _draw_into(sender: Any, subject: Subject, database: Floats, count: int) -> None:
+def _draw_into(sender: Any, subject: AuditedSubject, database: Floats, count: int) -> None:
     sender.send(subject.draw(database, count))
     sender.close()

@@ -31,7 +31,7 @@ def card(
     """Curator: write the metadata to publish beside a release; what is policy is left blank, and marked."""
     check_files([release], [output], force)
     from dpmix.api.card import card as write
-    from dpmix.release.card import blanks_of
+    from dpmix.release.card_metadata import blanks_of
     from dpmix.run.progress import show_phase
 
     with show_phase("reading the release", quiet):

@@ -23,7 +23,7 @@ from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.data_section import ColumnsSection, DataSpec
 from dpmix.spec.standard_input import is_stream
-from dpmix.spec.table_source import Source
+from dpmix.spec.table_source import TableFiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +375,7 @@ def _listed_of(spec: RunSpec, names: Sequence[str]) -> list[tuple[str, ...] | No
 
 
 def _load_draws(
-    source: Source, columns: Sequence[str] | None, groups: Groups
+    source: TableFiles, columns: Sequence[str] | None, groups: Groups
 ) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:
     """Return draws of a histogram of groups with the codes of their groups, names, and labels of codes.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.array_tables import from_h5, from_npy
-from dpmix.data.cells import number_in
+from dpmix.data.cell_text import number_in
 from dpmix.data.missing import Missing, advice
 from dpmix.data.refusals import too_many
 from dpmix.data.text_tables import Take, is_text, numbers_in_text, read_text, texts_in_text
@@ -20,12 +20,12 @@ from dpmix.data.typed_tables import pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 from dpmix.spec.standard_input import StandardInput
-from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, Source
+from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, TableFiles
 
 __all__ = ["TableSource", "load_mixed", "load_table", "load_text", "number_in", "scan_table"]
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
-TableSource = Path | StandardInput | Source
+TableSource = Path | StandardInput | TableFiles
 
 
 def load_table(
@@ -41,8 +41,8 @@ def load_table(
     Parameters
     ----------
     path : Path, StandardInput or Source
-        A file, its format told by its suffix; - for a CSV table on standard input; or whatever `Source` says,
-        of several files, or held by Python.
+        A file, its format told by its suffix; - for a CSV table on standard input; or whatever `TableFiles`
+        says, of several files, or held by Python.
     columns : sequence of str or None
         Their names. An npy file, or array, has none: there they name its columns in order. None
         takes all columns.
@@ -247,8 +247,8 @@ def scan_table(path: TableSource, columns: Sequence[str], take: Take) -> None:
             raise DataError(f"cannot read {part}: {error.strerror or 'the file is damaged'}") from None
 
 
-def _source_of(path: TableSource) -> Source:
-    return path if isinstance(path, Source) else Source.of(path)
+def _source_of(path: TableSource) -> TableFiles:
+    return path if isinstance(path, TableFiles) else TableFiles.of(path)
 
 
 def _check_there(part: Part) -> None:
@@ -280,7 +280,7 @@ def _typed(part: Part, columns: Sequence[str]) -> Path | InMemory:
 
 
 def _numbers_of(
-    part: Part, source: Source, columns: Sequence[str] | None, public: bool, missing: Missing | None
+    part: Part, source: TableFiles, columns: Sequence[str] | None, public: bool, missing: Missing | None
 ) -> Table:
     """Return the columns of a part as numbers, NaN where something stands for missing ones."""
     holes = () if missing is None else tuple(missing.stand)
@@ -306,7 +306,7 @@ def _numbers_of(
 
 
 def _texts_of(
-    part: Part, source: Source, columns: Sequence[str], public: bool, missing: Missing
+    part: Part, source: TableFiles, columns: Sequence[str], public: bool, missing: Missing
 ) -> list[list[str | None]]:
     """Return the columns of a part as text, None where something stands for a missing one."""
     if is_text(part):

@@ -19,14 +19,14 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.cells import complaint, number_in, parser_of
+from dpmix.data.cell_text import complaint, number_in, parser_of
 from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
 from dpmix.errors import DataError
 from dpmix.spec.data_section import MARKS
 from dpmix.spec.limits import MOST_PER_BYTE_OF_TEXT, MOST_RECORDS, MOST_VALUES, ROOM_OF_TEXT
 from dpmix.spec.standard_input import StandardInput
-from dpmix.spec.table_source import TEXT_SUFFIXES, Dialect, Part, Source
+from dpmix.spec.table_source import TEXT_SUFFIXES, Dialect, Part, TableFiles
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -48,7 +48,7 @@ def is_text(part: Part) -> bool:
 
 def numbers_in_text(
     part: Part,
-    source: Source,
+    source: TableFiles,
     columns: Sequence[str] | None,
     public: bool = False,
     holes: Collection[str] = (),
@@ -88,7 +88,7 @@ def numbers_in_text(
 
 
 def texts_in_text(
-    part: Part, source: Source, columns: Sequence[str], public: bool, missing: Missing
+    part: Part, source: TableFiles, columns: Sequence[str], public: bool, missing: Missing
 ) -> list[list[str | None]]:
     """Read columns of text; None where a value that something stands for is missing.
 

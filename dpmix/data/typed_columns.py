@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.cells import complaint, object_text, parser_of
+from dpmix.data.cell_text import complaint, object_text, parser_of
 from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, no_value
 from dpmix.errors import DataError

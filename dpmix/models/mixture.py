@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.learned_base import LearnedBase
-from dpmix.mechanisms.channels.every import augmented
+from dpmix.mechanisms.channels.all_channels import augmented
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
@@ -28,7 +28,7 @@ class Mixture:
     ----------
     z : (n,) array
         Released values, or the rows of the channel's arrays.
-    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
+    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.all_channels` and `dpmix.kernels`
     mixing : PitmanYor
     algorithm : Algorithm
     kept : int64 array (m,)

@@ -33,7 +33,7 @@ def available() -> bool:
     return numba.version_info.short in _TRIED
 
 
-class _Library(JITCodeLibrary):
+class _LinkedLibrary(JITCodeLibrary):
     """Code that is linked into other code as it is."""
 
     def finalize(self) -> None:
@@ -104,7 +104,7 @@ class Linked(_Borrows):
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         state = self.state
         state.flags.no_compile = True
-        state.library = _Library(state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
+        state.library = _LinkedLibrary(state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
         made = super().compile_extra(func)  # type: ignore[no-untyped-call]
         key = object().__format__  # a builtin, as numba wants it, and another each time
         state.targetctx.insert_user_function(key, made.fndesc, [made.library])

@@ -16,7 +16,7 @@ from dpmix.numerics.jit import njit
 from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism
 from dpmix.posteriors.weight_loops import Floats, Integers, distance, reach, smooth_squared, weight
 
-__all__ = ["Tables", "apart", "draw_released", "errors_of", "rate_at", "tables_of"]
+__all__ = ["DrawTables", "apart", "draw_released", "errors_of", "rate_at", "tables_of"]
 
 _STEP = 0.5
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
@@ -24,7 +24,7 @@ _ABOVE = 1 + 2.0**-30  # whatever rounding does to the order
 _ROUNDING = ROUNDING
 
 
-class Tables(NamedTuple):
+class DrawTables(NamedTuple):
     """What compiled code needs of an `ExponentialMechanism` of three categories or more.
 
     table (d, 2 n + 1) and steps (d, n) of its `Posteriors`; size: their number.
@@ -39,10 +39,10 @@ class Tables(NamedTuple):
     size: float
 
 
-def tables_of(law: ExponentialMechanism) -> Tables:
+def tables_of(law: ExponentialMechanism) -> DrawTables:
     """Return the tables of a law."""
     of = law.posteriors
-    return Tables(of.table, of.steps, of.unit, law.gamma, law.exponent, law.top, float(of.size))
+    return DrawTables(of.table, of.steps, of.unit, law.gamma, law.exponent, law.top, float(of.size))
 
 
 @njit
@@ -151,7 +151,7 @@ def draw_released(law, counts, rate, rng, out):
 
 
 @njit
-def errors_of(law: Tables, rows: Integers, rng: Generator) -> Floats:
+def errors_of(law: DrawTables, rows: Integers, rng: Generator) -> Floats:
     """Return the Hellinger distance between released and true posterior of one draw for each row.
 
     Parameters

@@ -19,8 +19,8 @@ from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
+from dpmix.release.column_units import Unit
 from dpmix.release.released_table import first_rows, table_of
-from dpmix.release.units import Unit
 from dpmix.results.notebook import FIRST, to_notebook
 from dpmix.results.tabulated import Tabulated
 from dpmix.store.frames import Frame

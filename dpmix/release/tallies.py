@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import Counts, default_width, edges_of, output_edges
+from dpmix.release.column_units import taken
 from dpmix.release.sanitized import Release
-from dpmix.release.units import taken
 
 __all__ = ["counts_problem", "difference", "grid_of", "merged", "one_column", "tallied", "wide_grid"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.errors import DataError, DpmixError, UsageError
-from dpmix.release.tally_parts import Grid, Piece, count_piece
+from dpmix.release.tally_parts import Piece, TallyGrid, count_piece
 
 __all__ = ["count"]
 
@@ -29,7 +29,7 @@ _PATIENCE = "10s"  # for a scheduler to answer
 
 
 def count(
-    pieces: Sequence[Piece], grid: Grid, *, jobs: int = 1, scheduler: str | None = None
+    pieces: Sequence[Piece], grid: TallyGrid, *, jobs: int = 1, scheduler: str | None = None
 ) -> Iterator[Found]:
     """Yield place and counts (cells,) of each piece, in no particular order.
 
@@ -58,7 +58,7 @@ def count(
         yield from _by_processes(pieces, grid, min(jobs, len(pieces)))
 
 
-def _by_processes(pieces: Sequence[Piece], grid: Grid, jobs: int) -> Iterator[Found]:
+def _by_processes(pieces: Sequence[Piece], grid: TallyGrid, jobs: int) -> Iterator[Found]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_deaf) as pool:
         try:
@@ -78,7 +78,7 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _on_cluster(pieces: Sequence[Piece], grid: Grid, address: str) -> Iterator[Found]:
+def _on_cluster(pieces: Sequence[Piece], grid: TallyGrid, address: str) -> Iterator[Found]:
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:

@@ -20,7 +20,7 @@ from dpmix.release.cells import count_outputs, tally
 from dpmix.store import h5
 from dpmix.store.atomic import HDF5
 
-__all__ = ["BATCH", "Grid", "Part", "Piece", "column_of", "count_piece", "format_of", "pieces_of"]
+__all__ = ["BATCH", "TallyGrid", "TallyPart", "Piece", "column_of", "count_piece", "format_of", "pieces_of"]
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "par
 _EMPTY = ["", "NA", "NaN", "nan", "null"]  # what stands for no value: refused, as in a release read whole
 
 
-class Grid(NamedTuple):
+class TallyGrid(NamedTuple):
     """Where values are counted.
 
     edges (cells - 1,): finite ones; outputs: of a mechanism with finitely many, else 0.
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
     width: float
 
 
-class Part(NamedTuple):
+class TallyPart(NamedTuple):
     """A file of released values: its path, its format, and which column (place in HDF5, name elsewhere)."""
 
     path: str
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 class Piece(NamedTuple):
     """Rows, or row groups, [start, stop) of a part; of a CSV file all. `label` is what messages call it."""
 
-    part: Part
+    part: TallyPart
     start: int
     stop: int
     label: str
@@ -103,7 +103,7 @@ def column_of(path: Path, kind: str, wanted: str | None) -> str:
     return wanted
 
 
-def pieces_of(part: Part) -> list[Piece]:
+def pieces_of(part: TallyPart) -> list[Piece]:
     """Return the pieces of a part, in order.
 
     Raises
@@ -131,7 +131,7 @@ def pieces_of(part: Part) -> list[Piece]:
     return [*found, Piece(part, start, len(sizes), part.path)]
 
 
-def count_piece(piece: Piece, grid: Grid) -> tuple[NDArray[np.int64], str]:
+def count_piece(piece: Piece, grid: TallyGrid) -> tuple[NDArray[np.int64], str]:
     """Count one piece, wherever this process runs.
 
     Returns
@@ -187,7 +187,7 @@ def _batches(piece: Piece) -> Iterator[Floats]:
             yield _numbers(batch.column(0), part)
 
 
-def _numbers(column: Any, part: Part) -> Floats:
+def _numbers(column: Any, part: TallyPart) -> Floats:
     """Return a column of a batch as numbers.
 
     Raises

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.release.tally_parts import Grid
+from dpmix.release.tally_parts import TallyGrid
 from dpmix.store.atomic import reason
 
 __all__ = ["TABLE", "query", "read_counts"]
@@ -27,7 +27,7 @@ _HEADER = ["cell", "count"]
 _MOST_BYTES = 1 << 30
 
 
-def query(grid: Grid, column: str) -> str:
+def query(grid: TallyGrid, column: str) -> str:
     """Return the query, of the table `release`; its result has a row for each cell that is not empty.
 
     Cells are found in two steps, blocks of cells first: about as many comparisons as twice the root of their
@@ -77,7 +77,7 @@ def _literal(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def read_counts(path: Path, grid: Grid) -> NDArray[np.int64]:
+def read_counts(path: Path, grid: TallyGrid) -> NDArray[np.int64]:
     """Return the counts (cells,) of a query's result, a CSV table with the header ``cell,count``.
 
     Raises

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import COLOURS, INK, captioned, drawing
-from dpmix.summary.result import Summary
 from dpmix.summary.row_labels import ByClass
+from dpmix.summary.summary_result import Summary
 
 __all__ = ["bars_figure", "pictures"]
 

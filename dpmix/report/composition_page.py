@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, ORANGE, captioned, drawings
-from dpmix.summary.composition_results import Composition, Ellipsoid
+from dpmix.summary.composition_results import CompositionResults, Ellipsoid
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 __all__ = ["pictures", "shares_caption"]
 
@@ -31,7 +31,7 @@ def pictures(summary: Summary) -> dict[str, list[str]]:
     return {f"composition/{name}": [_picture(summary, c)] for name, c in summary.compositions.items()}
 
 
-def _picture(summary: Summary, found: Composition) -> str:
+def _picture(summary: Summary, found: CompositionResults) -> str:
     region = "confidence" if found.is_bootstrap else "credible"
     caption = (
         f"Joint {100 * summary.level:g}% {region} ellipsoids of alpha and of the expected shares E[x], "
@@ -46,7 +46,7 @@ def _picture(summary: Summary, found: Composition) -> str:
     )
 
 
-def _figure(summary: Summary, found: Composition) -> Figure:
+def _figure(summary: Summary, found: CompositionResults) -> Figure:
     pair = np.argsort(-found.ellipsoids["mean"].centre, kind="stable")[:2]
     names = [found.components[j] for j in pair]
     panels = (("alpha", "alpha", "alpha[{}]"), ("mean", "E[x]", "E[x][{}]"))

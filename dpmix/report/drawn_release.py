@@ -12,7 +12,7 @@ from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.release.cells import Counts
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 __all__ = ["plain"]
 
@@ -36,7 +36,7 @@ _BINS = 40
 
 
 @dataclass(frozen=True)
-class Shown:
+class DrawnSteps:
     """Steps behind a density.
 
     Parameters
@@ -79,7 +79,7 @@ def values_of(summary: Summary, column: str) -> Floats | None:
     return np.asarray(table[:, place])
 
 
-def shown(summary: Summary, column: str) -> Shown | None:
+def shown(summary: Summary, column: str) -> DrawnSteps | None:
     """Return what to draw behind the density of a column, None for a release that is not on its scale."""
     law, grid = summary.provenance.mechanism, summary.densities[column].grid
     if isinstance(law, PerturbedHistogramLaw):
@@ -101,18 +101,18 @@ def shown(summary: Summary, column: str) -> Shown | None:
     heights = np.histogram(values, edges)[0] / (values.size * np.diff(edges))
     outside = 1.0 - inside / values.size
     if not law.protects:
-        return Shown(edges, heights, "data", "The histogram shows the data.", "data", outside)
+        return DrawnSteps(edges, heights, "data", "The histogram shows the data.", "data", outside)
     if isinstance(law, SmoothedHistogramLaw):
         sentence = (
             "The histogram shows the released draws, which are from a smoothed histogram of the records."
         )
-        return Shown(edges, heights, "released draws", sentence, "released draws", outside)
+        return DrawnSteps(edges, heights, "released draws", sentence, "released draws", outside)
     if isinstance(law, SquareWaveLaw):
         sentence = (
             "The histogram shows the released outputs at the cells that they stand for, some beyond the "
             "bounds: they carry the mechanism's noise, which is even but for what is near a record."
         )
-        return Shown(
+        return DrawnSteps(
             edges, heights, "released outputs, noise included", sentence, "released outputs", outside
         )
     if isinstance(law, BinomialLaw):
@@ -120,11 +120,11 @@ def shown(summary: Summary, column: str) -> Shown | None:
             "The histogram shows the released numbers of successes, each turned into an estimate of its "
             "record that is right on average; these carry the mechanism's noise."
         )
-        return Shown(edges, heights, "released values, rescaled", sentence, "rescaled values", outside)
-    return Shown(edges, heights, "released values, noise included", _NOISY, "released values", outside)
+        return DrawnSteps(edges, heights, "released values, rescaled", sentence, "rescaled values", outside)
+    return DrawnSteps(edges, heights, "released values, noise included", _NOISY, "released values", outside)
 
 
-def _tallied(summary: Summary, tally: Counts, grid: Floats) -> Shown:
+def _tallied(summary: Summary, tally: Counts, grid: Floats) -> DrawnSteps:
     """Return the counts of a tally: neighbouring cells together, or the outputs turned into estimates."""
     law = summary.provenance.mechanism
     if isinstance(law, BinomialLaw):
@@ -134,7 +134,7 @@ def _tallied(summary: Summary, tally: Counts, grid: Floats) -> Shown:
             "The steps show the released numbers of successes, each turned into an estimate of its record "
             "that is right on average; these carry the mechanism's noise."
         )
-        return Shown(edges, counts / (tally.n * step), "released values, rescaled", sentence)
+        return DrawnSteps(edges, counts / (tally.n * step), "released values, rescaled", sentence)
     inside = np.flatnonzero((tally.edges >= grid[0] - tally.width) & (tally.edges <= grid[-1] + tally.width))
     kept = inside[:: max(1, len(inside) // _BINS)]
     if len(kept) < 2:
@@ -145,11 +145,11 @@ def _tallied(summary: Summary, tally: Counts, grid: Floats) -> Shown:
     outside = 1.0 - float(counts.sum()) / tally.n
     heights = counts / (tally.n * np.diff(edges))
     if not law.protects:
-        return Shown(edges, heights, "data", "The histogram shows the data.", "", outside)
-    return Shown(edges, heights, "released values, noise included", _NOISY, "", outside)
+        return DrawnSteps(edges, heights, "data", "The histogram shows the data.", "", outside)
+    return DrawnSteps(edges, heights, "released values, noise included", _NOISY, "", outside)
 
 
-def _counts(summary: Summary, column: str, law: PerturbedHistogramLaw) -> Shown | None:
+def _counts(summary: Summary, column: str, law: PerturbedHistogramLaw) -> DrawnSteps | None:
     counts = summary.released.ravel()
     records, over = float(summary.n), f"over the {summary.n:,} records"
     if summary.densities[column].group:
@@ -164,4 +164,4 @@ def _counts(summary: Summary, column: str, law: PerturbedHistogramLaw) -> Shown 
     sentence = f"The steps show the released counts, with their noise, {over}"
     if below:
         sentence += f"; {below} below zero {'is' if below == 1 else 'are'} drawn as zero"
-    return Shown(edges, heights, "released counts, noise included", sentence + ".")
+    return DrawnSteps(edges, heights, "released counts, noise included", sentence + ".")

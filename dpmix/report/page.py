@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from dpmix.mechanisms.wavelet.law import WaveletLaw
-from dpmix.release.units import unit_of
+from dpmix.release.column_units import unit_of
 from dpmix.report import (
     check_page,
     classes_page,
@@ -25,8 +25,8 @@ from dpmix.store.html import captioned, image
 from dpmix.summary.dated import NONE
 from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
-from dpmix.summary.result import Summary
 from dpmix.summary.several_columns import Joint
+from dpmix.summary.summary_result import Summary
 
 MOST_TRACES = 24
 

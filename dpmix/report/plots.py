@@ -19,7 +19,7 @@ from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
 from dpmix.summary.families.family import Floats
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 _STRETCHES = 150
 _RANK_BINS = 20

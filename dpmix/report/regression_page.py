@@ -11,7 +11,7 @@ from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 __all__ = ["forest_figure", "line_draws", "lines_figure", "pictures"]
 

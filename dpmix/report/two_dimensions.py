@@ -11,7 +11,7 @@ from dpmix.report.drawn_release import values_of
 from dpmix.report.plots import axis_of
 from dpmix.store.html import BLUE, INK, ORANGE, drawing
 from dpmix.summary.partition import Clustering
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 _CELLS = 400
 _POINTS = 2_000

@@ -6,7 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from dpmix.results.nodes import Answer, Block, Code, Facts, Items, Note, Section, Table, Tile, Tree, Words
+from dpmix.results.nodes import (
+    Answer,
+    Block,
+    Code,
+    Facts,
+    Items,
+    Note,
+    ResultSection,
+    Table,
+    Tile,
+    Tree,
+    Words,
+)
 
 __all__ = ["sections", "to_page"]
 
@@ -43,7 +55,7 @@ _ANSWERS = {"usable": "Usable", "with care": "Usable with care", "not yet": "Not
 
 
 def _answered(
-    tree: Tree, answer: Answer, shown: Sequence[Section], pictures: Mapping[str, Sequence[str]]
+    tree: Tree, answer: Answer, shown: Sequence[ResultSection], pictures: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Return a page that begins with the answer, and ends with the diagnostics, folded."""
     folded = [section for section in shown if section.key in tree.folded]
@@ -108,7 +120,7 @@ def _tiles(tiles: Sequence[Tile]) -> str:
     return f'<dl class="tiles">{body}</dl>' if body else ""
 
 
-def _section(section: Section, pictures: Mapping[str, Sequence[str]], level: int = 2) -> str:
+def _section(section: ResultSection, pictures: Mapping[str, Sequence[str]], level: int = 2) -> str:
     shown = [*pictures.get(section.key, ()), *(_block(block) for block in section.on_page)]
     shown += [_section(part, pictures, level + 1) for part in section.parts]
     if not shown or not (section.title or level > 2):

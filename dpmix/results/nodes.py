@@ -1,6 +1,6 @@
 """The nodes of results: labelled figures, tables and curves, and the words that go with them.
 
-A `Tree` is a tuple of `Section`, each with its key, its data and what is shown of it. Data are nested
+A `Tree` is a tuple of `ResultSection`, each with its key, its data and what is shown of it. Data are nested
 mappings of numbers, words, `Array` and `Table`; `dpmix.results.as_json` and `dpmix.results.as_hdf5` write
 them. `dpmix.results.as_text` and `dpmix.results.as_html` show words and tables. What a figure is called and
 how it is written is so said once, in the node.
@@ -21,7 +21,7 @@ __all__ = [
     "Attr",
     "Block",
     "Code",
-    "Column",
+    "TableColumn",
     "Each",
     "Facts",
     "Figure",
@@ -29,7 +29,7 @@ __all__ = [
     "Note",
     "Quantity",
     "Remark",
-    "Section",
+    "ResultSection",
     "Table",
     "Tile",
     "Tree",
@@ -93,7 +93,7 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table.
 
     Parameters
@@ -164,7 +164,7 @@ class Table:
 
     dim: str
     rows: Sequence[str]
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     layout: str = "objects"
     title: str = ""
     coordinate: Sequence[str] | None = None
@@ -240,7 +240,7 @@ Block: TypeAlias = str | Words | Note | Items | Facts | Code | Table
 
 
 @dataclass(frozen=True)
-class Section:
+class ResultSection:
     """One quantity of a result.
 
     Parameters
@@ -269,7 +269,7 @@ class Section:
     text: Sequence[Sequence[Block]] = ()
     page: Sequence[Block] | None = None
     tiles: Sequence[Tile] = ()
-    parts: Sequence[Section] = ()
+    parts: Sequence[ResultSection] = ()
 
     @property
     def on_page(self) -> Sequence[Block]:
@@ -355,7 +355,7 @@ class Tree:
     name: str
     heading: str
     guarantee: str
-    sections: tuple[Section, ...]
+    sections: tuple[ResultSection, ...]
     warnings: Sequence[str] = ()
     calm: str = ""
     lead: str = ""
@@ -365,13 +365,13 @@ class Tree:
     level: float = 0.95
     folded: Sequence[str] = field(default=(), repr=False)
 
-    def __iter__(self) -> Iterator[Section]:
+    def __iter__(self) -> Iterator[ResultSection]:
         return iter(self.sections)
 
     def __contains__(self, key: str) -> bool:
         return any(section.key == key for section in self.sections)
 
-    def __getitem__(self, key: str) -> Section:
+    def __getitem__(self, key: str) -> ResultSection:
         """Return the section called `key`.
 
         Raises
@@ -384,20 +384,20 @@ class Tree:
                 return section
         raise KeyError(key)
 
-    def ordered(self, keys: Sequence[str]) -> list[Section]:
+    def ordered(self, keys: Sequence[str]) -> list[ResultSection]:
         """Return the sections by these keys, others where "*" is among them, or else last."""
         return sorted(self.sections, key=lambda section: place_in(keys, section.key))
 
 
-def warnings_section(texts: Sequence[str]) -> Section:
+def warnings_section(texts: Sequence[str]) -> ResultSection:
     """Return warnings as data: a list in JSON, a variable `text` in HDF5; a tree shows its own."""
     texts = list(texts)
-    return Section("warnings", Each(texts, {"text": Array(("warning",), texts)} if texts else ABSENT))
+    return ResultSection("warnings", Each(texts, {"text": Array(("warning",), texts)} if texts else ABSENT))
 
 
 class Quantity(Protocol):
     """A quantity of a result, which knows its section."""
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return its data and words."""
         ...

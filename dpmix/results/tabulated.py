@@ -15,7 +15,7 @@ from dpmix.store.frames import Frame
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Account", "Tabulated", "frame_of_rows", "frame_of_table"]
+__all__ = ["TabulatedFigures", "Tabulated", "frame_of_rows", "frame_of_table"]
 
 
 class Tabulated:
@@ -45,7 +45,7 @@ class Tabulated:
         return to_notebook(title, lines, self.to_frame())
 
 
-class Account(dict[str, Any], Tabulated):
+class TabulatedFigures(dict[str, Any], Tabulated):
     """Figures by name, as JSON has them, that a notebook shows as a table."""
 
     title = "Figures"

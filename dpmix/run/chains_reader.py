@@ -14,7 +14,7 @@ import numpy as np
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.cells import Counts
-from dpmix.release.units import Unit, unit_from_text
+from dpmix.release.column_units import Unit, unit_from_text
 from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
 from dpmix.run.component_layouts import Floats, Ints, Layout, check_components
 from dpmix.run.differences import Fit, check_same

@@ -86,7 +86,7 @@ class _Lines(Watch):
             _line(f"{many}: {done:,} of {total:,} sweeps ({100 * done // total}%)")
 
 
-class _Terminal(Watch):
+class _TerminalWatch(Watch):
     """Shows a fit on a terminal: a line for what is done once, and a bar for each chain."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ def show_fit(quiet: bool) -> Iterator[Watch]:
     if quiet or not sys.stderr.isatty():
         yield Watch() if quiet else _Lines()
         return
-    watch = _Terminal()
+    watch = _TerminalWatch()
     try:
         yield watch
     finally:

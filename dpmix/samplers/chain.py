@@ -25,7 +25,7 @@ from dpmix.kernels import (
     theta_rows,
 )
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
-from dpmix.mechanisms.channels.every import augmented, draw_latent, draw_start, hides, settle
+from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import sweeps as base
@@ -134,7 +134,7 @@ class Chain:
     ----------
     z : (n,) array of float
         The released values, or the rows of the channel's arrays, kept by reference.
-    channel, kernel, mixing : NamedTuples of `dpmix.mechanisms.channels.every`, `dpmix.kernels` and
+    channel, kernel, mixing : NamedTuples of `dpmix.mechanisms.channels.all_channels`, `dpmix.kernels` and
     `dpmix.numerics.mixing`
     algorithm : Algorithm
     rng : Generator

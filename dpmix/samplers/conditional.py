@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels import MultivariateNormal, draw_record
-from dpmix.mechanisms.channels.every import NoNoise, Rows, augment, fill_marginal, log_marginal
+from dpmix.mechanisms.channels.all_channels import NoNoise, Rows, augment, fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import move_latents

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmix.mechanisms.channels.every import fill_marginal, log_marginal
+from dpmix.mechanisms.channels.all_channels import fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, inlined, njit
 from dpmix.samplers.scan import (
     close,

@@ -52,7 +52,7 @@ def _build(settings, kernel, mixing, n):
     return Built(Neal3(constants_of(kernel, mixing.discount, n)))
 
 
-class Desk(NamedTuple):
+class BlocksDesk(NamedTuple):
     """The table of `blocks` and their `grown` integrals (S,), both by slot; cumulative `weights` (S,)."""
 
     blocks: Any
@@ -75,7 +75,7 @@ def _open_desk(algorithm: Neal3, state, kernel):
         put(kernel, blocks, state.labels[i], state.z[i])
     for j in range(min(state.now.occupied + 1, slots)):
         refresh(kernel, blocks, state.order[j], state.counts[state.order[j]])
-    return Desk(blocks, np.empty(slots), np.empty(slots))
+    return BlocksDesk(blocks, np.empty(slots), np.empty(slots))
 
 
 @lay_out.register

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix.kernels import draw_posterior, propose, tally
-from dpmix.mechanisms.channels.every import draw_latent, hides, log_marginal, noise_variance
+from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_marginal, noise_variance
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.state import BLOCK, TILE

@@ -8,7 +8,7 @@ it adds to the one it is in (`join`). Any other algorithm states its own `visit`
 
 from __future__ import annotations
 
-from dpmix.mechanisms.channels.every import augment
+from dpmix.mechanisms.channels.all_channels import augment
 from dpmix.numerics.jit import dispatch, inlined, njit
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import DONE, GROW, sort_by_size

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.mechanisms.channels.every import fill_marginal, log_constant, log_marginal
+from dpmix.mechanisms.channels.all_channels import fill_marginal, log_constant, log_marginal
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 from dpmix.samplers.blocks import Serial, Threads

@@ -8,14 +8,14 @@ from dpmix.spec.counts import counts_problem
 from dpmix.spec.kinds import capabilities_of
 from dpmix.spec.model_section import MixtureSection, default_sampler
 
-__all__ = ["FEW_RECORDS", "Choice", "auto_in_words", "choose", "stands_for"]
+__all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "stands_for"]
 
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
 _COUNTS = "counts"
 
 
-class Choice(NamedTuple):
+class ChosenSampler(NamedTuple):
     """A sampler, and why: one clause."""
 
     kind: str
@@ -40,7 +40,7 @@ def choose(
     cells: int | None = None,
     grouped: bool = False,
     tallied: bool = False,
-) -> Choice:
+) -> ChosenSampler:
     """Return what auto takes for a release.
 
     Parameters
@@ -61,27 +61,27 @@ def choose(
     model = spec.model
     own = default_sampler(model, grouped=grouped)
     if not isinstance(model, MixtureSection):
-        return Choice(own, f"the one that {model.kind} has by itself")
+        return ChosenSampler(own, f"the one that {model.kind} has by itself")
     if grouped:
-        return Choice(own, "the sizes of the groups are private")
+        return ChosenSampler(own, "the sizes of the groups are private")
     if tallied:
-        return Choice(_COUNTS, "the release is a tally")
+        return ChosenSampler(_COUNTS, "the release is a tally")
     asks = _asks_for_records(spec)
     if asks is not None:
-        return Choice(own, f"{asks} asks for single records, which counts does not keep")
+        return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = counts_problem(mechanism, of, spec)
     if problem is not None:
-        return Choice(own, f"counts does not go with this {problem[0]}")
+        return ChosenSampler(own, f"counts does not go with this {problem[0]}")
     if of is not None and of.released == "histogram":
-        return Choice(_COUNTS, "a histogram says nothing of single records")
+        return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
     if n <= FEW_RECORDS and spec.sampler.store is None:
-        return Choice(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
+        return ChosenSampler(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
     if cells is not None and cells > n:
-        return Choice(own, f"there are more cells ({cells:,}) than records ({n:,})")
+        return ChosenSampler(own, f"there are more cells ({cells:,}) than records ({n:,})")
     if n <= FEW_RECORDS:
-        return Choice(_COUNTS, "no allocations are kept (sampler.store)")
-    return Choice(
+        return ChosenSampler(_COUNTS, "no allocations are kept (sampler.store)")
+    return ChosenSampler(
         _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
     )
 

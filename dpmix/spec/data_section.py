@@ -40,7 +40,7 @@ from dpmix.spec.table_source import (
     TEXT_SUFFIXES,
     Dialect,
     InMemory,
-    Source,
+    TableFiles,
     delimiter_of,
     delimiter_problem,
     is_encoding,
@@ -397,10 +397,10 @@ class DataSpec(ColumnsSection):
         return tuple(path for path in self.paths if not is_stream(path))
 
     @property
-    def source(self) -> Source:
+    def source(self) -> TableFiles:
         """The table to read."""
         part = self.paths if self._held is None else self._held
-        return Source.of(part, self.dialect, self.dates)
+        return TableFiles.of(part, self.dialect, self.dates)
 
     @property
     def listed(self) -> dict[str, tuple[str | int | float, ...]]:
@@ -525,10 +525,10 @@ class ReleaseSpec(ColumnsSection):
         return self.files[0] if len(self.files) == 1 else None
 
     @property
-    def source(self) -> Source:
+    def source(self) -> TableFiles:
         """The table to read."""
         assert self.path is not None  # the caller has looked
-        return Source.of(self.path, self.dialect, self.dates)
+        return TableFiles.of(self.path, self.dialect, self.dates)
 
 
 def check_pairs(

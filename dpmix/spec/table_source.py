@@ -17,7 +17,7 @@ __all__ = [
     "Dialect",
     "InMemory",
     "Part",
-    "Source",
+    "TableFiles",
     "delimiter_of",
     "delimiter_problem",
     "is_encoding",
@@ -99,7 +99,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TableFiles:
     """One table.
 
     Parameters
@@ -124,7 +124,7 @@ class Source:
         path: Path | Sequence[Path] | StandardInput | InMemory,
         dialect: Dialect | None = None,
         dates: frozenset[str] = frozenset(),
-    ) -> Source:
+    ) -> TableFiles:
         """Return the source that a path of a spec stands for, - for standard input."""
         parts = path if isinstance(path, list | tuple) else (path,)
         found = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dpmix.results.nodes import Column, Each, Section, Table, Tile, by_name, percent
+from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
 
 __all__ = ["BEYOND", "Beyond"]
 
@@ -32,20 +32,20 @@ class Beyond:
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     entries: bool = False
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         names = list(self.shares)
         data = Each(
-            by_name(self.shares), Table("column", names, [Column("share", list(self.shares.values()))])
+            by_name(self.shares), Table("column", names, [TableColumn("share", list(self.shares.values()))])
         )
         if self.entries:
-            return Section("beyond_bounds", data)
+            return ResultSection("beyond_bounds", data)
         listed = ", ".join(f"{name} {percent(share)}" for name, share in self.shares.items() if name)
         notes = {
             name: f"under the fit{f', of {name}' if name else ''}; warned of above {percent(BEYOND)}"
             for name in names
         }
-        return Section(
+        return ResultSection(
             "beyond_bounds",
             data,
             brief=[f"Latent records beyond the public bounds, under the fit: {listed}"] if listed else (),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.mechanisms.laws.every import Law
-from dpmix.results.nodes import Array, Block, Code, Facts, Section, Tile
+from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
 from dpmix.summary.families.family import Floats
 from dpmix.summary.subject import Subject
 
@@ -24,11 +24,11 @@ class ClusterCounts:
     support: NDArray[np.int64]
     probability: Floats
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         mode = int(np.argmax(self.probability))
         likely, highest = self.support[mode], self.probability[mode]
-        return Section(
+        return ResultSection(
             "n_clusters",
             {
                 "support": Array(("support",), np.asarray(self.support, dtype=np.int64)),
@@ -50,15 +50,15 @@ class Acceptance:
     mean: float | None
     bound: float | None
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         data = {"mean": self.mean, "bound": self.bound}
         if self.mean is None:
-            return Section("acceptance", data)
+            return ResultSection("acceptance", data)
         bounded = self.bound is not None
         floor = f" (cannot fall below e^-epsilon = {self.bound:.3g})" if bounded else ""
         note = f"at least e^-epsilon = {self.bound:.3g}" if bounded else "no lower bound applies"
-        return Section(
+        return ResultSection(
             "acceptance",
             data,
             brief=[f"Acceptance: {self.mean:.3f}{floor}"],
@@ -90,7 +90,7 @@ class Provenance:
     facts: Mapping[str, str]
     subject: Subject = field(default_factory=Subject)
 
-    def section(self, prior: str) -> Section:
+    def section(self, prior: str) -> ResultSection:
         """Return what pages show of it, and of the prior in words."""
         facts = dict(self.facts) | ({"Prior": prior} if prior else {})
         mechanism = json.dumps(self.mechanism.stated(), indent=2, sort_keys=True)
@@ -99,4 +99,4 @@ class Provenance:
             Code("Mechanism of the release", mechanism),
             Code("Spec", self.spec),
         ]
-        return Section("provenance", title="Provenance", page=shown)
+        return ResultSection("provenance", title="Provenance", page=shown)

@@ -21,7 +21,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
-from dpmix.summary.partition import Bound, Clustering, CredibleBall, Estimate, Labels
+from dpmix.summary.partition import Bound, Clustering, CredibleBall, Labels, PartitionEstimate
 
 LOSSES: Final = ("vi", "binder")
 MOST_DRAWS: Final = 10_000
@@ -196,14 +196,14 @@ def describe(
     counts: Labels,
     level: float,
     known: tuple[Labels, Labels] | None,
-) -> Estimate:
+) -> PartitionEstimate:
     """Say how far the draws are from an estimate, and the truth `known`, a single draw."""
     size = int(best.max()) + 1
     found = partitions.losses(best, size, labels, counts)
     distance = found[LOSSES.index(loss)]
     ari = None if known is None else float(partitions.losses(best, size, *known)[2, 0])
     ball = credible_ball(distance, labels, counts, level)
-    return Estimate(loss, best, float(distance.mean()), size, ball, float(found[2].mean()), ari)
+    return PartitionEstimate(loss, best, float(distance.mean()), size, ball, float(found[2].mean()), ari)
 
 
 def credible_ball(distance: Floats, labels: Labels, counts: Labels, level: float) -> CredibleBall:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Array, Each, Section
+from dpmix.results.nodes import Array, Each, ResultSection
 
 __all__ = ["CellProbabilities", "ClustersByValue"]
 
@@ -106,7 +106,7 @@ class ClustersByValue:
         noun = "cluster" if len(self.share) == 1 else "clusters"
         return f"{len(self.share)} {noun}, with their shares of the records: {'; '.join(parts)}{rest}."
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         shares = {"mean": self.share, "lower": self.share_lower, "upper": self.share_upper}
         data = {
@@ -117,7 +117,7 @@ class ClustersByValue:
             "draws": self.draws,
         }
         text = [[f"By value: {self.in_words()}"]]
-        return Section("clusters_by_value", data, "Clusters by value", text=text)
+        return ResultSection("clusters_by_value", data, "Clusters by value", text=text)
 
 
 def _ends(values: Sequence[float] | Floats) -> list[float | None]:

@@ -16,7 +16,7 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.rounding import figure
 from dpmix.results.nodes import Remark
 from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.composition_results import Censoring, Composition
+from dpmix.summary.composition_results import Censoring, CompositionResults
 from dpmix.summary.families.family import Floats
 
 __all__ = ["composition_remarks"]
@@ -39,7 +39,7 @@ AWARE = ("data_augmentation", "soma", "replicated", "abc", "normal_approximation
 """Methods that account for censoring; the bootstrap takes censored means for means of all logarithms."""
 
 
-def composition_remarks(groups: Sequence[Composition], chains: ChainSet) -> list[Remark]:
+def composition_remarks(groups: Sequence[CompositionResults], chains: ChainSet) -> list[Remark]:
     """Say what speaks against trusting a fit of compositions, and what to do about it.
 
     Parameters
@@ -68,7 +68,7 @@ def composition_remarks(groups: Sequence[Composition], chains: ChainSet) -> list
     return [Remark(text, convergence=False) for text in texts]
 
 
-def _censored(found: Composition, names: tuple[str, ...]) -> list[str]:
+def _censored(found: CompositionResults, names: tuple[str, ...]) -> list[str]:
     censoring, texts = found.censoring, []
     much = [j for j in range(len(names)) if censoring.share[j] >= MOSTLY_CENSORED]
     if much:
@@ -98,7 +98,7 @@ def _censored(found: Composition, names: tuple[str, ...]) -> list[str]:
     return texts
 
 
-def _released_means(found: Composition, number: int, groups: int, chains: ChainSet) -> Floats:
+def _released_means(found: CompositionResults, number: int, groups: int, chains: ChainSet) -> Floats:
     """Return the released means (parts, d); of a group, its noisy sums over its posterior mean size."""
     values: Floats = np.asarray(chains.observed, dtype=np.float64).ravel()
     d = len(found.components)
@@ -129,7 +129,7 @@ def _outside(means: Floats, censoring: Censoring) -> list[str]:
     return texts
 
 
-def _noise(found: Composition) -> list[str]:
+def _noise(found: CompositionResults) -> list[str]:
     censoring, names = found.censoring, found.components
     ratio = censoring.noise_sd / np.maximum(censoring.sampling_sd, 1e-300)
     high = [j for j in range(len(names)) if ratio[j] >= NOISY]
@@ -144,7 +144,7 @@ def _noise(found: Composition) -> list[str]:
     ]
 
 
-def _sizes(found: Composition, chains: ChainSet) -> list[str]:
+def _sizes(found: CompositionResults, chains: ChainSet) -> list[str]:
     """Say what the paper says of n and epsilon."""
     epsilon, n = float(chains.attrs.get("epsilon", math.nan)), chains.n
     texts: list[str] = []
@@ -166,7 +166,7 @@ def _sizes(found: Composition, chains: ChainSet) -> list[str]:
     return texts
 
 
-def _tolerance(found: Composition, chains: ChainSet) -> list[str]:
+def _tolerance(found: CompositionResults, chains: ChainSet) -> list[str]:
     """Say when simulations are kept that are far from the release."""
     tolerance = chains.constants.get("abc_tolerance")
     if found.sampler != "abc" or tolerance is None:
@@ -182,7 +182,7 @@ def _tolerance(found: Composition, chains: ChainSet) -> list[str]:
     ]
 
 
-def _run_off(found: Composition, chains: ChainSet) -> list[str]:
+def _run_off(found: CompositionResults, chains: ChainSet) -> list[str]:
     """Say when pseudo-records have drawn alpha away from what was released."""
     inner = found.ellipsoids.get("alpha")
     if found.sampler != "replicated" or inner is None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Array, Block, Column, Each, Note, Section, Table, by_name, percent
+from dpmix.results.nodes import Array, Block, Each, Note, ResultSection, Table, TableColumn, by_name, percent
 from dpmix.summary.families.family import Floats
 
-__all__ = ["BOOTSTRAP", "Censoring", "Composition", "Ellipsoid", "Truth", "composition_section"]
+__all__ = ["BOOTSTRAP", "Censoring", "CompositionResults", "Ellipsoid", "Truth", "composition_section"]
 
 BOOTSTRAP = (
     "Draws are of a parametric bootstrap, not of a posterior: intervals and ellipsoids are confidence "
@@ -176,7 +176,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Composition:
+class CompositionResults:
     """What is reported of compositions alone.
 
     Parameters
@@ -230,18 +230,18 @@ class Composition:
         )
         return [text, *([] if self.truth is None else [f"Truth: {self.truth.in_words(level)}"])]
 
-    def part(self, level: float) -> Section:
+    def part(self, level: float) -> ResultSection:
         """Return what pages show below its picture."""
         censoring = self.censoring
         ends = zip(censoring.lower, censoring.upper, strict=True)
         intervals = [f"{percent(low)} to {percent(high)}" for low, high in ends]
         size = len(self.components)
         columns = [
-            Column("share", censoring.share.tolist(), "censored", percent),
-            Column("interval", intervals, "interval", str),
-            Column("bias", censoring.bias.tolist(), "bias", ".3g"),
-            Column("noise_sd", [censoring.noise_sd] * size, "noise sd", ".3g"),
-            Column("sampling_sd", censoring.sampling_sd.tolist(), "own sd", ".3g"),
+            TableColumn("share", censoring.share.tolist(), "censored", percent),
+            TableColumn("interval", intervals, "interval", str),
+            TableColumn("bias", censoring.bias.tolist(), "bias", ".3g"),
+            TableColumn("noise_sd", [censoring.noise_sd] * size, "noise sd", ".3g"),
+            TableColumn("sampling_sd", censoring.sampling_sd.tolist(), "own sd", ".3g"),
         ]
         how = "does not correct" if self.is_bootstrap else "accounts for"
         note = (
@@ -258,15 +258,15 @@ class Composition:
         shown: list[Block] = [Table("component", self.components, columns), Note(note)]
         if self.truth is not None:
             shown.append(f"Against the truth of the simulation: {self.truth.in_words(level)}.")
-        return Section(f"composition/{self.group}", title=self.group, page=shown)
+        return ResultSection(f"composition/{self.group}", title=self.group, page=shown)
 
 
-def composition_section(compositions: Mapping[str, Composition], level: float) -> Section:
+def composition_section(compositions: Mapping[str, CompositionResults], level: float) -> ResultSection:
     """Return what is reported of compositions, by group where there are several."""
     brief = [line for found in compositions.values() for line in found.in_brief(level)]
     if any(found.is_bootstrap for found in compositions.values()):
         brief = [BOOTSTRAP, *brief]
-    return Section(
+    return ResultSection(
         "composition",
         by_name({name: found.data() for name, found in compositions.items()}),
         "Joint regions, censoring and noise",

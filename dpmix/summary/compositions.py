@@ -13,7 +13,7 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.summary.composition_results import Censoring, Composition, Ellipsoid, Truth
+from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
 from dpmix.summary.density import BAND_DRAWS, Density, generator
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import DEFAULT_POINTS, spread
@@ -50,7 +50,7 @@ def parameter_of(chains: NamedChains, name: str) -> Stored:
 
 def composition_of(
     chains: NamedChains, options: SummarySpec
-) -> tuple[dict[str, Composition], dict[str, Density], float | None]:
+) -> tuple[dict[str, CompositionResults], dict[str, Density], float | None]:
     """Summarize what is peculiar to compositions.
 
     Returns
@@ -71,7 +71,7 @@ def composition_of(
         When the chains do not hold what every method for compositions writes.
     """
     parameter = parameter_of(chains, "alpha")
-    compositions: dict[str, Composition] = {}
+    compositions: dict[str, CompositionResults] = {}
     densities: dict[str, Density] = {}
     if parameter.groups and options.truth is not None:
         raise SpecError("summary.truth: is of one group; leave it out where the release is of several")
@@ -86,7 +86,7 @@ def composition_of(
 
 def _of_group(
     chains: NamedChains, options: SummarySpec, parameter: Stored, group: int | None
-) -> tuple[Composition, dict[str, Density]]:
+) -> tuple[CompositionResults, dict[str, Density]]:
     """Summarize one group, or all records where there are no groups."""
     names = tuple(str(name) for name in parameter.coords[parameter.dims[-1]])
     alpha = chains.read(parameter, group=group).reshape(-1, len(names))
@@ -105,7 +105,7 @@ def _of_group(
         "mean": Ellipsoid.of(means, options.level, shares=True),
         "record": Ellipsoid.of(records, options.level, shares=True),
     }
-    found = Composition(
+    found = CompositionResults(
         components=names,
         sampler=str((chains.spec.get("sampler") or {}).get("kind")),
         ellipsoids=ellipsoids,

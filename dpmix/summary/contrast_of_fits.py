@@ -13,7 +13,7 @@ from dpmix.errors import DataError, UsageError
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
-from dpmix.summary.contrast_result import Contrast, Difference, Group, Joint
+from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
 from dpmix.summary.guarantee_words import is_private, is_simulated
@@ -91,7 +91,7 @@ def contrast_groups(
     sizes = next((chains.read(p) for p in held if p.name == "group_size"), None)
     method = str((chains.spec.get("sampler") or {}).get("kind"))
     groups = [
-        Group(
+        ContrastedFit(
             label=name,
             file=file,
             n=chains.n,
@@ -168,14 +168,14 @@ def _group_difference(name: str, draws: Floats, margin: float, level: float) -> 
     )
 
 
-def _guarantee(attrs: Mapping[str, Any]) -> Joint:
+def _guarantee(attrs: Mapping[str, Any]) -> JointGuarantee:
     """Return what the one release guarantees, for both groups together."""
     epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
     adjacency = str(attrs.get("adjacency", "replacement, private groups"))
     words = f"One release of both groups, with {guarantee_in_words(epsilon, delta, rho, 'global', adjacency)}"
     if is_simulated(attrs) or not is_private(attrs):
         words += ", had its noise been real (the data are simulated, or the noise can be reproduced)"
-    return Joint(epsilon, delta, rho, f"{words}.", adjacency)
+    return JointGuarantee(epsilon, delta, rho, f"{words}.", adjacency)
 
 
 def _number(value: Any) -> float | None:
@@ -192,7 +192,7 @@ def contrast_chains(
     margin: float,
     level: float,
     public_groups: bool,
-    guarantee: Joint,
+    guarantee: JointGuarantee,
     warnings: Sequence[tuple[str, bool]] = (),
 ) -> Contrast:
     """Compare the shares of two fits.
@@ -250,7 +250,7 @@ def contrast_chains(
             "Both fits are of the same release: differences are between methods, and not between groups."
         )
     groups = [
-        Group(label, file, chains.n, _method(chains), np.array([mean[i] for mean in means]))
+        ContrastedFit(label, file, chains.n, _method(chains), np.array([mean[i] for mean in means]))
         for i, (label, file, chains) in enumerate(zip("AB", files, pair, strict=True))
     ]
     return Contrast(

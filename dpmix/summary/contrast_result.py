@@ -9,11 +9,11 @@ from typing import Any
 from dpmix.results.nodes import (
     Array,
     Attr,
-    Column,
     Each,
     Items,
-    Section,
+    ResultSection,
     Table,
+    TableColumn,
     Tree,
     Words,
     figure,
@@ -22,11 +22,11 @@ from dpmix.results.nodes import (
 from dpmix.results.result import Result
 from dpmix.summary.families.family import Floats
 
-__all__ = ["Contrast", "Difference", "Group", "Joint"]
+__all__ = ["Contrast", "Difference", "ContrastedFit", "JointGuarantee"]
 
 
 @dataclass(frozen=True)
-class Group:
+class ContrastedFit:
     """One of the two fits.
 
     Parameters
@@ -96,7 +96,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointGuarantee:
     """What the two releases guarantee together: the larger of the two where groups are public, else nothing.
 
     Parameters
@@ -142,14 +142,14 @@ class Contrast(Result):
         Those of the warnings that are about convergence.
     """
 
-    groups: tuple[Group, Group]
+    groups: tuple[ContrastedFit, ContrastedFit]
     title: str
     differences: tuple[Difference, ...]
     margin: float
     level: float
     is_bootstrap: bool
     public_groups: bool
-    guarantee: Joint
+    guarantee: JointGuarantee
     warnings: tuple[str, ...]
     failures: tuple[str, ...]
 
@@ -210,29 +210,29 @@ class Contrast(Result):
             means[f"mean_{low}"] = Array(("component",), group.mean)
         held = {name: Attr(value) for name, value in attrs.items()} | {"": table, **means}
         sections = [
-            *(Section(name, Each(value)) for name, value in said.items()),
-            Section(
+            *(ResultSection(name, Each(value)) for name, value in said.items()),
+            ResultSection(
                 "groups",
                 Each({group.label: self._group(group) for group in self.groups}),
                 brief=[Words(f"{group.label}: {group.in_words}", "   ") for group in self.groups],
                 title="Groups",
                 page=[Items([f"**{group.label}**: {group.in_words}" for group in self.groups])],
             ),
-            Section(
+            ResultSection(
                 "difference",
                 Each(table),
                 "Differences",
                 text=[[table], [Words(self.meaning(), "")]],
                 page=[table],
             ),
-            Section("guarantee", Each(guarantee | {"public_groups": self.public_groups})),
-            Section("contrast", Each(hdf5=held)),
+            ResultSection("guarantee", Each(guarantee | {"public_groups": self.public_groups})),
+            ResultSection("contrast", Each(hdf5=held)),
             warnings_section(self.warnings),
         ]
         heading = "Two groups compared"
         return Tree(heading, heading, self.guarantee.words, tuple(sections), self.warnings)
 
-    def _group(self, group: Group) -> dict[str, Any]:
+    def _group(self, group: ContrastedFit) -> dict[str, Any]:
         return {
             "file": group.file,
             "n": group.n,
@@ -252,24 +252,24 @@ class Contrast(Result):
             "component",
             self.names,
             [
-                Column("", first.mean.tolist(), f"{self.title} in {first.label}", where=shown),
-                Column("", second.mean.tolist(), f"in {second.label}", where=shown),
-                Column("mean", held["mean"], f"{first.label} - {second.label}"),
-                Column("sd", held["sd"], "sd", where="json hdf5 page"),
-                Column("lower", held["lower"]),
-                Column("upper", held["upper"]),
-                Column(
+                TableColumn("", first.mean.tolist(), f"{self.title} in {first.label}", where=shown),
+                TableColumn("", second.mean.tolist(), f"in {second.label}", where=shown),
+                TableColumn("mean", held["mean"], f"{first.label} - {second.label}"),
+                TableColumn("sd", held["sd"], "sd", where="json hdf5 page"),
+                TableColumn("lower", held["lower"]),
+                TableColumn("upper", held["upper"]),
+                TableColumn(
                     "",
                     [f"{figure(part.lower)} to {figure(part.upper)}" for part in found],
                     f"{100 * self.level:g}% interval",
                     str,
                     where=shown,
                 ),
-                Column("mcse", held["mcse"], "MCSE", ".2g", where="json hdf5 page"),
-                Column("probability", held["probability"]),
-                Column("excludes_margin", held["excludes_margin"]),
-                Column("above", held["above"], optional=True),
-                Column("", [self._ending(part) for part in found], last, str, where=shown),
+                TableColumn("mcse", held["mcse"], "MCSE", ".2g", where="json hdf5 page"),
+                TableColumn("probability", held["probability"]),
+                TableColumn("excludes_margin", held["excludes_margin"]),
+                TableColumn("above", held["above"], optional=True),
+                TableColumn("", [self._ending(part) for part in found], last, str, where=shown),
             ],
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.results.nodes import Array, Each, Section, Tile, by_name
+from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
@@ -80,7 +80,7 @@ def density_sections(
     joint: Joint | None,
     level: float,
     dated: Dated = NONE,
-) -> list[Section]:
+) -> list[ResultSection]:
     """Return the densities of columns, and what concerns several together.
 
     Parameters
@@ -102,16 +102,16 @@ def density_sections(
     dates = {name: dated.is_curve("" if found.group else name) for name, found in densities.items()}
     data = by_name({name: _density(found, date=dates[name]) for name, found in densities.items()})
     brief = [_in_words(found, name, level, date=dates[name]) for name, found in densities.items()]
-    found = [Section("density", data or None, "Density", brief, tiles=tiles)]
+    found = [ResultSection("density", data or None, "Density", brief, tiles=tiles)]
     if hellinger is not None and densities and "" not in densities:
         together = f"All columns together: Hellinger distance from the prior {hellinger:.2f}"
-        found.append(Section("joint", _joint(list(densities), hellinger, joint), brief=[together]))
+        found.append(ResultSection("joint", _joint(list(densities), hellinger, joint), brief=[together]))
     return found
 
 
 def distribution_section(
     found: Mapping[str, Distribution], level: float, *, shares: bool, interval: str
-) -> Section:
+) -> ResultSection:
     """Return the distributions of columns; of numbers the table of scalars says enough on a terminal.
 
     Parameters
@@ -126,7 +126,7 @@ def distribution_section(
         What the bands are.
     """
     what = "Expected shares E[x]" if shares else "Categories"
-    return Section(
+    return ResultSection(
         "distribution",
         by_name({name: one.data() for name, one in found.items()}),
         "Expected shares" if shares else "Distribution of a record",

@@ -11,7 +11,7 @@ import numpy as np
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Block, Chains, ChainSet
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.family_of_fit import Column, columns_of, family_of
+from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.quantities import Wanted, outside, quantities
@@ -180,7 +180,7 @@ def draw_block(
     return (state if block.base is None else settle_rest(state, source, block.base)), drawn
 
 
-def names_of(column: Column, wanted: Wanted, points: Floats) -> list[str]:
+def names_of(column: FittedColumn, wanted: Wanted, points: Floats) -> list[str]:
     """Names of the scalars of a column: those of `scalars_of`, in their order."""
     moments = [column.label("mean"), column.label("sd")]
     return [*moments, *wanted.labels(column), *labels(points, column.name)]
@@ -188,7 +188,7 @@ def names_of(column: Column, wanted: Wanted, points: Floats) -> list[str]:
 
 def scalars_of(
     drawn: Measures,
-    column: Column,
+    column: FittedColumn,
     wanted: Wanted,
     points: Floats,
     known: Mapping[float, Floats] | None = None,
@@ -202,7 +202,7 @@ class _Work:
     """The sums and series of one column."""
 
     def __init__(
-        self, number: int, columns: Sequence[Column], grid: Floats, chains: Chains, wanted: Wanted
+        self, number: int, columns: Sequence[FittedColumn], grid: Floats, chains: Chains, wanted: Wanted
     ) -> None:
         self.column, self.grid, self.wanted = columns[number], grid, wanted
         self.points = density_points(grid)
@@ -244,7 +244,7 @@ class _Work:
         return Density(self.grid, self.total / self.states, lower, upper, prior, distance), bias
 
 
-def correlation_names(columns: Sequence[Column]) -> list[str]:
+def correlation_names(columns: Sequence[FittedColumn]) -> list[str]:
     """Names of the correlations of all pairs of columns."""
     names = [column.name for column in columns]
     return [f"correlation[{a},{b}]" for i, a in enumerate(names) for b in names[i + 1 :]]
@@ -253,7 +253,7 @@ def correlation_names(columns: Sequence[Column]) -> list[str]:
 class _Correlations:
     """Series of the correlations of a record's columns."""
 
-    def __init__(self, family: NormalInverseWishart, columns: list[Column], chains: Chains) -> None:
+    def __init__(self, family: NormalInverseWishart, columns: list[FittedColumn], chains: Chains) -> None:
         self.family = family
         self.series = {name: np.empty(chains.n_clusters.shape) for name in correlation_names(columns)}
 
@@ -263,7 +263,7 @@ class _Correlations:
             values[where] = found
 
 
-def of_column(measures: Measures, column: Column) -> Measures:
+def of_column(measures: Measures, column: FittedColumn) -> Measures:
     """Return the marginal mixtures of one column."""
     return Measures(measures.counts, measures.weights, column.atoms(measures.atoms), measures.rest)
 

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.laws.transitions import Transition
 from dpmix.release.cells import Counts, edges_of
-from dpmix.results.nodes import Array, Section, figure
+from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.summary.families.family import Floats
 
-__all__ = ["CELLS", "Ems", "Estimate", "coarse_edges", "estimate", "grouped", "smoothed"]
+__all__ = ["CELLS", "Ems", "EmsEstimate", "coarse_edges", "estimate", "grouped", "smoothed"]
 
 CELLS: Final = 1024
 MOST_STEPS: Final = 10_000
@@ -43,7 +43,7 @@ _LEAST = 1e-300  # of a probability: a release may have what its law never gives
 _FINE = 16.0  # cells of released values to a standard deviation of Gaussian noise
 
 
-class Estimate(NamedTuple):
+class EmsEstimate(NamedTuple):
     """Masses (M,) of cells, the steps taken, the log likelihood after each, and whether it stopped there."""
 
     masses: Floats
@@ -102,7 +102,7 @@ class Ems:
         heights = self.masses / width
         return np.where(inside, heights[np.clip(place, 0, len(self.masses) - 1)], 0.0)
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         quantiles = {f"quantile[{level:g}]": self.quantile(level) for level in self.levels}
         data = {
@@ -120,10 +120,10 @@ class Ems:
         )
         if not self.settled:
             words += ", which had not settled"
-        return Section("ems", data, "EM with smoothing", text=[[words]])
+        return ResultSection("ems", data, "EM with smoothing", text=[[words]])
 
 
-def estimate(transition: Transition, counts: Floats, cells: int, *, smooth: bool = True) -> Estimate:
+def estimate(transition: Transition, counts: Floats, cells: int, *, smooth: bool = True) -> EmsEstimate:
     """Return the estimate for counts (B,) of the cells that a transition is to, from equal masses on.
 
     Parameters
@@ -151,9 +151,9 @@ def estimate(transition: Transition, counts: Floats, cells: int, *, smooth: bool
         change = float(np.abs(moved - masses).sum())
         masses = moved
         if (step > 1 and abs(likelihoods[-1] - before) < CHANGE) or change < 1.0 / n:
-            return Estimate(masses, step, np.array(likelihoods), True)
+            return EmsEstimate(masses, step, np.array(likelihoods), True)
         before = likelihoods[-1]
-    return Estimate(masses, MOST_STEPS, np.array(likelihoods), False)
+    return EmsEstimate(masses, MOST_STEPS, np.array(likelihoods), False)
 
 
 def smoothed(masses: Floats) -> Floats:

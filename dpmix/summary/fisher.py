@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.every import GaussianNoise, LaplaceNoise, NoNoise
+from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
 from dpmix.models.counts_mixture.model import cells_for
 from dpmix.run.chains_reader import Chains

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dpmix.release.units import unit_of
+from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Figure
 from dpmix.spec.days import Day
 from dpmix.summary.diagnostics import Scalar

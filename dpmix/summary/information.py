@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmix.results.nodes import Section, Tile, percent
+from dpmix.results.nodes import ResultSection, Tile, percent
 from dpmix.run.chains_reader import Chains
 
 __all__ = ["InformationKept", "information_kept"]
@@ -55,7 +55,7 @@ class InformationKept:
             "standard deviations."
         )
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it; what is not known is None."""
         data = {name: None if math.isnan(value) else value for name, value in vars(self).items()}
         tiles = []
@@ -63,7 +63,7 @@ class InformationKept:
             note = f"by cells of width {self.width:.3g}; of log sd {percent(self.log_sd)}"
             tiles = [Tile("Information kept on location", percent(self.location), note)]
         text = [[f"Counts: {self.in_words()}"]]
-        return Section("information_kept", data, text=text, page=(), tiles=tiles)
+        return ResultSection("information_kept", data, text=text, page=(), tiles=tiles)
 
 
 def information_kept(chains: Chains) -> InformationKept | None:

@@ -22,9 +22,9 @@ from dpmix.summary.prior import prior_of
 from dpmix.summary.prior_draws import mixture_prior
 from dpmix.summary.prior_floor import floor_remarks
 from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
-from dpmix.summary.registered import Basis, reported
+from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
-from dpmix.summary.result import ClusterCounts, Summary
+from dpmix.summary.summary_result import ClusterCounts, Summary
 from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
 

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from dpmix.results.nodes import ABSENT, Array, Block, Column, Each, Items, Note, Section, Table, Tile, figure
+from dpmix.results.nodes import (
+    ABSENT,
+    Array,
+    Block,
+    Each,
+    Items,
+    Note,
+    ResultSection,
+    Table,
+    TableColumn,
+    Tile,
+    figure,
+)
 from dpmix.spec.days import Day, day_text
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.diagnostics import Scalar
@@ -22,7 +34,7 @@ def parameter_sections(
     labels: Mapping[str, str],
     meaning: str,
     dated: Dated = NONE,
-) -> tuple[Section, Section]:
+) -> tuple[ResultSection, ResultSection]:
     """Return the table, and effective sample sizes per second.
 
     Parameters
@@ -55,7 +67,7 @@ def parameter_sections(
     page += [Items(notes, small=True)] if notes else []
     page += [days] if days else []
     page.append(Note(f"{meaning}{_learnt(found)}{_DIAGNOSTICS}"))
-    return Section(
+    return ResultSection(
         "parameters",
         Each(table, held),
         "Scalars and their diagnostics",
@@ -66,7 +78,7 @@ def parameter_sections(
             Tile("Smallest bulk ESS", *_worst(by_label, lambda v: v.ess_bulk, min, ",.0f")),
             Tile("Smallest tail ESS", *_worst(by_label, lambda v: v.ess_tail, min, ",.0f")),
         ],
-    ), Section("ess_per_second", Each(dict(per_second), ABSENT))
+    ), ResultSection("ess_per_second", Each(dict(per_second), ABSENT))
 
 
 def _columns(
@@ -74,7 +86,7 @@ def _columns(
     per_second: Mapping[str, float | None],
     labels: Mapping[str, str],
     dated: Dated,
-) -> list[Column]:
+) -> list[TableColumn]:
     found = list(parameters.values())
     is_date = [dated.is_date(name) for name in parameters]
     first, *_, last = found[0].quantiles
@@ -94,7 +106,7 @@ def _columns(
         return [Day(value) if date else value for value, date in zip(values, is_date, strict=True)]
 
     ends = [
-        Column("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", where=shown)
+        TableColumn("", written(v.quantiles[end] for v in found), f"{100 * float(end):g}%", where=shown)
         for end in (first, last)
     ]
     dates = [
@@ -105,18 +117,18 @@ def _columns(
     ]
     little = [_little(value) for value in found]
     return [
-        Column("mean", [value.mean for value in found], where=held),
-        Column("", written(value.mean for value in found), "mean", where=shown),
-        Column("sd", of("sd"), "sd"),
-        Column("quantiles", [value.quantiles for value in found], where="json"),
+        TableColumn("mean", [value.mean for value in found], where=held),
+        TableColumn("", written(value.mean for value in found), "mean", where=shown),
+        TableColumn("sd", of("sd"), "sd"),
+        TableColumn("quantiles", [value.quantiles for value in found], where="json"),
         *ends,
-        Column("contraction", of("contraction"), "contraction", ".2f", bad=little, if_any=True),
-        Column("mcse", of("mcse"), "MCSE", ".2g", where="json hdf5 page"),
-        Column("rhat", of("rhat"), "R-hat", ".3f", where="json hdf5 text"),
-        Column("", rhat, "R-hat", str, where="page", bad=high),
-        Column("ess_bulk", of("ess_bulk"), "ESS bulk", ".0f", ",.0f", bad=low("ess_bulk")),
-        Column("ess_tail", of("ess_tail"), "ESS tail", ".0f", ",.0f", bad=low("ess_tail"), spare=True),
-        Column(
+        TableColumn("contraction", of("contraction"), "contraction", ".2f", bad=little, if_any=True),
+        TableColumn("mcse", of("mcse"), "MCSE", ".2g", where="json hdf5 page"),
+        TableColumn("rhat", of("rhat"), "R-hat", ".3f", where="json hdf5 text"),
+        TableColumn("", rhat, "R-hat", str, where="page", bad=high),
+        TableColumn("ess_bulk", of("ess_bulk"), "ESS bulk", ".0f", ",.0f", bad=low("ess_bulk")),
+        TableColumn("ess_tail", of("ess_tail"), "ESS tail", ".0f", ",.0f", bad=low("ess_tail"), spare=True),
+        TableColumn(
             "ess_per_second",
             [per_second[name] for name in parameters],
             "ESS/s",
@@ -124,10 +136,12 @@ def _columns(
             where="hdf5 text page",
             spare=True,
         ),
-        Column("note", of("note"), form=str, where=held),
-        Column("date", dates, where="json", optional=True),
-        Column("date", [d and d["mean"] for d in dates], form=str, where="hdf5", optional=True),
-        Column("label", [labels.get(name) for name in parameters], form=str, where="json", optional=True),
+        TableColumn("note", of("note"), form=str, where=held),
+        TableColumn("date", dates, where="json", optional=True),
+        TableColumn("date", [d and d["mean"] for d in dates], form=str, where="hdf5", optional=True),
+        TableColumn(
+            "label", [labels.get(name) for name in parameters], form=str, where="json", optional=True
+        ),
     ]
 
 

@@ -13,7 +13,7 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import compositions
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.composition_remarks import composition_remarks
-from dpmix.summary.composition_results import Composition
+from dpmix.summary.composition_results import CompositionResults
 from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
@@ -21,11 +21,11 @@ from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
 from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
-from dpmix.summary.registered import Basis, reported
+from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression import regression_account
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks
-from dpmix.summary.result import Distribution, Summary
 from dpmix.summary.row_labels import by_class, row_labels, shown_name
+from dpmix.summary.summary_result import Distribution, Summary
 from dpmix.summary.variance import parametric_shares
 from dpmix.summary.wanted import check_quantities
 
@@ -123,7 +123,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     seconds, acceptance = float(chains.seconds.sum()), acceptance_of(chains)
     apart = [density.hellinger_from_prior for density in densities.values()]
     distance = max((d for d in apart if d is not None), default=None)
-    found_compositions: dict[str, Composition] = {}
+    found_compositions: dict[str, CompositionResults] = {}
     if chains.attrs.get("model") == compositions.KIND:
         found_compositions, densities, distance = compositions.composition_of(chains, options)
     line = regression_account(chains)
@@ -167,7 +167,7 @@ def summarize_parametric(chains: NamedChains, options: SummarySpec) -> Summary:
     )
 
 
-def _censored(found: Mapping[str, Composition]) -> dict[str, float]:
+def _censored(found: Mapping[str, CompositionResults]) -> dict[str, float]:
     """Return the share of the entries of each component that lie beyond the threshold, under the fit."""
     return {
         f"{group},{name}" if group else name: float(share)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Array, Each, Section
+from dpmix.results.nodes import Array, Each, ResultSection
 
 Labels = NDArray[np.int32]
 LOSS_NAMES = {"vi": "variation of information", "binder": "Binder loss"}
@@ -48,7 +48,7 @@ class CredibleBall:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PartitionEstimate:
     """A point estimate of the partition.
 
     Parameters
@@ -102,7 +102,7 @@ class Clustering:
     """
 
     loss: str
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, PartitionEstimate]
     draws: int
     of: int
     similarity: NDArray[np.float32]
@@ -112,11 +112,11 @@ class Clustering:
     records: int
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> PartitionEstimate:
         """The estimate that is reported first."""
         return self.estimates[self.loss]
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         others = (estimate for loss, estimate in self.estimates.items() if loss != self.loss)
         data = _data(self.estimate) | {
@@ -129,7 +129,7 @@ class Clustering:
             data |= {"subsample": Each(self.kept), "obs": Each(hdf5=Array(("obs",), self.kept))}
         if self.coclustering:
             data["coclustering"] = Array(("obs", "obs2"), self.similarity)
-        return Section("clustering", data, "Clusters of the records", [f"Partition: {self.in_words()}"])
+        return ResultSection("clustering", data, "Clusters of the records", [f"Partition: {self.in_words()}"])
 
     def in_words(self) -> str:
         """Say what the estimate is, and how sure."""
@@ -148,7 +148,7 @@ class Clustering:
         return text + (f" (from {self.draws:,} of {self.of:,} draws)" if self.draws < self.of else "")
 
 
-def _data(estimate: Estimate) -> dict[str, Any]:
+def _data(estimate: PartitionEstimate) -> dict[str, Any]:
     ball = estimate.ball
     bounds = {name: getattr(ball, name) for name in ("vertical_upper", "vertical_lower", "horizontal")}
     figures = {

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dpmix.results.nodes import (
     Array,
-    Column,
     Each,
     Facts,
     Items,
     Note,
-    Section,
+    ResultSection,
     Table,
+    TableColumn,
     Tile,
     Tree,
     warnings_section,
@@ -166,22 +166,22 @@ class PosteriorSummary(Result):
             note += " With so many possible counts, accounting for the mechanism takes dpmix fit."
         attrs = {key: self.attrs[key] for key in ("epsilon", "delta", "rho", "private", "simulated")}
         sections = (
-            Section("kind", "posterior"),
-            Section("n", self.n),
-            Section("categories", Each(names)),
-            Section("prior", Each(self.prior)),
-            Section("posterior", Each(self.posterior)),
-            Section("level", self.level),
-            Section(
+            ResultSection("kind", "posterior"),
+            ResultSection("n", self.n),
+            ResultSection("categories", Each(names)),
+            ResultSection("prior", Each(self.prior)),
+            ResultSection("posterior", Each(self.posterior)),
+            ResultSection("level", self.level),
+            ResultSection(
                 "parameters", Each(table, {"": table}), "Intervals", text=[[table]], page=[table, Note(note)]
             ),
-            Section("density", self._densities(names), "Probabilities of the categories"),
-            Section("hellinger_from_prior", self.hellinger_from_prior, tiles=tiles),
+            ResultSection("density", self._densities(names), "Probabilities of the categories"),
+            ResultSection("hellinger_from_prior", self.hellinger_from_prior, tiles=tiles),
             self._errors(distance),
-            Section("mechanism", Each(dict(self.mechanism))),
-            *(Section(key, Each(value)) for key, value in attrs.items()),
+            ResultSection("mechanism", Each(dict(self.mechanism))),
+            *(ResultSection(key, Each(value)) for key, value in attrs.items()),
             warnings_section(self.warnings),
-            Section(
+            ResultSection(
                 "provenance",
                 title="Provenance",
                 page=[Facts({"Release": self.made, "Mechanism": json.dumps(described)})],
@@ -201,18 +201,22 @@ class PosteriorSummary(Result):
             return [getattr(share, key) for share in shares]
 
         columns = [
-            Column("prior_mean", of("prior_mean"), "prior mean", where="json hdf5 text"),
-            Column("prior", self.prior.tolist(), "prior", where="hdf5 page"),
-            Column("", self.posterior.tolist(), "parameter", where="text"),
-            Column("posterior", self.posterior.tolist(), "posterior", where="hdf5 page"),
-            Column("mean", of("mean"), "mean"),
-            Column("sd", of("sd"), "sd"),
-            Column("lower", of("lower"), where=held),
-            Column("upper", of("upper"), where=held),
-            Column("", [_interval(s) for s in shares], f"{100 * self.level:g}% interval", str, where=shown),
-            Column("accounted", accounted, where="json"),
+            TableColumn("prior_mean", of("prior_mean"), "prior mean", where="json hdf5 text"),
+            TableColumn("prior", self.prior.tolist(), "prior", where="hdf5 page"),
+            TableColumn("", self.posterior.tolist(), "parameter", where="text"),
+            TableColumn("posterior", self.posterior.tolist(), "posterior", where="hdf5 page"),
+            TableColumn("mean", of("mean"), "mean"),
+            TableColumn("sd", of("sd"), "sd"),
+            TableColumn("lower", of("lower"), where=held),
+            TableColumn("upper", of("upper"), where=held),
+            TableColumn(
+                "", [_interval(s) for s in shares], f"{100 * self.level:g}% interval", str, where=shown
+            ),
+            TableColumn("accounted", accounted, where="json"),
             *(
-                Column(f"accounted_{name}", [None if a is None else a[name] for a in accounted], where="hdf5")
+                TableColumn(
+                    f"accounted_{name}", [None if a is None else a[name] for a in accounted], where="hdf5"
+                )
                 for name in names
             ),
         ]
@@ -220,9 +224,9 @@ class PosteriorSummary(Result):
             means = [a.mean for a in own if a is not None]
             intervals = [_interval(a) for a in own if a is not None]
             columns += [
-                Column("", intervals, "mechanism accounted for", str, where="text"),
-                Column("", means, "mean, accounted", where="page"),
-                Column("", intervals, "interval, accounted", str, where="page"),
+                TableColumn("", intervals, "mechanism accounted for", str, where="text"),
+                TableColumn("", means, "mean, accounted", where="page"),
+                TableColumn("", intervals, "interval, accounted", str, where="page"),
             ]
         rows = [f"p[{share.name}]" for share in shares]
         column = str(self.mechanism.get("column") or "")
@@ -244,7 +248,7 @@ class PosteriorSummary(Result):
         held = {key: Array(("category", "point"), values) for key, values in filled.items()}
         return Each(by_share, {"category": Array(("category",), names), **held})
 
-    def _errors(self, distance: str) -> Section:
+    def _errors(self, distance: str) -> ResultSection:
         data: dict[str, Any] = {}
         for key, error in zip(("at_release", "prior", "of_release"), self.errors, strict=False):
             data[key] = Each({"mean": error.mean, "mcse": error.mcse}, error.mean)
@@ -261,14 +265,14 @@ class PosteriorSummary(Result):
             "by sums over outcomes of the mechanism, or by simulating it, from public quantities alone:"
         )
         tiles = [Tile("Expected Hellinger error", f"{error.mean:.3g}", error.about) for error in self.errors]
-        return Section(
+        return ResultSection(
             "expected_hellinger",
             data,
             "Expected error",
             text=[[distance, title, *found]],
             page=[what, Items(items)],
             tiles=tiles,
-            parts=[Section("expected_hellinger/curve")],
+            parts=[ResultSection("expected_hellinger/curve")],
         )
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.models.multinomial.model import Multinomial
-from dpmix.models.multinomial.release_law import Known
+from dpmix.models.multinomial.release_law import KnownRelease
 from dpmix.numerics.rounding import figure
 from dpmix.posteriors.hellinger_law import folded
 from dpmix.posteriors.noisy_posterior import distances, settled
@@ -91,7 +91,7 @@ def dirichlet_distance(a: Floats, b: Floats) -> float:
     return float(distances(a[None], b[None])[0])
 
 
-def expected_errors(known: Known, rows: Integers, rng: np.random.Generator) -> Floats:
+def expected_errors(known: KnownRelease, rows: Integers, rng: np.random.Generator) -> Floats:
     """Return the Hellinger distance of what would be released from the true posterior, for true counts.
 
     Of two categories under method hellinger it is its expectation, from all weights; else one draw for each
@@ -129,7 +129,9 @@ def expected_errors(known: Known, rows: Integers, rng: np.random.Generator) -> F
     return np.array([once[c] for c in rows[:, 0].tolist()])
 
 
-def _errors(known: Known, drawn: tuple[Integers, Floats] | None, rng: np.random.Generator) -> list[Expected]:
+def _errors(
+    known: KnownRelease, drawn: tuple[Integers, Floats] | None, rng: np.random.Generator
+) -> list[Expected]:
     """Return expected errors where the truth is the released counts, and where it is drawn from the prior."""
     nearest = _whole(known.released, known.n)
     rows = np.repeat(nearest[None], SIMULATIONS, axis=0)
@@ -147,7 +149,7 @@ def _expected(about: str, errors: Floats) -> Expected:
     return Expected(about, float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(errors.size)))
 
 
-def _curve(known: Known, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
+def _curve(known: KnownRelease, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
     """Return shares of the first of two categories, and the expected error where they are true."""
     if known.prior.size > 2:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Array, Column, Each, Note, Section, Table
+from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
 from dpmix.results.tabulated import Tabulated
 from dpmix.spec.days import day_text
 from dpmix.store.frames import Frame
@@ -66,17 +66,17 @@ class Predictions(Tabulated):
         """Return one object a record, for strict JSON."""
         return [row_of(self.columns, row) for row in self.values.tolist()]
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of them: of all what is predicted, and a table of the first."""
         first = self.values[: len(self.labels)].T.tolist()
-        columns = [Column(name, values, name) for name, values in zip(self.columns, first, strict=True)]
+        columns = [TableColumn(name, values, name) for name, values in zip(self.columns, first, strict=True)]
         table = Table("record", self.labels, columns)
         held = {
             "quantity": Array(("quantity",), list(self.columns)),
             "values": Array(("record", "quantity"), self.values),
         }
         more = f" Shown are the first of {len(self):,} records." if self.more else ""
-        return Section(
+        return ResultSection(
             "at",
             Each(self.to_json(), held),
             "Predictions",

@@ -9,7 +9,7 @@ import numpy as np
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.results.nodes import Remark
 from dpmix.summary.families.family import Floats
-from dpmix.summary.families.family_of_fit import Column
+from dpmix.summary.families.family_of_fit import FittedColumn
 
 __all__ = ["PULL", "floor_remarks", "pull"]
 
@@ -18,7 +18,7 @@ PULL = 0.5
 
 
 def floor_remarks(
-    series: Mapping[str, Floats], prior: Mapping[str, Floats], columns: Sequence[Column], level: float
+    series: Mapping[str, Floats], prior: Mapping[str, Floats], columns: Sequence[FittedColumn], level: float
 ) -> list[Remark]:
     """Say where the interval of a standard deviation begins below the prior's own, and the prior pulls at it.
 

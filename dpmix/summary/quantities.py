@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmix.run.stored_parameters import figures
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.family_of_fit import Column
+from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import Measures
 
@@ -47,7 +47,7 @@ class Wanted:
     cdf: tuple[float, ...] = ()
     gini: tuple[float, float] | None = None
 
-    def labels(self, column: Column) -> list[str]:
+    def labels(self, column: FittedColumn) -> list[str]:
         """Names of the quantities, in their order: `quantile[0.5]`, `tail[20]`, `tail[height,20]`."""
         prefix = f"{column.name}," if column.name else ""
         parts = (("quantile", self.quantiles), ("tail", self.tails), ("cdf", self.cdf))
@@ -56,7 +56,7 @@ class Wanted:
 
 
 def quantities(
-    measures: Measures, column: Column, wanted: Wanted, known: Mapping[float, Floats] | None = None
+    measures: Measures, column: FittedColumn, wanted: Wanted, known: Mapping[float, Floats] | None = None
 ) -> list[Floats]:
     """Return what is wanted of each draw, in the order of `Wanted.labels`; shapes (D,).
 

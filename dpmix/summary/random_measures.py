@@ -33,7 +33,7 @@ NODES, _FEW_NODES = 8, 2  # normals that stand for a record of an unseen compone
 _BLOCK = 1 << 17
 
 
-class Source(Protocol):
+class AtomSource(Protocol):
     """Where atoms come from: a family on the line, or the multivariate one."""
 
     def atoms(self, parameters: Mapping[str, Floats]) -> Floats:
@@ -127,7 +127,7 @@ def join(parts: list[Measures]) -> Measures:
     )
 
 
-def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: Source) -> Measures:
+def state_measures(weights: Floats, parameters: Mapping[str, Floats], source: AtomSource) -> Measures:
     """Take saved states with w_0 as one lump on the prior predictive: the exact mean over Q.
 
     Parameters
@@ -149,7 +149,7 @@ def draw_measures(
     states: Measures,
     concentration: Floats,
     discount: float,
-    source: Source,
+    source: AtomSource,
     rng: np.random.Generator,
     base: Floats | None = None,
 ) -> Measures:
@@ -201,7 +201,7 @@ def draw_measures(
     return drawn if base is None else settle_rest(drawn, source, base, _FEW_NODES)
 
 
-def settle_rest(measures: Measures, source: Source, base: Floats, nodes: int = NODES) -> Measures:
+def settle_rest(measures: Measures, source: AtomSource, base: Floats, nodes: int = NODES) -> Measures:
     """Put the mass on no atom on a few normals, whose mixture is a record of an unseen component.
 
     Where the base measure of each draw has a location and scale of its own, (D, 2, d), the prior predictive
@@ -220,7 +220,7 @@ def settle_rest(measures: Measures, source: Source, base: Floats, nodes: int = N
     )
 
 
-def _given(source: Source) -> LearnedNormal | LearnedWishart:
+def _given(source: AtomSource) -> LearnedNormal | LearnedWishart:
     assert isinstance(source, LearnedNormal | LearnedWishart)  # only these have a base measure for each draw
     return source
 

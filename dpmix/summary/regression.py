@@ -38,8 +38,8 @@ class RegressionAccount:
     ----------
     beyond : mapping of str to float
         Posterior mean of the share of latent values beyond the public bounds, by column, as in
-        `dpmix.summary.result.Summary.beyond_bounds`; of groups as ``group,column``. Truncated responses have
-        0.
+        `dpmix.summary.summary_result.Summary.beyond_bounds`; of groups as ``group,column``. Truncated
+        responses have 0.
     absurd : list of Remark
         Where the prior expects the mean of a record beyond the bounds.
     remarks : list of Remark

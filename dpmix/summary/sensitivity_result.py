@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dpmix.results.nodes import Attr, Column, Each, Note, Section, Table
+from dpmix.results.nodes import Attr, Each, Note, ResultSection, Table, TableColumn
 from dpmix.summary.row_labels import shown_name
 
 __all__ = ["SENSITIVE", "Index", "Sensitivity"]
@@ -79,7 +79,7 @@ class Sensitivity:
         """Whether the likelihood's row is there."""
         return any(index.likelihood is not None for index in self.indices.values())
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of them."""
         reasons = {
             key: why for key, why in (("prior", self.no_prior), ("likelihood", self.no_likelihood)) if why
@@ -89,10 +89,10 @@ class Sensitivity:
         title = "Sensitivity to the prior"
         if not self.indices:
             page = [f"Not known: {self.no_prior}."] if self.no_prior else []
-            return Section("prior_sensitivity", Each({"parameters": None, **rest}), title, page=page)
+            return ResultSection("prior_sensitivity", Each({"parameters": None, **rest}), title, page=page)
         table = self._table()
         order = sorted(range(len(table.rows)), key=lambda place: not table.columns[0].bad[place])
-        return Section(
+        return ResultSection(
             "prior_sensitivity",
             {"parameters": table, **rest, **{f"pareto_k_{name}": Each(hdf5=k) for name, k in ks.items()}},
             title,
@@ -106,10 +106,12 @@ class Sensitivity:
             "parameter",
             list(self.indices),
             [
-                Column("prior", [i.prior for i in found], "prior", ".3f", bad=[i.sensitive for i in found]),
-                Column("likelihood", [i.likelihood for i in found], "likelihood", ".3f", where=shown),
-                Column("noise", [i.noise for i in found], "noise", ".3f"),
-                Column(
+                TableColumn(
+                    "prior", [i.prior for i in found], "prior", ".3f", bad=[i.sensitive for i in found]
+                ),
+                TableColumn("likelihood", [i.likelihood for i in found], "likelihood", ".3f", where=shown),
+                TableColumn("noise", [i.noise for i in found], "noise", ".3f"),
+                TableColumn(
                     "diagnosis", [i.diagnosis or None for i in found], "what it says", str, where="json page"
                 ),
             ],

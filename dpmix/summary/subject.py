@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpmix.release.units import Unit, labelled, unit_of
+from dpmix.release.column_units import Unit, labelled, unit_of
 
 __all__ = ["Subject"]
 

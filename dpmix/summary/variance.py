@@ -30,7 +30,7 @@ from dpmix.summary.check.state_densities import states_at
 from dpmix.summary.clean_run import clean_posteriors, runs_for
 from dpmix.summary.density import generator, of_column
 from dpmix.summary.families.family import Family, Floats
-from dpmix.summary.families.family_of_fit import Column, columns_of
+from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
 from dpmix.summary.grids import spread
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, join
@@ -182,7 +182,12 @@ class _Variances:
 
     @classmethod
     def of(
-        cls, drawn: Measures, column: Column, points: Floats, weights: Floats, series: Mapping[str, Floats]
+        cls,
+        drawn: Measures,
+        column: FittedColumn,
+        points: Floats,
+        weights: Floats,
+        series: Mapping[str, Floats],
     ) -> _Variances:
         """Return those of draws of P; of the scalars all draws where `series` has them."""
         family = column.family
@@ -206,7 +211,11 @@ class _Variances:
 
 
 def _prior_variances(
-    chains: Chains, column: Column, points: Floats, prior: Mapping[str, Floats], rng: np.random.Generator
+    chains: Chains,
+    column: FittedColumn,
+    points: Floats,
+    prior: Mapping[str, Floats],
+    rng: np.random.Generator,
 ) -> _Variances:
     """Return those of P ~ PY(d, alpha, G0): Var of E(g | theta) is E[(1 - d)/(1 + alpha)] Var g under G0."""
     family = column.family
@@ -235,7 +244,7 @@ def _prior_variances(
 
 def _learned_variances(
     family: LearnedNormal,
-    column: Column,
+    column: FittedColumn,
     factor: float,
     alpha: Floats,
     discount: float,

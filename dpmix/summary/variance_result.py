@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.results.nodes import ABSENT, Column, Each, Section, Table, by_name
+from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 
 __all__ = ["QUANTITIES", "Shares", "VarianceShares", "shares_of"]
 
@@ -44,7 +44,7 @@ class VarianceShares:
     columns: Mapping[str, Mapping[str, Shares | None]] = field(default_factory=dict)
     reason: str = ""
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of them."""
         held: dict[str, Any] = {
             name: {key: None if part is None else dict(vars(part)) for key, part in parts.items()}
@@ -58,9 +58,9 @@ class VarianceShares:
             if part is not None
         }
         names = ("sampling", "privacy", "prior")
-        columns = [Column(name, [getattr(part, name) for part in rows.values()]) for name in names]
+        columns = [TableColumn(name, [getattr(part, name) for part in rows.values()]) for name in names]
         words = self.in_words()
-        return Section(
+        return ResultSection(
             "variance_shares",
             Each(
                 held | ({"reason": self.reason} if self.reason else {}),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpmix.results.nodes import Array, Each, Section
+from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.summary.check.check_result import SUSPECT, Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.remarks import LEARNT, RHAT, is_headline
@@ -27,10 +27,10 @@ class Verdict:
     answer: str
     reasons: tuple[str, ...]
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it; words stand in the head of text and pages."""
         reasons = Array(("reason",), list(self.reasons))
-        return Section("verdict", {"answer": self.answer, "reasons": Each(list(self.reasons), reasons)})
+        return ResultSection("verdict", {"answer": self.answer, "reasons": Each(list(self.reasons), reasons)})
 
 
 def verdict_of(parameters: Mapping[str, Scalar], check: Check) -> Verdict:

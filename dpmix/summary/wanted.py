@@ -9,14 +9,14 @@ from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.run.stored_parameters import figures
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family_of_fit import Column
+from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.grids import public_bounds
 from dpmix.summary.quantities import Wanted
 
 __all__ = ["check_quantities", "wanted_of"]
 
 
-def wanted_of(chains: Chains, columns: Sequence[Column], options: SummarySpec) -> list[Wanted]:
+def wanted_of(chains: Chains, columns: Sequence[FittedColumn], options: SummarySpec) -> list[Wanted]:
     """Return what is wanted of each column of a mixture.
 
     Raises

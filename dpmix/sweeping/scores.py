@@ -15,7 +15,7 @@ from scipy import stats
 from dpmix.data import simulations
 from dpmix.summary.density import Density
 from dpmix.summary.hellinger import hellinger
-from dpmix.summary.result import Distribution, Summary
+from dpmix.summary.summary_result import Distribution, Summary
 
 __all__ = [
     "DENSITY_SCORES",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.sanitized import guarantee_in_words
-from dpmix.results.nodes import Block, Column, Each, Items, Note, Section, Table, Tree, Words
+from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.synthesis.comparison_joint import LEGEND, Jointly, joint_sections
 from dpmix.synthesis.joint_utility import PairOfColumns
@@ -26,7 +26,7 @@ from dpmix.synthesis.utility import DIRECTIONS, Figures
 __all__ = [
     "Comparison",
     "Contender",
-    "Density",
+    "ComparedDensity",
     "NOTICE",
     "Refusal",
     "Spread",
@@ -57,7 +57,7 @@ NOTICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Density:
+class ComparedDensity:
     """Kernel estimate of a numeric column's confidential density, with what those of the runs share.
 
     Parameters
@@ -181,7 +181,7 @@ class Comparison(Result):
     runs: int
     confidential: Figures
     categories: tuple[tuple[str, ...] | None, ...]
-    densities: tuple[Density | None, ...]
+    densities: tuple[ComparedDensity | None, ...]
     contenders: tuple[Contender, ...]
     refused: tuple[Refusal, ...]
     pairs: tuple[PairOfColumns, ...] = ()
@@ -234,8 +234,8 @@ class Comparison(Result):
         said = [Words(f"Note: {note}", "") for note in self.notes]
         refused = ["Not compared:", *(f"- {refusal.name}: {refusal.reason}" for refusal in self.refused)]
         sections = (
-            *(Section(key, Each(value)) for key, value in held.items()),
-            Section(
+            *(ResultSection(key, Each(value)) for key, value in held.items()),
+            ResultSection(
                 "introduction",
                 brief=[Words(self.notice, "")],
                 text=[[Words(f"{self.n} confidential records; {sets} of each kind, {how}", "")]],
@@ -247,9 +247,9 @@ class Comparison(Result):
             ),
             *self._together(),
             *joint_sections(self._jointly()),
-            Section("said", title="Notes", text=[said] if said else []),
-            Section("left out", text=[refused] if self.refused else []),
-            Section("legend", text=[[Words(self._legend(), "")]]),
+            ResultSection("said", title="Notes", text=[said] if said else []),
+            ResultSection("left out", text=[refused] if self.refused else []),
+            ResultSection("legend", text=[[Words(self._legend(), "")]]),
         )
         heading = "Synthetic data beside the confidential records"
         return Tree("For the curator only: synthetic data compared", heading, "", sections)
@@ -258,7 +258,7 @@ class Comparison(Result):
         """Return a table of a row a kind, after one of the confidential records where there is such."""
         names = [*(["confidential"] if own is not None else []), *(found.name for found in self.contenders)]
         shown = [
-            Column(
+            TableColumn(
                 "",
                 [*([own[i]] if own is not None else []), *map(write, self.contenders)],
                 label,
@@ -268,7 +268,7 @@ class Comparison(Result):
         ]
         return Table("", names, shown)
 
-    def _field(self) -> Section:
+    def _field(self) -> ResultSection:
         """Say what takes part, with its guarantee."""
         distinct = number(self.confidential.joint["distinct"])
         cells: Cells = [
@@ -291,9 +291,9 @@ class Comparison(Result):
             "records that are equal to a confidential one; both are means over runs."
         )
         page: list[Block] = [table, Items(words, small=True), Note(note)]
-        return Section("field", title="What is compared", text=[[text]], page=page)
+        return ResultSection("field", title="What is compared", text=[[text]], page=page)
 
-    def _numbers(self, index: int) -> Section:
+    def _numbers(self, index: int) -> ResultSection:
         """Set the distributions of a numeric column side by side."""
         column, own = self.columns[index], self.confidential.columns[index]
         assert column.bounds is not None  # numbers
@@ -316,14 +316,14 @@ class Comparison(Result):
         known = ["", "", *(number(own[key]) for key in titles)]
         text, page = self._table(known, cells("w1")), self._table(known, cells("w1", "mean", "sd"))
         note = f"Means over runs{' ± standard deviations' if self.runs > 1 else ''}."
-        return Section(
+        return ResultSection(
             f"column/{index}",
             title=column.name,
             text=[[f"{column.name}, within [{low:g}, {high:g}]", text]],
             page=[page, Note(f"{note} W1/width is W1 as a share of the width of the bounds.")],
         )
 
-    def _labels(self, index: int) -> Section:
+    def _labels(self, index: int) -> ResultSection:
         """Set the shares of a column's categories side by side."""
         column, names = self.columns[index], self.categories[index]
         known = self.confidential.shares[index]
@@ -342,14 +342,14 @@ class Comparison(Result):
         cells: Cells = [(head, partial(share, place=place)) for place, head in enumerate(heads)]
         own = ["", *_shares([float(known[i]) for i in chosen])]
         text = self._table(own, [("TV", variation), *cells])
-        return Section(
+        return ResultSection(
             f"column/{index}",
             title=column.name,
             text=[[f"{column.name}: shares of categories", text]],
             page=[self._table(None, [("total variation", variation)])],
         )
 
-    def _together(self) -> list[Section]:
+    def _together(self) -> list[ResultSection]:
         """Set all columns together side by side, where there are several of a sort."""
         titles = {"sliced_w1": "sliced W1", "exact_w1": "exact W1", "total_variation": "TV of labels"}
         shown = [key for key in titles if any(key in found.joint for found in self.contenders)]
@@ -362,7 +362,7 @@ class Comparison(Result):
         table = self._table(None, [(titles[key], partial(written, key=key)) for key in shown])
         note = [Note("Numbers are scaled by their bounds to [0, 1].")] if self.several else []
         words: list[Block] = ["All columns together, numbers scaled by their bounds", table]
-        return [Section("together", title="All columns together", text=[words], page=[table, *note])]
+        return [ResultSection("together", title="All columns together", text=[words], page=[table, *note])]
 
     def _legend(self) -> str:
         parts = ["repeats: share of the synthetic records that are equal to a confidential one"]

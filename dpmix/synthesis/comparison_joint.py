@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Column, Note, Section, Table
+from dpmix.results.nodes import Note, ResultSection, Table, TableColumn
 from dpmix.synthesis.joint_utility import PairOfColumns
 from dpmix.synthesis.spreads import Spread, number, spread
 
@@ -51,7 +51,7 @@ class Jointly(NamedTuple):
     rows: Sequence[Row]
 
 
-def joint_sections(found: Jointly) -> list[Section]:
+def joint_sections(found: Jointly) -> list[ResultSection]:
     """Return a section of pairs and one of predictions; none of one column."""
     if not found.pairs:
         return []
@@ -64,17 +64,17 @@ def _name(found: Jointly, place: int) -> str:
     return f"{_WORDS[pair.measure]}({found.columns[one]}, {found.columns[other]})"
 
 
-def _of_pairs(found: Jointly) -> Section:
+def _of_pairs(found: Jointly) -> ResultSection:
     """Say how far associations are off: the largest, their mean, and which pair is the worst."""
     kinds = [name for name, *_ in found.rows]
     off = [np.abs(pairs - found.associations).mean(axis=0) for _, _, pairs, _ in found.rows]
     worst = [int(np.argmax(own)) for own in off]
     columns = [
-        Column("", kinds_of(found, "association_max"), "max off", str),
-        Column("", kinds_of(found, "association_mean"), "mean off", str),
-        Column("", [_name(found, place) for place in worst], "worst pair", str, left=True),
-        Column("", [f"{found.associations[place]:.3f}" for place in worst], "confidential", str),
-        Column(
+        TableColumn("", kinds_of(found, "association_max"), "max off", str),
+        TableColumn("", kinds_of(found, "association_mean"), "mean off", str),
+        TableColumn("", [_name(found, place) for place in worst], "worst pair", str, left=True),
+        TableColumn("", [f"{found.associations[place]:.3f}" for place in worst], "confidential", str),
+        TableColumn(
             "",
             [f"{row[2][:, place].mean():.3f}" for row, place in zip(found.rows, worst, strict=True)],
             "synthetic",
@@ -84,7 +84,7 @@ def _of_pairs(found: Jointly) -> Section:
     table = Table("", kinds, columns)
     place = np.argsort(-np.abs(found.associations), kind="stable")[:_SHOWN]
     each = [
-        Column(
+        TableColumn(
             "",
             [f"{found.associations[i]:.3f}", *(f"{row[2][:, i].mean():.3f}" for row in found.rows)],
             _name(found, int(i)),
@@ -93,7 +93,7 @@ def _of_pairs(found: Jointly) -> Section:
         for i in place
     ]
     note = "Associations of the pairs that go together most, means over runs."
-    return Section(
+    return ResultSection(
         "pairs of columns",
         title="Pairs of columns",
         text=[["Pairs of columns: how far their associations are off", table]],
@@ -106,22 +106,24 @@ def kinds_of(found: Jointly, key: str) -> list[str]:
     return [spread(joint.get(key)) for _, joint, *_ in found.rows]
 
 
-def _of_predictions(found: Jointly) -> list[Section]:
+def _of_predictions(found: Jointly) -> list[ResultSection]:
     """Say how well records are told apart, and what trees predict that they train."""
     columns = []
     own = ["1" if any("pmse_ratio" in row[1] for row in found.rows) else "-"]
     if own != ["-"]:
-        columns.append(Column("", [*own, *kinds_of(found, "pmse_ratio")], "pMSE ratio", str))
+        columns.append(TableColumn("", [*own, *kinds_of(found, "pmse_ratio")], "pMSE ratio", str))
     for name, score in found.baseline.items():
         scores = [number_of(row[3].get(name)) for row in found.rows]
-        columns.append(Column("", [f"{score:.3f}", *scores], name, str))
+        columns.append(TableColumn("", [f"{score:.3f}", *scores], name, str))
     if not columns:
         return []
     table = Table("", ["real", *(name for name, *_ in found.rows)], columns)
     words = "Told apart (pMSE ratio), and predictions of each column from the others"
     note = Note(f"{LEGEND[LEGEND.index('pMSE') :].capitalize()}. Of the first runs.")
     return [
-        Section("predictions", title="Told apart and predicted", text=[[words, table]], page=[table, note])
+        ResultSection(
+            "predictions", title="Told apart and predicted", text=[[words, table]], page=[table, note]
+        )
     ]
 
 

@@ -27,7 +27,7 @@ from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
 from dpmix.synthesis.new_values import NewValues
-from dpmix.synthesis.pitman_yor import PitmanYor, accepted
+from dpmix.synthesis.pitman_yor import PitmanYorRecords, accepted
 from dpmix.synthesis.urn_guarantee import dm_concentration, dm_offers, dm_records, largest_records, offers
 
 __all__ = ["generator_of", "written"]
@@ -97,7 +97,7 @@ def _requested(section: SynthesisSection) -> dict[str, float]:
     return {k: v for k in ("epsilon", "delta") if (v := getattr(section, k)) is not None}
 
 
-def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int) -> PitmanYor:
+def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int) -> PitmanYorRecords:
     assert section.concentration is not None  # settled by the spec
     theta, records = written(section.concentration), section.records
     if section.delta is None:
@@ -118,7 +118,7 @@ def _pitman_yor(section: PitmanYorSynthesis, columns: tuple[Column, ...], n: int
         base = _of_column("base", section.base, column, columns)
         _check_within("base.edges", _ends(base), column)
         made.append(NewValues(column, base, column.lattice if grid is None else grid))
-    return PitmanYor(
+    return PitmanYorRecords(
         columns=columns,
         n=n,
         records=int(records),

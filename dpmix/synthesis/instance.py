@@ -32,7 +32,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.synthesis.instance_draws import Simulation, Urn, upper_bounds
+from dpmix.synthesis.instance_draws import InstanceUrn, Simulation, upper_bounds
 from dpmix.synthesis.urn_guarantee import dm_epsilon, global_delta, rounded_up
 
 __all__ = ["Instance", "categories_instance", "instance"]
@@ -128,7 +128,7 @@ def instance(
         raise ValueError("counts and records must be positive, epsilon not negative, confidence in (0, 1)")
     if not (0 <= discount < 1 and concentration > -discount):
         raise ValueError("the discount must be in [0, 1), the concentration above minus the discount")
-    urn = Urn(sizes, numbers, float(discount), float(concentration), records, epsilon)
+    urn = InstanceUrn(sizes, numbers, float(discount), float(concentration), records, epsilon)
     bound = rounded_up(global_delta(urn.n, Fraction(concentration), records))
     if discount == 0:
         return _sums(urn, bound)
@@ -175,14 +175,14 @@ def _exact(epsilon: float, delta: float, hockey_stick: float, reverse: float) ->
     )
 
 
-def _sums(urn: Urn, bound: float) -> Instance:
+def _sums(urn: InstanceUrn, bound: float) -> Instance:
     """Discount 0: the largest over classes, each a sum; the other direction is the global delta."""
     forward = [(bound, bound) if size == 1 else urn.replaced(int(size)) for size in urn.sizes]
     return _exact(urn.epsilon, max(f[0] for f in forward), max(f[1] for f in forward), bound)
 
 
 def _simulated(
-    urn: Urn, bound: float, rng: np.random.Generator, draws: int | None, confidence: float
+    urn: InstanceUrn, bound: float, rng: np.random.Generator, draws: int | None, confidence: float
 ) -> Instance:
     """Estimate from draws where there is no closed form, and bounds over all pairs of classes."""
     singular = urn.singular()

@@ -17,7 +17,7 @@ from scipy.special import betaincinv
 from dpmix.privacy.exact import digits, expm1
 from dpmix.synthesis.instance_loops import beta_binomial_tail, fill_new, tally_pairs
 
-__all__ = ["Simulation", "Urn", "upper_bounds"]
+__all__ = ["Simulation", "InstanceUrn", "upper_bounds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 _CHUNK = 500
 
 
-class Urn:
+class InstanceUrn:
     """The database by classes of values with equal counts, and what has a closed form.
 
     Parameters
@@ -101,7 +101,7 @@ class Simulation:
     neighbour with a new value, unreleased, in place of a record of a class in `several`.
     """
 
-    def __init__(self, urn: Urn, kept: Ints) -> None:
+    def __init__(self, urn: InstanceUrn, kept: Ints) -> None:
         self.urn, self.kept = urn, kept
         self.several = np.flatnonzero(urn.sizes > 1)
         # another value than the replaced one: of the same class, if there are two in it

@@ -19,7 +19,15 @@ from dpmix.spec.synthesis_section import (
     SmoothedHistogramSynthesis,
     SynthesisSection,
 )
-from dpmix.synthesis.comparison import Comparison, Contender, Density, Floats, Refusal, Spread, spreads
+from dpmix.synthesis.comparison import (
+    ComparedDensity,
+    Comparison,
+    Contender,
+    Floats,
+    Refusal,
+    Spread,
+    spreads,
+)
 from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.joint_utility import NEEDS, JointYardstick
@@ -302,13 +310,13 @@ def _contender(
     )
 
 
-def _density(values: Floats, bounds: tuple[float, float]) -> Density:
+def _density(values: Floats, bounds: tuple[float, float]) -> ComparedDensity:
     bandwidth = bandwidth_of(values, bounds)
-    return Density(grid_of_cells(bounds), density_of(values, bounds, bandwidth), bandwidth)
+    return ComparedDensity(grid_of_cells(bounds), density_of(values, bounds, bandwidth), bandwidth)
 
 
 def _smooth(
-    values: Floats, columns: tuple[Column, ...], densities: tuple[Density | None, ...]
+    values: Floats, columns: tuple[Column, ...], densities: tuple[ComparedDensity | None, ...]
 ) -> tuple[Floats | None, ...]:
     """Return kernel estimates of the numeric columns, with the confidential records' bandwidths."""
     found: list[Floats | None] = []

@@ -32,7 +32,7 @@ _MOST_STATED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class PitmanYor(Generator):
+class PitmanYorRecords(Generator):
     """Release m sequential draws from the predictive of PY(d, theta, P0) given the n confidential records.
 
     A value of count n_j is drawn with weight n_j - d, a new one with weight theta + k d, and what is drawn

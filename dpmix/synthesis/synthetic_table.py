@@ -13,12 +13,12 @@ from dpmix.data.tables import load_mixed
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.release.column_units import Unit
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import beside, read_account
-from dpmix.release.units import Unit
 from dpmix.spec import RunSpec
-from dpmix.spec.table_source import Source
+from dpmix.spec.table_source import TableFiles
 from dpmix.synthesis.records import columns_of
 
 __all__ = ["load_synthetic", "stated_synthetic"]
@@ -54,7 +54,7 @@ def load_synthetic(path: Path) -> Release | None:
             raise DataError(f"{aside} is not the account of synthetic records: {name} is no true or false")
     columns = tuple(Column.described(part) for part in law.columns)
     return _release(
-        Source.of(path, dates=frozenset(part.name for part in law.columns if part.date)),
+        TableFiles.of(path, dates=frozenset(part.name for part in law.columns if part.date)),
         columns,
         law,
         n=n,
@@ -119,7 +119,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
     )
 
 
-def _release(path: Source, columns: tuple[Column, ...], mechanism: SyntheticLaw, **facts: Any) -> Release:
+def _release(path: TableFiles, columns: tuple[Column, ...], mechanism: SyntheticLaw, **facts: Any) -> Release:
     values, labels = _table(path, columns)
     problem = mechanism.problem(values, labels)
     if problem is not None:
@@ -134,7 +134,9 @@ def _release(path: Source, columns: tuple[Column, ...], mechanism: SyntheticLaw,
     )
 
 
-def _table(path: Source, columns: tuple[Column, ...]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Labels]:
+def _table(
+    path: TableFiles, columns: tuple[Column, ...]
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Labels]:
     """Return values and codes, shape (m, d), and the labels that codes stand for."""
     numeric = [column.name for column in columns if column.bounds is not None]
     textual = [column.name for column in columns if column.bounds is None]

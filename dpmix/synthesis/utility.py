@@ -35,7 +35,7 @@ from dpmix.synthesis.records import Column, Records
 __all__ = [
     "DIRECTIONS",
     "Figures",
-    "Rows",
+    "SortedRows",
     "Yardstick",
     "count_distinct",
     "sliced_wasserstein",
@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Rows:
+class SortedRows:
     """Records to look others up in, in O(log n) a record and column.
 
     A record is numbered column by column: its number by the columns so far, with the place of its next value
@@ -83,7 +83,7 @@ class Rows:
 
 def count_distinct(values: Floats) -> int:
     """Return the number of distinct records, shape (m, d)."""
-    return Rows(values).distinct
+    return SortedRows(values).distinct
 
 
 def _among(wanted: Floats | Ints, known: Floats | Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -141,7 +141,7 @@ class Yardstick:
         self.columns: tuple[Column, ...] = records.columns
         self._values = records.values
         self._labels = records.labels
-        self._rows = Rows(records.values)
+        self._rows = SortedRows(records.values)
         self._numeric = [i for i, column in enumerate(records.columns) if column.bounds is not None]
         self._textual = [i for i, column in enumerate(records.columns) if column.bounds is None]
         self._sorted = {i: np.sort(records.values[:, i]) for i in self._numeric}

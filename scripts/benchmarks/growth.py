@@ -18,7 +18,7 @@ from benchmarks.settings import build
 from benchmarks.table import figure, table
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import MultivariateNormal, NormalNIG
-from dpmix.mechanisms.channels.every import GaussianRows, LaplaceNoise
+from dpmix.mechanisms.channels.all_channels import GaussianRows, LaplaceNoise
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpmix.data.simulations import three_betas, three_gaussians
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
-from dpmix.mechanisms.channels.every import (
+from dpmix.mechanisms.channels.all_channels import (
     BinomialNoise,
     GaussianRows,
     LaplaceNoise,

@@ -18,7 +18,7 @@ from benchmarks.cells import ALGORITHMS, BASE, WIDTH
 from benchmarks.table import figure, table
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.every import LaplaceNoise
+from dpmix.mechanisms.channels.all_channels import LaplaceNoise
 from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import default_width, edges_of, tally

@@ -24,7 +24,7 @@ from benchmarks.cells import ALGORITHMS, BASE, LARGE, PLAIN, POINTS, WIDTH, Cell
 from benchmarks.settings import build
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.every import LaplaceNoise, NoNoise
+from dpmix.mechanisms.channels.all_channels import LaplaceNoise, NoNoise
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from dpmix.samplers.chain import Draws

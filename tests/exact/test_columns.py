@@ -30,7 +30,7 @@ from dpmix.spec import load_spec
 from dpmix.spec.default_priors import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.describe import describe
 from dpmix.spec.starters import starter
-from dpmix.summary.families.family_of_fit import Column as Column_
+from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.prior_floor import floor_remarks, pull
 from tests.helpers.specs import ROOT
 
@@ -125,7 +125,7 @@ def test_the_pull_of_a_prior_is_that_of_normal_laws() -> None:
     posterior, prior = (np.exp(stats.norm(a, b).ppf(levels)) for a, b in ((m, s), (m0, s0)))
     assert pull(posterior, prior) == pytest.approx((m - x) / s, rel=1e-3)
     assert pull(0.2 * prior**1.2, prior) == np.inf and pull(2.0 * prior**1.2, prior) == 0.0
-    line = [Column_("", object(), lambda atoms: atoms)]
+    line = [FittedColumn("", object(), lambda atoms: atoms)]
     (remark,) = floor_remarks({"sd": posterior}, {"sd": prior}, line, 0.95)
     assert remark.text.startswith("The prior holds up sd (its interval begins at 0.587, the prior's at 1.02)")
     assert floor_remarks({"sd": prior}, {"sd": prior * 0.5}, line, 0.95) == []

@@ -50,7 +50,7 @@ def likelihood_of(kind: oracle.Kind, released: Any, n: int) -> Any:
         return cc.PolyaDraws(released, kind["prior"])
     noise = cc.NOISES[kind["noise"]]
     if kind["kind"] == "noisy":
-        return cc.NoisyCounts(released, noise, kind["scale"])
+        return cc.CountsWithNoise(released, noise, kind["scale"])
     return cc.HiddenCounts(released, noise, kind["scale"], kind["weight"])
 
 

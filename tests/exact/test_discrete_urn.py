@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix.errors import DataError
-from dpmix.models.discrete.continued_urn import EachOccurs, Urn, dirichlet_multinomial, split
+from dpmix.models.discrete.continued_urn import ContinuedUrn, EachOccurs, dirichlet_multinomial, split
 from dpmix.models.discrete.model import Discrete, build
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
@@ -401,7 +401,7 @@ def test_what_a_release_cannot_have() -> None:
 def test_likelihoods_are_given_where_there_are_some() -> None:
     assert model_of(released(COLOUR, [0, 1, 1], 6, 2.0)).has_log_likelihood
     assert not model_of(released(NUMBER, [1.0, 2.0], 6, 2.0)).has_log_likelihood
-    urn = Urn(6, np.array([1.0, 2.0, 0.0]), np.full(3, 2 / 3), 2.0, 0.0, 2, closed=True)
+    urn = ContinuedUrn(6, np.array([1.0, 2.0, 0.0]), np.full(3, 2 / 3), 2.0, 0.0, 2, closed=True)
     one, other = np.array([3, 2, 1, 0]), np.array([0, 0, 6, 0])
     for drawn, truth in (
         (one, (2 / 3 + 3) * (2 / 3 + 2) * (2 / 3 + 3)),

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpmix.mechanisms.channels.every import NoNoise
-from dpmix.models.counts.cell_counts import NOISES, NoisyCounts, SmoothedDraws
-from dpmix.models.counts_mixture.histogram import HistogramCounts
+from dpmix.mechanisms.channels.all_channels import NoNoise
+from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
+from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, tally
@@ -55,7 +55,7 @@ def histogram(model: Model, z: Array, n: int) -> CountsMixture:
         seen = histograms.count(model.channel, z).astype(float)
         release = SmoothedDraws(seen, (1.0 - weight) * bins / n, weight)
     else:
-        release = NoisyCounts(np.array(z, dtype=float), NOISES[rest[0]], float(rest[1]))
+        release = CountsWithNoise(np.array(z, dtype=float), NOISES[rest[0]], float(rest[1]))
     found = mixture(replace(model, channel=("none", 0.0)), HistogramCounts(release, n, edges))
     assert isinstance(found.channel, NoNoise)
     return found

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.every import LaplaceNoise
+from dpmix.mechanisms.channels.all_channels import LaplaceNoise
 from dpmix.models.counts_mixture import jumps, langevin, loops, masses, pairs
 from dpmix.models.counts_mixture.state import make_work
 

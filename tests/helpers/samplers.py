@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
-from dpmix.mechanisms.channels.every import (
+from dpmix.mechanisms.channels.all_channels import (
     BinomialNoise,
     GaussianNoise,
     GaussianRows,

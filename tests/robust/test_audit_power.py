@@ -16,7 +16,7 @@ from scipy import stats
 import dpmix
 from dpmix.api.audit import _stated
 from dpmix.api.calibrate import mechanism_of
-from dpmix.auditing import Subject, paired_bound, subject_of_generator, subject_of_mechanism, try_out
+from dpmix.auditing import AuditedSubject, paired_bound, subject_of_generator, subject_of_mechanism, try_out
 from dpmix.cli.commands import app
 from dpmix.errors import UsageError
 from dpmix.run.exit_codes import run
@@ -94,7 +94,7 @@ def some(names: Any, cheap: tuple[str, ...]) -> list[Any]:
     return [pytest.param(name, marks=() if name in cheap else pytest.mark.matrix) for name in names]
 
 
-def subject_of(name: str) -> Subject:
+def subject_of(name: str) -> AuditedSubject:
     data, section, keys = CASES[name]
     spec = load_spec({"data": data, section: {"epsilon": 1.0} | keys})
     if section == "synthesis":

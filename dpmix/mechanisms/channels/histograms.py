@@ -31,8 +31,8 @@ from dpmix.mechanisms.channels.channel_functions import (
 from dpmix.numerics.jit import dispatch, njit
 
 __all__ = [
-    "PerturbedHistogram",
-    "SmoothedHistogram",
+    "PerturbedBins",
+    "SmoothedBins",
     "bin_of",
     "log_count",
     "perturbed_histogram",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-class SmoothedHistogram(NamedTuple):
+class SmoothedBins(NamedTuple):
     """Draws from the density (1 - w) m c_j / n + w on the bins (Wasserman and Zhou 2010).
 
     released (m,) numbers of draws in each bin; slope (1 - w) m / n and weight w; edges (m - 1,) between the
@@ -62,11 +62,11 @@ class SmoothedHistogram(NamedTuple):
         return ("bins", "counts")
 
 
-class PerturbedHistogram(NamedTuple):
+class PerturbedBins(NamedTuple):
     """Counts with noise of density proportional to exp(-|e / scale|^power / power).
 
     Laplace and two-sided geometric noise have power 1, Gaussian noise 2; released (m,) noisy counts; the rest
-    as in `SmoothedHistogram`.
+    as in `SmoothedBins`.
     """
 
     released: Any
@@ -84,26 +84,26 @@ class PerturbedHistogram(NamedTuple):
         return ("bins", "counts")
 
 
-Histogram = SmoothedHistogram | PerturbedHistogram
+Histogram = SmoothedBins | PerturbedBins
 
 
 def smoothed_histogram(
     draws: NDArray[np.float64], n: int, weight: float, edges: NDArray[np.float64]
-) -> SmoothedHistogram:
+) -> SmoothedBins:
     """Return the channel of a smoothed histogram's draws (k,), of n records; edges (m + 1,) of the bins."""
     bins = len(edges) - 1
     places = np.searchsorted(edges[1:-1], draws, side="right")
     released = np.bincount(places, minlength=bins).astype(np.float64)
     slope = (1.0 - weight) * bins / n
-    return SmoothedHistogram(released, slope, float(weight), *_layout(n, edges))
+    return SmoothedBins(released, slope, float(weight), *_layout(n, edges))
 
 
 def perturbed_histogram(
     counts: NDArray[np.float64], n: int, scale: float, power: float, edges: NDArray[np.float64]
-) -> PerturbedHistogram:
+) -> PerturbedBins:
     """Return the channel of noisy counts (m,) of n records; edges (m + 1,) of the bins."""
     released = np.ascontiguousarray(counts, dtype=np.float64)
-    return PerturbedHistogram(released, float(scale), float(power), *_layout(n, edges))
+    return PerturbedBins(released, float(scale), float(power), *_layout(n, edges))
 
 
 def _layout(n: int, edges: NDArray[np.float64]) -> tuple[Any, ...]:
@@ -131,12 +131,12 @@ def log_count(channel, j, c):
 
 
 @log_count.register
-def _log_count_smoothed(channel: SmoothedHistogram, j, c):
+def _log_count_smoothed(channel: SmoothedBins, j, c):
     return channel.released[j] * math.log(channel.slope * c + channel.weight)
 
 
 @log_count.register
-def _log_count_perturbed(channel: PerturbedHistogram, j, c):
+def _log_count_perturbed(channel: PerturbedBins, j, c):
     gap = abs(channel.released[j] - c) / channel.scale
     return -gap if channel.power == 1.0 else -0.5 * gap * gap
 
@@ -257,7 +257,7 @@ def _augment(channel, kernel, rng, z, theta, labels, order, k):
         factors[new] = math.exp(min(gains[new] - top, 600.0))
 
 
-for _channel in (SmoothedHistogram, PerturbedHistogram):
+for _channel in (SmoothedBins, PerturbedBins):
     hides.register(_hides, _channel)
     noise_variance.register(_noise_variance, _channel)
     log_constant.register(_log_constant, _channel)

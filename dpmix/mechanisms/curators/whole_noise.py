@@ -8,7 +8,7 @@ from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.discrete_gaussian import discrete_gaussian_epsilon, discrete_gaussian_sigma
+from dpmix.privacy.discrete_gaussian_cost import discrete_gaussian_epsilon, discrete_gaussian_sigma
 from dpmix.privacy.noise import DiscreteGaussianNoise
 
 __all__ = ["of_discrete_gaussian", "sigma_for", "stated_discrete_gaussian"]

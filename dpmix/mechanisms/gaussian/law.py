@@ -28,13 +28,13 @@ class GaussianLaw(Noisy):
 
     def channel(self, scale: float) -> Any:
         """Return the channel of one column."""
-        from dpmix.mechanisms.channels.every import GaussianNoise
+        from dpmix.mechanisms.channels.all_channels import GaussianNoise
 
         return GaussianNoise(scale)
 
     def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
         """Return the channel of rows."""
-        from dpmix.mechanisms.channels.every import GaussianRows
+        from dpmix.mechanisms.channels.all_channels import GaussianRows
 
         return GaussianRows(values, scales**2)
 

@@ -122,7 +122,7 @@ class Observation(NamedTuple):
     z : ndarray of float64, shape (n,)
         What the channel is given of each record: its released value, or the number of its row.
     channel : NamedTuple
-        Of `dpmix.mechanisms.channels.every`.
+        Of `dpmix.mechanisms.channels.all_channels`.
     observed : ndarray of float64
         The release as the chains file holds it.
     dims : tuple of str

@@ -34,7 +34,7 @@ class NoisyCounts(NoisyStatistic):
     for K features, and noise of scale 2 K/eps is eps-DP. Each of the 2 K changes costs, exactly,
     rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
     The L2 sensitivity is sqrt(2 K): discrete Gaussian noise of sigma s is K/s^2-zCDP, and (eps, delta)-DP as
-    `dpmix.privacy.discrete_gaussian` sums up.
+    `dpmix.privacy.discrete_gaussian_cost` sums up.
 
     Entries stand by feature, then class, then level.
 

@@ -21,13 +21,13 @@ class NoLaw(Additive):
 
     def channel(self, scale: float) -> Any:
         """Return the channel that records go through as they are."""
-        from dpmix.mechanisms.channels.every import NoNoise
+        from dpmix.mechanisms.channels.all_channels import NoNoise
 
         return NoNoise()
 
     def channel_of_rows(self, values: Floats, scales: Floats) -> Any:
         """Return the channel of rows that are the records."""
-        from dpmix.mechanisms.channels.every import Rows
+        from dpmix.mechanisms.channels.all_channels import Rows
 
         return Rows(values)
 

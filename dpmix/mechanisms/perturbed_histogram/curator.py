@@ -48,7 +48,7 @@ class PerturbedHistogram(OneColumn):
     the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
     Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
     Discrete Gaussian noise of sigma s is 1/s^2-zCDP, too; its (eps, delta) is the sum over whole numbers
-    (`dpmix.privacy.discrete_gaussian`).
+    (`dpmix.privacy.discrete_gaussian_cost`).
 
     With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
     changes its group takes 1 from a count and adds 1 to another, too.

@@ -78,7 +78,7 @@ class PerturbedHistogramLaw(HistogramLaw):
 
     def channel(self, values: Floats, n: int) -> Any:
         """Return the channel of noisy counts."""
-        from dpmix.mechanisms.channels.every import perturbed_histogram
+        from dpmix.mechanisms.channels.all_channels import perturbed_histogram
 
         return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
 

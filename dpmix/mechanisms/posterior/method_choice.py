@@ -19,11 +19,11 @@ from dpmix.mechanisms.posterior.proof import proved
 from dpmix.posteriors.distance_tables import Posteriors
 from dpmix.posteriors.hellinger_law import weight_bits
 
-__all__ = ["Choice", "best", "choose"]
+__all__ = ["ChosenMethod", "best", "choose"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenMethod:
     """What was chosen, and by which expected errors.
 
     Parameters
@@ -45,7 +45,7 @@ def best(prior: tuple[float, ...], n: int, delta: float) -> Literal["certified",
     return "certified" if known else "proved"
 
 
-def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale: float) -> Choice:
+def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale: float) -> ChosenMethod:
     """Choose between method hellinger, at its best calibration, and geometric noise; ties go to the noise.
 
     Parameters
@@ -60,7 +60,7 @@ def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale
         weight_bits(epsilon, delta, of.size)
         calibration = best(prior, n, delta)
     except PrivacyError:  # beyond what method hellinger takes
-        return Choice(None, {"hellinger": None})
+        return ChosenMethod(None, {"hellinger": None})
     family = neighbours(of) if can_be_certified(of) else None
     if family is None:
         noise = float(noise_errors(of, scale, some_databases(of)).mean())
@@ -74,4 +74,4 @@ def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale
         else:
             own = proved(prior, n, epsilon, delta).error
     errors = {"hellinger": own if math.isfinite(own) else None, "geometric": noise}
-    return Choice(None if noise <= own else calibration, errors)
+    return ChosenMethod(None if noise <= own else calibration, errors)

@@ -29,13 +29,13 @@ from dpmix.mechanisms.channels.channel_functions import (
 )
 from dpmix.numerics.jit import njit
 
-__all__ = ["Cells", "cell_of", "wavelet_cells"]
+__all__ = ["WaveletCells", "cell_of", "wavelet_cells"]
 
 _SMALLEST = 1e-305  # in place of marginal densities that underflow
 _LOWEST = -740.0  # logs of densities beside a row's largest; eps-DP keeps them above -eps
 
 
-class Cells(NamedTuple):
+class WaveletCells(NamedTuple):
     """Cells between `edges` (C - 1,) of [lo, hi], in data units.
 
     density (n, C): of record i's release given the cell, beside the largest of its row; constant: the sum of
@@ -52,7 +52,7 @@ class Cells(NamedTuple):
     hi: float
 
 
-def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: float) -> Cells:
+def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: float) -> WaveletCells:
     """Return the channel of a Haar wavelet release.
 
     Parameters
@@ -99,7 +99,7 @@ def wavelet_cells(values: NDArray[np.float64], lo: float, hi: float, scale: floa
     middle = (np.arange(cells) + 0.5) / cells
     variance = share @ middle**2 - (share @ middle) ** 2 + 1.0 / (12.0 * cells * cells)
     spread = float(np.mean(variance)) * (hi - lo) ** 2 if records else (hi - lo) ** 2 / 12.0
-    return Cells(edges, np.ascontiguousarray(density), constant, start, spread, float(lo), float(hi))
+    return WaveletCells(edges, np.ascontiguousarray(density), constant, start, spread, float(lo), float(hi))
 
 
 @njit
@@ -116,22 +116,22 @@ def cell_of(channel, y):
 
 
 @noise_density.register
-def _noise_density(channel: Cells, z, y):
+def _noise_density(channel: WaveletCells, z, y):
     return channel.density[int(z), cell_of(channel, y)]
 
 
 @noise_variance.register
-def _noise_variance(channel: Cells):
+def _noise_variance(channel: WaveletCells):
     return channel.spread
 
 
 @hides.register
-def _hides(channel: Cells):
+def _hides(channel: WaveletCells):
     return True
 
 
 @log_constant.register
-def _log_constant(channel: Cells):
+def _log_constant(channel: WaveletCells):
     return channel.constant
 
 
@@ -200,9 +200,9 @@ def _draw_latent(channel, kernel, rng, z, theta, h):
 
 
 for _kernel in (NormalNIG, Beta):
-    log_marginal.register(_log_marginal, Cells, _kernel)
-    fill_marginal.register(_fill_marginal, Cells, _kernel)
-    draw_latent.register(_draw_latent, Cells, _kernel)
+    log_marginal.register(_log_marginal, WaveletCells, _kernel)
+    fill_marginal.register(_fill_marginal, WaveletCells, _kernel)
+    draw_latent.register(_draw_latent, WaveletCells, _kernel)
 
 
 @njit
@@ -216,12 +216,12 @@ def _start_place(channel, rng, z):
 
 
 @draw_start.register
-def _draw_start_normal(channel: Cells, kernel: NormalNIG, rng, z):
+def _draw_start_normal(channel: WaveletCells, kernel: NormalNIG, rng, z):
     below, above = _start_place(channel, rng, z)
     return channel.lo + (channel.hi - channel.lo) * (below / (below + above))
 
 
 @draw_start.register
-def _draw_start_beta(channel: Cells, kernel: Beta, rng, z):
+def _draw_start_beta(channel: WaveletCells, kernel: Beta, rng, z):
     below, above = _start_place(channel, rng, z)
     return math.log(below / above)

@@ -23,7 +23,7 @@ from dpmix.release.sanitized import Release
 
 __all__ = [
     "HiddenCounts",
-    "NoisyCounts",
+    "CountsWithNoise",
     "PolyaDraws",
     "SmoothedDraws",
     "group_names",
@@ -45,14 +45,14 @@ def group_names(release: Release) -> tuple[str, ...]:
     return release.mechanism.group_names
 
 
-def histogram_likelihood(release: Release) -> NoisyCounts | SmoothedDraws:
+def histogram_likelihood(release: Release) -> CountsWithNoise | SmoothedDraws:
     """Return the log-likelihoods of the counts of a perturbed or smoothed histogram.
 
     With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j.
     """
     law, values = release.mechanism, release.values
     if isinstance(law, PerturbedHistogramLaw):
-        return NoisyCounts(np.ascontiguousarray(values[:, 0]), NOISES[law.noise], law.scale[0])
+        return CountsWithNoise(np.ascontiguousarray(values[:, 0]), NOISES[law.noise], law.scale[0])
     law = expect(law, SmoothedHistogramLaw)
     bins, groups = law.bins, max(1, len(law.group_names))
     cells = cell_of(values[:, 0], law.edges())
@@ -67,7 +67,7 @@ NOISES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "geometric": GEOMETRIC, "dis
 """Kinds of noise by their density: given a release, a discrete Gaussian has that of a Gaussian."""
 
 
-class NoisyCounts(NamedTuple):
+class CountsWithNoise(NamedTuple):
     """Released counts with noise: released (J,) = c + noise of a kind (LAPLACE, ..) and scale.
 
     The scale is that of Laplace noise, the standard deviation of Gaussian noise, and -1 / log(r) of two-sided
@@ -104,7 +104,7 @@ class HiddenCounts(NamedTuple):
     """Draws from the cells with probabilities (1 - w) h_j^+ / sum h^+ + w / J, h = c + noise not released.
 
     Where no h_j is positive the first term is (1 - w) / J. weight w is 0 for a perturbed histogram; the noise
-    is as in `NoisyCounts`. released (J,) numbers of draws.
+    is as in `CountsWithNoise`. released (J,) numbers of draws.
     """
 
     released: Any
@@ -141,7 +141,7 @@ def hides_counts(likelihood):
 
 
 @log_count.register
-def _log_count_noisy(likelihood: NoisyCounts, noisy, j, c):
+def _log_count_noisy(likelihood: CountsWithNoise, noisy, j, c):
     return log_noise(likelihood.noise, likelihood.scale, likelihood.released[j] - c)
 
 
@@ -171,7 +171,7 @@ def _log_count_hidden(likelihood: HiddenCounts, noisy, j, c):
 
 
 @reach.register
-def _reach_noisy(likelihood: NoisyCounts, j):
+def _reach_noisy(likelihood: CountsWithNoise, j):
     return 2.0 * likelihood.scale + 1.0
 
 
@@ -191,7 +191,7 @@ def _reach_hidden(likelihood: HiddenCounts, j):
 
 
 @hides_counts.register
-def _noisy_hides(likelihood: NoisyCounts):
+def _noisy_hides(likelihood: CountsWithNoise):
     return False
 
 

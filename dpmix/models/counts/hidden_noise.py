@@ -21,8 +21,8 @@ from dpmix.kernels.intervals import draw_normal_within
 from dpmix.models.counts.cell_counts import (
     GAUSSIAN,
     GEOMETRIC,
+    CountsWithNoise,
     HiddenCounts,
-    NoisyCounts,
     PolyaDraws,
     SmoothedDraws,
     log_noise,
@@ -252,6 +252,6 @@ def _nothing(likelihood, rng, state):
     return
 
 
-for _known in (NoisyCounts, SmoothedDraws, PolyaDraws):
+for _known in (CountsWithNoise, SmoothedDraws, PolyaDraws):
     refresh.register(_nothing, _known)
     start_noisy.register(_nothing, _known)

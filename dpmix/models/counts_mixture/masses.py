@@ -26,7 +26,7 @@ from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import erfcx, exp
 
-__all__ = ["Cells", "fill_rows", "fill_slopes", "make_cells"]
+__all__ = ["MassCells", "fill_rows", "fill_slopes", "make_cells"]
 
 _HALF = math.sqrt(0.5)
 _TOP = 1.0 / math.sqrt(2.0 * math.pi)
@@ -37,7 +37,7 @@ _BEND = 0.3  # of a cell beside the component, up to which four nodes are exact
 Floats = NDArray[np.float64]
 
 
-class Cells(NamedTuple):
+class MassCells(NamedTuple):
     """Cells of one chain, and its room to compute them.
 
     edges (E,): finite ones, E + 1 cells between them; outputs (B,): numbers of the cells where outputs are
@@ -56,12 +56,12 @@ class Cells(NamedTuple):
 
 def make_cells(
     edges: Floats, outputs: Floats, rule: tuple[Floats, Floats, NDArray[np.int64]] | None = None
-) -> Cells:
+) -> MassCells:
     """Return cells between edges, or of outputs, with the nodes, weights and offsets of a quadrature."""
     none = np.zeros(0)
     nodes, weights, first = (none, none, np.zeros(1, dtype=np.int64)) if rule is None else rule
     room = max(len(nodes), len(edges), len(outputs)) + 2
-    return Cells(edges, outputs, nodes, weights, first, np.zeros((3, len(edges))), np.zeros((2, room)))
+    return MassCells(edges, outputs, nodes, weights, first, np.zeros((3, len(edges))), np.zeros((2, room)))
 
 
 @dispatch(on=2)

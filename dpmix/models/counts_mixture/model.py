@@ -14,8 +14,8 @@ from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.models.counts_mixture.histogram import HistogramCounts
-from dpmix.models.counts_mixture.masses import Cells, make_cells
+from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
+from dpmix.models.counts_mixture.masses import MassCells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule
 from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, latent_counts
 from dpmix.models.counts_mixture.state import (
@@ -28,7 +28,7 @@ from dpmix.models.counts_mixture.state import (
     start,
     widened,
 )
-from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, Output, run
+from dpmix.models.counts_mixture.sweep import FULL, GROW, SAVED, STEP, CountsOutput, run
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.cells import Counts
@@ -41,7 +41,7 @@ _DRAWS = 64  # saved in one piece of memory
 Floats = NDArray[np.float64]
 
 
-def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> Cells:
+def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
     """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
     if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
         rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
@@ -57,7 +57,7 @@ class CountsMixture:
     ----------
     counts : Counts or HistogramCounts
         Of all cells, from values or from a tally; or of the bins of a histogram, where they are latent.
-    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.every` and `dpmix.kernels`
+    channel, kernel : NamedTuples of `dpmix.mechanisms.channels.all_channels` and `dpmix.kernels`
         The channel is from records to cells: that without noise for the bins of a histogram.
     mixing : PitmanYor
         Of discount 0.
@@ -134,7 +134,7 @@ class CountsChain:
     def _make_room(self) -> None:
         room, rows = len(self._state.sizes), theta_rows(self.model.kernel)
         self._work = make_work(self.model.kernel, room, len(self._counts), self._source)
-        self._output = Output(
+        self._output = CountsOutput(
             n_clusters=np.zeros(_DRAWS, dtype=np.int32),
             concentration=np.zeros(_DRAWS),
             acceptance_rate=np.zeros(_DRAWS),

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpmix.models.counts.cell_counts import (
     GAUSSIAN,
     GEOMETRIC,
-    NoisyCounts,
+    CountsWithNoise,
     SmoothedDraws,
     log_likelihood,
 )
@@ -76,7 +76,7 @@ class LatentCounts(NamedTuple):
     along: Any
 
 
-def latent_counts(release: NoisyCounts | SmoothedDraws, n: int, rng: Generator) -> LatentCounts:
+def latent_counts(release: CountsWithNoise | SmoothedDraws, n: int, rng: Generator) -> LatentCounts:
     """Return counts of n records to start from, of probabilities around the release's."""
     bins = len(release.released)
     counts: NDArray[np.int64] = start_counts(rng, np.ones(bins), release.released, n)
@@ -211,7 +211,7 @@ def slope_and_information(release, j, c):
 
 
 @slope_and_information.register
-def _slope_noisy(release: NoisyCounts, j, c):
+def _slope_noisy(release: CountsWithNoise, j, c):
     """Return those of normal noise of the same variance."""
     scale = release.scale
     variance = scale * scale

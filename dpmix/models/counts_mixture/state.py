@@ -31,7 +31,7 @@ __all__ = [
     "MOST",
     "PROPOSED",
     "TAIL",
-    "State",
+    "CountsMixtureState",
     "Work",
     "draw_random_measure",
     "make_state",
@@ -50,7 +50,7 @@ FIXED = FixedCounts()
 Floats = NDArray[np.float64]
 
 
-class State(NamedTuple):
+class CountsMixtureState(NamedTuple):
     """Kept from sweep to sweep, changed in place, with room for H clusters.
 
     clusters (1,): how many there are, k; sizes (H,) of the first k; theta (P, H), beyond k scratch; floats:
@@ -97,9 +97,9 @@ class Work(NamedTuple):
     pulls: Any
 
 
-def make_state(kernel: Any, room: int) -> State:
+def make_state(kernel: Any, room: int) -> CountsMixtureState:
     """Return a state with no clusters."""
-    return State(
+    return CountsMixtureState(
         np.zeros(1, dtype=np.int64),
         np.zeros(room, dtype=np.int64),
         np.ones((theta_rows(kernel), room)),
@@ -135,7 +135,7 @@ def make_work(kernel: Any, room: int, cells: int, source: FixedCounts | LatentCo
     )
 
 
-def widened(state: State, kernel: Any) -> State:
+def widened(state: CountsMixtureState, kernel: Any) -> CountsMixtureState:
     """Return the same state with twice the room."""
     old = len(state.sizes)
     wider = make_state(kernel, 2 * old)
@@ -145,7 +145,9 @@ def widened(state: State, kernel: Any) -> State:
     return wider
 
 
-def start(kernel: Any, mixing: PitmanYor, rng: np.random.Generator, n: int, state: State) -> None:
+def start(
+    kernel: Any, mixing: PitmanYor, rng: np.random.Generator, n: int, state: CountsMixtureState
+) -> None:
     """Start from clusters of about one size with parameters from the base measure: chains start apart."""
     k = int(rng.integers(1, _FIRST_ATOMS + 1))
     state.clusters[0] = k

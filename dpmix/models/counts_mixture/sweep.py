@@ -15,7 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.models.counts_mixture.base_moves import draw_base_given, move_base_along
+from dpmix.models.counts_mixture.base_moves_on_counts import draw_base_given, move_base_along
 from dpmix.models.counts_mixture.jumps import jump
 from dpmix.models.counts_mixture.langevin import langevin
 from dpmix.models.counts_mixture.loops import log, mix
@@ -34,7 +34,7 @@ from dpmix.models.counts_mixture.state import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
-__all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "Output", "ladder_power", "run"]
+__all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "CountsOutput", "ladder_power", "run"]
 
 RUNGS = 24  # powers of the counts that a chain starts through
 SMALL = 1000.0  # records that the first of them stands for
@@ -56,7 +56,7 @@ DONE, FULL, GROW = 0, 1, 2
 STEP, THIN, SKIP, SAVED = 0, 1, 2, 3  # plan: sweeps done, between saved draws, before the first; draws saved
 
 
-class Output(NamedTuple):
+class CountsOutput(NamedTuple):
     """Where saved draws go: T draws, whose components stand one after another, F of them.
 
     n_clusters, concentration, acceptance_rate, log_likelihood, left_over (T,), first (T + 1,), weights (F,),

@@ -24,10 +24,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain
+from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
-from dpmix.models.dirichlet.model import Composition, Part, parts_of, settings_of, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior, prior_of
 from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
 from dpmix.models.dirichlet.start import joint_pays
@@ -48,7 +48,7 @@ _RANGE = (1e-250, 1e15)  # of alpha, where margins are drawn beyond doubles
 _VAGUE = (1.0, 0.1)  # shape and rate of p1
 
 
-class Known(NamedTuple):
+class KnownParts(NamedTuple):
     """A release of P parts to come close to, and room for another.
 
     released (P, d); sizes (P,), of parts; scales (P,), of their noise; weights (P,), of their squared
@@ -64,11 +64,11 @@ class Known(NamedTuple):
     means: Any
 
 
-def make_known(parts: list[Part]) -> Known:
+def make_known(parts: list[CompositionPart]) -> KnownParts:
     """Return the release of some parts, to simulate by."""
     sizes = np.array([part.size for part in parts])
     d = len(parts[0].released)
-    return Known(
+    return KnownParts(
         np.array([part.released for part in parts]),
         sizes,
         np.array([part.scale for part in parts]),
@@ -100,7 +100,7 @@ def simulate(known, rng, alphas, tolerance, distances):
     return len(alphas)
 
 
-class Source(Protocol):
+class AlphaSource(Protocol):
     """Draws from a prior of alpha."""
 
     state: dict[str, NDArray[Any]]
@@ -133,7 +133,7 @@ class Margins:
 class FirstRefits:
     """Refits of the bootstrap to the first part (p2)."""
 
-    def __init__(self, parts: list[Part]) -> None:
+    def __init__(self, parts: list[CompositionPart]) -> None:
         self.state: dict[str, NDArray[Any]] = {}
         self._refits = make_refits(parts[:1])
 
@@ -150,10 +150,10 @@ class FirstRefits:
 class FirstPosterior:
     """States of a chain given the first part (p5)."""
 
-    def __init__(self, release: Release, parts: list[Part], rng: Generator) -> None:
+    def __init__(self, release: Release, parts: list[CompositionPart], rng: Generator) -> None:
         prior = gamma_prior(*_VAGUE, len(parts[0].released))
         model = Augmented(release, parts[:1], prior, None, joint_pays(parts[:1], prior))
-        self._chain: AugmentedChain = model.make_chain(rng)
+        self._chain: AugmentedDirichlet = model.make_chain(rng)
         self._chain.keep(thin=1, skip=_BURN_IN)
         self._chain.proceed(_BURN_IN)
         self.state = self._chain.state
@@ -191,14 +191,14 @@ class Simulated(Composition):
     """
 
     def __init__(
-        self, release: Release, used: list[Part], prior: AlphaPrior | None, name: str, keep: float
+        self, release: Release, used: list[CompositionPart], prior: AlphaPrior | None, name: str, keep: float
     ) -> None:
         self.used, self.prior, self.name, self.release = used, prior, name, release
         self.tolerance = math.inf if keep >= 1.0 else self._tolerance(keep)
         told = {} if keep >= 1.0 else {"abc_tolerance": self.tolerance}
         super().__init__(release, {"abc_kept": keep, **told})
 
-    def source(self, rng: Generator) -> Source:
+    def source(self, rng: Generator) -> AlphaSource:
         """Return what draws from the prior."""
         if self.prior is not None:
             return Margins(self.prior)

@@ -33,7 +33,7 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.maps import make_room
-from dpmix.models.dirichlet.model import Composition, Part, acceptance_bound, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, acceptance_bound, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
 from dpmix.models.model_protocols import ParametricChain
@@ -65,7 +65,7 @@ class Compositions(NamedTuple):
     prior: AlphaPrior
 
 
-class Plan(NamedTuple):
+class SweepPlan(NamedTuple):
     """What a sweep does: block (parts,), how many records it updates, or offers it makes; soma; joint."""
 
     block: Any
@@ -73,7 +73,7 @@ class Plan(NamedTuple):
     joint: bool
 
 
-def known_of(parts: list[Part], prior: AlphaPrior) -> Compositions:
+def known_of(parts: list[CompositionPart], prior: AlphaPrior) -> Compositions:
     """Return parts of records and prior as compiled functions take them."""
     return Compositions(
         np.array([part.released * part.size for part in parts]),
@@ -113,7 +113,12 @@ class Augmented(Composition):
     """
 
     def __init__(
-        self, release: Release, parts: list[Part], prior: AlphaPrior, offers: int | None, joint: bool
+        self,
+        release: Release,
+        parts: list[CompositionPart],
+        prior: AlphaPrior,
+        offers: int | None,
+        joint: bool,
     ) -> None:
         super().__init__(release, {"joint_moves": joint})
         self.parts, self.prior = parts, prior
@@ -124,15 +129,15 @@ class Augmented(Composition):
         else:
             whole = offers or default_offers(int(sizes.sum()))
             block = np.maximum(1, np.rint(whole * sizes / sizes.sum()).astype(np.int64))
-        self.plan = Plan(block, offers is not None, joint)
+        self.plan = SweepPlan(block, offers is not None, joint)
         self.acceptance_bound = acceptance_bound(parts)
 
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> AugmentedChain:
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> AugmentedDirichlet:
         """Return a chain at a start drawn about the release."""
-        return AugmentedChain(self, rng)
+        return AugmentedDirichlet(self, rng)
 
 
-class AugmentedChain(ParametricChain):
+class AugmentedDirichlet(ParametricChain):
     """A chain over alpha and a latent database."""
 
     model: Augmented

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
 from dpmix.models.dirichlet.mle import dirichlet_mle
-from dpmix.models.dirichlet.model import Composition, Part, parts_of
+from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of
 from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
@@ -370,7 +370,7 @@ class Refits(NamedTuple):
     other: Floats
 
 
-def make_refits(parts: list[Part]) -> Refits:
+def make_refits(parts: list[CompositionPart]) -> Refits:
     """Prepare draws from the parts of a release."""
     first, last = parts[0], parts[-1]
     size = sum(part.size for part in parts)
@@ -433,7 +433,7 @@ class Bootstrap(Composition):
         When hardly any refit has an estimate.
     """
 
-    def __init__(self, release: Release, parts: list[Part]) -> None:
+    def __init__(self, release: Release, parts: list[CompositionPart]) -> None:
         self.parts = parts
         trial = make_refits(parts)
         alphas = np.empty((max(_FEWEST, min(_MOST, _RECORDS // trial.size)), len(trial.means)))

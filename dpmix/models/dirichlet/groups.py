@@ -32,7 +32,7 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.maps import make_room, unpack, write
-from dpmix.models.dirichlet.model import Composition, Part, settings_of
+from dpmix.models.dirichlet.model import Composition, CompositionPart, settings_of
 from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior
 from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
 from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
@@ -65,7 +65,7 @@ class GroupedLogs(NamedTuple):
     prior: AlphaPrior
 
 
-class Plan(NamedTuple):
+class GroupsPlan(NamedTuple):
     """What a sweep does: offers of soma to all records, or 0; joint; the most records that move together."""
 
     offers: int
@@ -100,12 +100,14 @@ def build(spec: RunSpec, release: Release) -> GroupedCompositions:
     return GroupedCompositions(release, sums, own, offers, joint)
 
 
-def parts_of_groups(release: GroupedSums, sizes: NDArray[np.int64], threshold: float) -> list[Part]:
+def parts_of_groups(
+    release: GroupedSums, sizes: NDArray[np.int64], threshold: float
+) -> list[CompositionPart]:
     """Return each group, with a size that it may have, as if it had been released alone."""
     parts = []
     for size, sums in zip(sizes.tolist(), release.sums, strict=True):
         own = max(size, 1)
-        parts.append(Part(size, release.centre + sums / own, release.scale / own, threshold))
+        parts.append(CompositionPart(size, release.centre + sums / own, release.scale / own, threshold))
     return parts
 
 
@@ -149,7 +151,7 @@ class GroupedCompositions(Composition):
             math.log(self.threshold),
             prior,
         )
-        self.plan = Plan(offers, joint, sums.most)
+        self.plan = GroupsPlan(offers, joint, sums.most)
         if release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 

@@ -79,7 +79,7 @@ def _log_release(law, sums):
     return total
 
 
-class _Line(NamedTuple):
+class _AlphaLine(NamedTuple):
     """A line through `point` = log alpha (d,) along `step` (d,).
 
     start (parts, d) is what the sums of few records, in proportion, lack of those of all at the centre;
@@ -101,7 +101,7 @@ class _Line(NamedTuple):
 
 
 @log_height.register
-def _approximate(line: _Line, at):
+def _approximate(line: _AlphaLine, at):
     """Of log alpha, approximately."""
     law, small, sums = line.law, line.learnt.small, line.sums
     jacobian = 0.0
@@ -132,7 +132,7 @@ def _slice(rng, law, learnt, room, alpha, point, start, offered, maps, sums, log
     """
     d = len(point)
     step = np.zeros(d)
-    line = _Line(law, learnt, room, alpha, point, step, start, offered, maps, sums, logs, cubes)
+    line = _AlphaLine(law, learnt, room, alpha, point, step, start, offered, maps, sums, logs, cubes)
     now = log_height(line, 0.0)
     first = now
     if now == -math.inf:

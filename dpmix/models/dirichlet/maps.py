@@ -22,13 +22,13 @@ from dpmix.models.dirichlet.latent_records import standard_cube
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log
 
-__all__ = ["Room", "follow", "make_room", "root_density", "set_maps", "unpack", "write"]
+__all__ = ["MapsRoom", "follow", "make_room", "root_density", "set_maps", "unpack", "write"]
 
 LANES = 32  # products are taken side by side
 LOWEST = 0.4  # alpha below which no other is moved
 
 
-class Room(NamedTuple):
+class MapsRoom(NamedTuple):
     """Scratch: roots (d, n or more), w; ratios (d, n or more), log V - log G; shares (d, LANES)."""
 
     roots: Any
@@ -36,10 +36,10 @@ class Room(NamedTuple):
     shares: Any
 
 
-def make_room(n: int, d: int) -> Room:
+def make_room(n: int, d: int) -> MapsRoom:
     """Return room for n compositions of d parts."""
     padded = -(-n // LANES) * LANES
-    return Room(np.ones((d, padded)), np.zeros((d, padded)), np.empty((d, LANES)))
+    return MapsRoom(np.ones((d, padded)), np.zeros((d, padded)), np.empty((d, LANES)))
 
 
 @njit

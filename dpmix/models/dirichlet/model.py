@@ -21,7 +21,7 @@ from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
     "Composition",
-    "Part",
+    "CompositionPart",
     "acceptance_bound",
     "draw_shares",
     "parts_of",
@@ -32,7 +32,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-class Part(NamedTuple):
+class CompositionPart(NamedTuple):
     """One part of the records, and what was released of it.
 
     Parameters
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     threshold: float
 
 
-def parts_of(release: Release) -> list[Part]:
+def parts_of(release: Release) -> list[CompositionPart]:
     """Return the one or two parts of a release of log_moments."""
     law = expect(release.mechanism, LogMomentsLaw)
     d, sizes = law.components, law.parts
@@ -64,7 +64,8 @@ def parts_of(release: Release) -> list[Part]:
             f"{d * len(sizes)}"
         )
     return [
-        Part(size, values[k * d : (k + 1) * d], law.scale[k], law.threshold) for k, size in enumerate(sizes)
+        CompositionPart(size, values[k * d : (k + 1) * d], law.scale[k], law.threshold)
+        for k, size in enumerate(sizes)
     ]
 
 
@@ -74,7 +75,7 @@ def settings_of(spec: RunSpec) -> DirichletModel:
     return spec.model
 
 
-def used_parts(spec: RunSpec, release: Release) -> list[Part]:
+def used_parts(spec: RunSpec, release: Release) -> list[CompositionPart]:
     """Return the parts that the likelihood is of: all, or the second where the prior takes the first.
 
     Raises
@@ -151,7 +152,7 @@ def draw_shares(rng: Generator, alpha: Floats, size: int) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def acceptance_bound(parts: list[Part]) -> float:
+def acceptance_bound(parts: list[CompositionPart]) -> float:
     """Return e^-w, w the most by which one record can move the log density of the release of its part."""
     return math.exp(
         -max(exact_width(part.threshold, len(part.released)) / (part.scale * part.size) for part in parts)

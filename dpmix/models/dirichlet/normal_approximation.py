@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.dirichlet.alpha import FARTHEST, log_prior, whiten
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt
-from dpmix.models.dirichlet.model import Composition, Part, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import start_alpha
 from dpmix.models.model_protocols import ParametricChain
@@ -234,7 +234,7 @@ class NormalApproximation(Composition):
     prior : AlphaPrior
     """
 
-    def __init__(self, release: Release, parts: list[Part], prior: AlphaPrior) -> None:
+    def __init__(self, release: Release, parts: list[CompositionPart], prior: AlphaPrior) -> None:
         super().__init__(release)
         self.parts, self.prior = parts, prior
 

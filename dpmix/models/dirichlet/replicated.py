@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.augmentation import REPEATS, Compositions, known_of
 from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, set_shapes
-from dpmix.models.dirichlet.model import Composition, Part, used_parts
+from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
 from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
 from dpmix.models.dirichlet.start import matched, start_alpha
 from dpmix.models.model_protocols import ParametricChain
@@ -62,7 +62,7 @@ class Replicated(Composition):
         b; parts of fewer records have these.
     """
 
-    def __init__(self, release: Release, parts: list[Part], prior: AlphaPrior, count: int) -> None:
+    def __init__(self, release: Release, parts: list[CompositionPart], prior: AlphaPrior, count: int) -> None:
         super().__init__(release, {"pseudo_records": count})
         self.parts, self.prior = parts, prior
         held = [part._replace(size=min(part.size, count)) for part in parts]

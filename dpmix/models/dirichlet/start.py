@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.models.dirichlet.mle import dirichlet_mle, in_range
-from dpmix.models.dirichlet.model import Part
+from dpmix.models.dirichlet.model import CompositionPart
 from dpmix.models.dirichlet.priors import AlphaPrior
 
 __all__ = ["joint_pays", "matched", "possible", "start_alpha", "tie"]
@@ -32,12 +32,12 @@ PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md
 _DRAWN = 4000  # records that covariances are taken of
 
 
-def joint_pays(parts: list[Part], prior: AlphaPrior) -> bool:
+def joint_pays(parts: list[CompositionPart], prior: AlphaPrior) -> bool:
     """Return whether joint moves of alpha and the records give more effective draws for their time."""
     return tie(parts, prior) > PAYS
 
 
-def tie(parts: list[Part], prior: AlphaPrior) -> float:
+def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
     """Return the largest ratio of I_x to I_r over directions, less one: 0 where the release tells it all."""
     means = [possible(part.released, np.log(part.threshold)) for part in parts]
     sizes = np.array([part.size for part in parts], dtype=np.float64)
@@ -65,7 +65,7 @@ _STEPS = 40
 _BIGGEST = 1e6
 
 
-def start_alpha(rng: Generator, parts: list[Part]) -> tuple[Floats, list[Floats]]:
+def start_alpha(rng: Generator, parts: list[CompositionPart]) -> tuple[Floats, list[Floats]]:
     """Return an alpha (d,), and for each part means of log max(x, a), (d,), for a database to have.
 
     The means are the released ones less noise, and alpha their maximum likelihood estimate, where noise is
@@ -78,7 +78,7 @@ def start_alpha(rng: Generator, parts: list[Part]) -> tuple[Floats, list[Floats]
     return np.clip(alpha, 1e-3, _BIGGEST), means
 
 
-def _possible(rng: Generator, part: Part) -> Floats:
+def _possible(rng: Generator, part: CompositionPart) -> Floats:
     """Return released means less noise, made possible by taking more noise away, or else by force."""
     low = np.log(part.threshold)
     for _ in range(_TRIES):

@@ -33,7 +33,7 @@ from dpmix.errors import DataError
 from dpmix.models.discrete.process_draws import Measure, draw_weights
 from dpmix.numerics.jit import njit
 
-__all__ = ["EachOccurs", "Urn", "dirichlet_multinomial", "split"]
+__all__ = ["EachOccurs", "ContinuedUrn", "dirichlet_multinomial", "split"]
 
 
 # Dirichlet-multinomial numbers, also given that each of some categories occurs: exact, independent draws.
@@ -256,7 +256,7 @@ def _fill_given_sum(rng, shapes, forced, n, t, out):
 
 
 @dataclass(frozen=True, eq=False)
-class Urn:
+class ContinuedUrn:
     """The urn as the released records leave it.
 
     Parameters

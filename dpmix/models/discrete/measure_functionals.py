@@ -20,7 +20,7 @@ from dpmix.models.discrete.base_measures import Locations, draw_location
 from dpmix.models.discrete.process_draws import Measure, draw_weights, pick, stick_breaking
 from dpmix.numerics.jit import njit
 
-__all__ = ["FixedAtoms", "LabelColumn", "NumericColumn", "Plan", "draw", "fixed_atoms", "plan"]
+__all__ = ["FixedAtoms", "LabelColumn", "NumericColumn", "FunctionalsPlan", "draw", "fixed_atoms", "plan"]
 
 QUANTILES = (0.25, 0.5, 0.75)
 GRID_POINTS = 101
@@ -93,7 +93,7 @@ class LabelColumn:
 Column = NumericColumn | LabelColumn
 
 
-class Plan(NamedTuple):
+class FunctionalsPlan(NamedTuple):
     """What is wanted of D columns, in arrays.
 
     numeric (D,); points of each column from ``first[l]`` to ``first[l + 1]``; of labels the slots of the
@@ -135,7 +135,7 @@ def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(lengths)).astype(np.int64)
 
 
-def plan(columns: Sequence[Column]) -> Plan:
+def plan(columns: Sequence[Column]) -> FunctionalsPlan:
     """Return what is wanted of the columns in arrays."""
     parts: dict[str, list[Any]] = {name: [] for name in ("points", "slots", "tail", "grid", "quantiles")}
     none, nowhere = np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -156,7 +156,7 @@ def plan(columns: Sequence[Column]) -> Plan:
             parts["quantiles"].append(none)
     offsets = {name: _offsets([len(part) for part in found]) for name, found in parts.items()}
     joined = {name: np.concatenate(found) for name, found in parts.items()}
-    return Plan(
+    return FunctionalsPlan(
         np.array([isinstance(column, NumericColumn) for column in columns]),
         offsets["points"],
         joined["points"],
@@ -295,7 +295,7 @@ def _numbers(plan, column, fixed, atoms, sticks, places, row):
 
 
 @njit
-def draw(rng, measure: Measure, base: Locations, plan: Plan, fixed: FixedAtoms, row, record):
+def draw(rng, measure: Measure, base: Locations, plan: FunctionalsPlan, fixed: FixedAtoms, row, record):
     """Draw P, write its functionals to `row` and one record drawn from it to `record` (D,)."""
     atoms = np.empty(len(measure.atoms))
     regions = np.empty(len(measure.regions))

@@ -197,7 +197,7 @@ class Discrete(ParametricModel):
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> DiscreteChain:
         """Return a chain at its start."""
-        return DiscreteChain(self, rng) if self.law.likelihood is None else CountsChain(self, rng)
+        return DiscreteChain(self, rng) if self.law.likelihood is None else LatentCountsChain(self, rng)
 
 
 class DiscreteChain(ParametricChain):
@@ -236,7 +236,7 @@ class DiscreteChain(ParametricChain):
         return self._likelihood
 
 
-class CountsChain(DiscreteChain):
+class LatentCountsChain(DiscreteChain):
     """A Markov chain over latent numbers of records in cells, and draws of P given these."""
 
     def __init__(self, model: Discrete, rng: Generator) -> None:

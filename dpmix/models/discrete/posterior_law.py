@@ -34,12 +34,12 @@ from dpmix.models.counts.cell_counts import (
 )
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ATOMS, ColumnBase, Locations
-from dpmix.models.discrete.continued_urn import Urn
+from dpmix.models.discrete.continued_urn import ContinuedUrn
 from dpmix.models.discrete.measure_functionals import (
     FixedAtoms,
+    FunctionalsPlan,
     LabelColumn,
     NumericColumn,
-    Plan,
     draw,
     fixed_atoms,
 )
@@ -171,7 +171,7 @@ class ProcessPosterior:
     exact_likelihood: bool
     likelihood: Any = None
     cells: Floats | None = None
-    urn: Urn | None = None
+    urn: ContinuedUrn | None = None
     prior: Measure | None = None
     prior_fixed: FixedAtoms | None = None
 
@@ -198,7 +198,7 @@ def write_functionals(
 
 def prior_functionals(
     law: ProcessPosterior,
-    plan: Plan,
+    plan: FunctionalsPlan,
     places: Mapping[str, tuple[int, int]],
     shapes: Mapping[str, tuple[int, ...]],
     rng: Generator,
@@ -276,7 +276,7 @@ def _given_sample(
     if closed:
         places, shares = _product(bases)
         points, seen, prior = _merged(points, seen, places, alpha * shares)
-    urn = Urn(release.n, seen, prior, alpha, d, distinct, closed, old, alike)
+    urn = ContinuedUrn(release.n, seen, prior, alpha, d, distinct, closed, old, alike)
     if alike:  # all labels that were not released are one atom
         points = np.concatenate([points, bases[0].points[:, None]])
     measure = Measure(prior, np.empty(0), np.empty(0), d, _nowhere(len(bases)), tolerance)
@@ -391,7 +391,7 @@ def _given_cells(
         return replace(law, prior=measure, prior_fixed=fixed)
     drawn = released(cells.of_values(release.values), cells.count)
     if polya and np.allclose(prior, float(synthesis.concentration), rtol=_AGREEMENT, atol=0.0):
-        urn = Urn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
+        urn = ContinuedUrn(release.n, drawn, prior, alpha, 0.0, len(prior), closed=True)
         law = ProcessPosterior(measure, base, fixed, alpha, 0.0, urn.known_likelihood, urn=urn)
         return replace(law, prior=measure, prior_fixed=fixed)
     likelihood = _likelihood(synthesis, release.n, cells, drawn)

@@ -19,7 +19,7 @@ from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, draw_measure, initial_concentration, truncation_error
 
-__all__ = ["TAIL", "Groups", "draw_random_measure", "make_groups", "sticks_for"]
+__all__ = ["TAIL", "GroupsState", "draw_random_measure", "make_groups", "sticks_for"]
 
 TAIL = 1e-3  # records expected on what is not broken into sticks
 _FEWEST = 32  # components that there is room for, at least
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Groups(NamedTuple):
+class GroupsState(NamedTuple):
     """The state, all changed in place.
 
     counts (G m,) of the bins, group by group; clusters (G,) k; members (G, K) records of the first k
@@ -59,10 +59,10 @@ def sticks_for(mixing: PitmanYor, n: int) -> int | None:
     return high
 
 
-def make_groups(kernel: Any, mixing: PitmanYor, counts: Ints, groups: int, sticks: int) -> Groups:
+def make_groups(kernel: Any, mixing: PitmanYor, counts: Ints, groups: int, sticks: int) -> GroupsState:
     """Return a state with these counts (G m,), no clusters yet, and room for twice as many as `sticks`."""
     room = max(_FEWEST, 2 * sticks)
-    return Groups(
+    return GroupsState(
         counts,
         np.zeros(groups, dtype=np.int64),
         np.zeros((groups, room), dtype=np.int64),

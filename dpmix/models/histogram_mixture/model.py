@@ -26,7 +26,14 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import GROUP
 
-__all__ = ["HistogramMixture", "MixtureChain", "Quantities", "fill_density", "moments", "write_functionals"]
+__all__ = [
+    "HistogramMixture",
+    "HistogramMixtureChain",
+    "Quantities",
+    "fill_density",
+    "moments",
+    "write_functionals",
+]
 
 
 # What is kept of a drawn mixture: mean, sd, quantiles, distribution function and density of a record.
@@ -308,12 +315,12 @@ class HistogramMixture(ParametricModel):
         if "bin_probability" in out:
             out["bin_probability"][draw, group] = np.diff(row[last:], prepend=0.0, append=1.0)
 
-    def make_chain(self, rng: Generator, pool: Executor | None = None) -> MixtureChain:
+    def make_chain(self, rng: Generator, pool: Executor | None = None) -> HistogramMixtureChain:
         """Return a chain at its start."""
-        return MixtureChain(self, rng)
+        return HistogramMixtureChain(self, rng)
 
 
-class MixtureChain(ParametricChain):
+class HistogramMixtureChain(ParametricChain):
     """A chain over counts, clusters and parameters of all groups; P is drawn for each saved state."""
 
     model: HistogramMixture

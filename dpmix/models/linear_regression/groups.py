@@ -54,12 +54,12 @@ from dpmix.numerics.factors import invert_lower, product
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import GROUP, Release
 
-__all__ = ["GroupedMoments", "GroupedRegression", "GroupedRegressionChain"]
+__all__ = ["KnownGroupedMoments", "GroupedRegression", "GroupedRegressionChain"]
 
 Floats = NDArray[np.float64]
 
 
-class GroupedMoments(NamedTuple):
+class KnownGroupedMoments(NamedTuple):
     """What is known.
 
     base: prior, bounds and noise, as of one group; sums (G, size): noisy sums of entries less centre (size,);
@@ -87,7 +87,7 @@ class GroupedRegression(LinearRegression):
             *parameters_of_groups(),
         )
         self.coords = {**self.coords, GROUP: np.array(self.sums.names)}
-        self.groups = GroupedMoments(
+        self.groups = KnownGroupedMoments(
             law, self.sums.sums, self.sums.centre, self.sums.sizes, 1.0 / self.sums.size_scale
         )
 

@@ -374,7 +374,7 @@ def _standardized(model, values, moments, work, out):
                 out[i, j] += half[i, k] * inverse[j, k]
 
 
-class _Line(NamedTuple):
+class _CoefficientLine(NamedTuple):
     """A line through `point` (k,) along `step` (k,); `offer` (k,) and `values`, its parameters, are set."""
 
     model: Any
@@ -390,7 +390,7 @@ class _Line(NamedTuple):
 
 
 @log_height.register
-def _log_density(line: _Line, at):
+def _log_density(line: _CoefficientLine, at):
     """Approximate: by the moments, with the records near a bound apart."""
     model = line.model
     for i in range(len(line.point)):
@@ -425,7 +425,7 @@ def slice_lines(model, rng, lines, point, root, values, moments, near, work, res
     """
     k = len(point)
     step = np.empty(k)
-    line = _Line(model, point, step, np.empty(k), values, moments, near, work, rest, inverse)
+    line = _CoefficientLine(model, point, step, np.empty(k), values, moments, near, work, rest, inverse)
     for _ in range(lines):
         _draw_line(model, rng, root, step)
         level = log_height(line, 0.0) - rng.standard_exponential()

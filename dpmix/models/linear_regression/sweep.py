@@ -26,10 +26,10 @@ from dpmix.models.sum_augmentation import REFRESH, draw_theta, recount, sweep_bo
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.streams import fill_normals, make_words, seed
 
-__all__ = ["Room", "make_room", "offer_block", "run_moment_sweeps", "sweep_blocks"]
+__all__ = ["StreamRoom", "make_room", "offer_block", "run_moment_sweeps", "sweep_blocks"]
 
 
-class Room(NamedTuple):
+class StreamRoom(NamedTuple):
     """Scratch: words (4,) of the stream; block, rows of BLOCK numbers one after the other.
 
     The rows are what was offered, as records are; the clamped values that it would replace (q,); the changes
@@ -40,9 +40,9 @@ class Room(NamedTuple):
     block: Any
 
 
-def make_room(q: int) -> Room:
+def make_room(q: int) -> StreamRoom:
     """Return scratch for q - 1 predictors and a response."""
-    return Room(make_words(), np.zeros((3 * q + size_of(q) + 1) * BLOCK))
+    return StreamRoom(make_words(), np.zeros((3 * q + size_of(q) + 1) * BLOCK))
 
 
 @dispatch()

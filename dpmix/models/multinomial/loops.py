@@ -92,7 +92,7 @@ def _lower_total(table, unit, c, rate, top):
 def totals_of_states(law, states):
     """Return Z(c) and the rate of all counts of three categories or more, each of shape (k,).
 
-    `law` is a `dpmix.posteriors.simulated_draws.Tables`, states (k, d) all counts.
+    `law` is a `dpmix.posteriors.simulated_draws.DrawTables`, states (k, d) all counts.
     """
     count = states.shape[0]
     totals, rates = np.empty(count), np.empty(count)

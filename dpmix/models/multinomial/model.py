@@ -23,11 +23,11 @@ from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.models.counts.cell_counts import NOISES, NoisyCounts
+from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.multinomial.loops import sweep_exchange
-from dpmix.models.multinomial.release_law import Known, Listed, known_of, listed
+from dpmix.models.multinomial.release_law import KnownRelease, ListedCounts, known_of, listed
 from dpmix.models.multinomial.responses import Responses, responses_of
 from dpmix.models.multinomial.section import MultinomialModel
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
@@ -76,9 +76,9 @@ class Multinomial(ParametricModel):
     kind = "multinomial"
 
     def __init__(self, release: Release, prior: Floats | None = None, list_counts: bool = True) -> None:
-        self.known: Known = known_of(release)
+        self.known: KnownRelease = known_of(release)
         self.prior: Floats = self.known.prior if prior is None else prior
-        self.listed: Listed | None = listed(self.prior, self.known) if list_counts else None
+        self.listed: ListedCounts | None = listed(self.prior, self.known) if list_counts else None
         self.coords = {"category": _categories(release, self.prior.size)}
         self.parameters = (
             Parameter("p", ("category",), "shares"),
@@ -141,7 +141,7 @@ class NoisyChain(MultinomialChain):
     def __init__(self, model: Multinomial, rng: Generator) -> None:
         known = model.known
         assert known.noisy is not None  # of the methods with noise
-        self._likelihood = NoisyCounts(known.noisy, NOISES[known.noise], known.scale)
+        self._likelihood = CountsWithNoise(known.noisy, NOISES[known.noise], known.scale)
         self._prior = cell_prior(float(model.prior.sum()), model.prior)
         weights = rng.standard_gamma(model.prior + np.maximum(known.noisy, 0.0))
         counts = rng.multinomial(known.n, weights / weights.sum()).astype(np.int64)

@@ -36,7 +36,15 @@ from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, folded,
 from dpmix.posteriors.simulated_draws import tables_of
 from dpmix.release.sanitized import Release
 
-__all__ = ["Known", "Listed", "MOST_STATES", "Two", "known_of", "exponential_mechanism_of", "listed"]
+__all__ = [
+    "KnownRelease",
+    "ListedCounts",
+    "MOST_STATES",
+    "TwoCounts",
+    "known_of",
+    "exponential_mechanism_of",
+    "listed",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,7 +55,7 @@ AT_ONCE = 1e8
 """Weights of two categories that are summed before the first draw; beyond it normalizers are bounded."""
 
 
-class Known:
+class KnownRelease:
     """What is known of a release.
 
     Parameters
@@ -95,7 +103,7 @@ class Known:
             )
 
 
-def known_of(release: Release) -> Known:
+def known_of(release: Release) -> KnownRelease:
     """Return what is known of a release.
 
     Raises
@@ -104,7 +112,7 @@ def known_of(release: Release) -> Known:
         When its law cannot be computed.
     """
     try:
-        return Known(release)
+        return KnownRelease(release)
     except PrivacyError as error:
         raise DataError(f"the release cannot be of this mechanism: {error}") from error
 
@@ -129,7 +137,7 @@ def log_prior(prior: Floats, counts: Integers) -> Floats:
     return found
 
 
-class Listed:
+class ListedCounts:
     """The posterior of all counts, listed, and independent draws from it.
 
     Parameters
@@ -160,7 +168,7 @@ class Listed:
         return self.counts[place], float(self.log_likelihood[place])
 
 
-class Two(Listed):
+class TwoCounts(ListedCounts):
     """Likewise of two categories under method hellinger.
 
     Where the sums Z(c) would take too long before the first draw, a lower bound stands in their place, and a
@@ -204,7 +212,7 @@ class Two(Listed):
                 return self.counts[place], float(self.log_likelihood[place]) + math.log(share)
 
 
-def listed(prior: Floats, known: Known) -> Listed | None:
+def listed(prior: Floats, known: KnownRelease) -> ListedCounts | None:
     """Return the posterior of all counts; None where there are too many of them.
 
     Parameters
@@ -217,14 +225,14 @@ def listed(prior: Floats, known: Known) -> Listed | None:
     size = math.comb(n + d - 1, d - 1)
     if known.law is not None:
         if d == 2:
-            return Two(prior, known.law, int(known.released[0]))
+            return TwoCounts(prior, known.law, int(known.released[0]))
         if size > MOST_STATES:
             return None
         counts, tables = states(n, d), tables_of(known.law)
         totals, rates = totals_of_states(tables, counts)
         seen = log_weights_of_states(tables, counts, known.released.astype(np.int64), rates)
         keep = np.isfinite(seen)
-        return Listed(prior, counts[keep], seen[keep] - np.log(totals[keep]))
+        return ListedCounts(prior, counts[keep], seen[keep] - np.log(totals[keep]))
     assert known.noisy is not None  # of these methods they are known
     if d == 2:
         first = np.arange(n + 1)
@@ -234,4 +242,4 @@ def listed(prior: Floats, known: Known) -> Listed | None:
     else:
         return None
     apart = np.abs(counts[:, : known.noisy.size] - known.noisy).sum(axis=1)
-    return Listed(prior, counts, -apart / known.scale)
+    return ListedCounts(prior, counts, -apart / known.scale)

@@ -24,13 +24,13 @@ from dpmix.models.naive_bayes.latent_records import ClassCounts, class_totals, c
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_on_slice, log_height
 
-__all__ = ["Tables", "make_tables", "start_counts", "sweep_class_counts"]
+__all__ = ["MoveTables", "make_tables", "start_counts", "sweep_class_counts"]
 
 _MOST = 1 << 20
 TRANSFERS, LINES, MOST_TRANSFERRED = 8, 1, 4096.0
 
 
-class Tables(NamedTuple):
+class MoveTables(NamedTuple):
     """What the moves look up.
 
     cell (size,): log Gamma(a + x) - log x! for x = 0, 1, ..; classes (size,) of what depends on n_i = x.
@@ -41,10 +41,10 @@ class Tables(NamedTuple):
     classes: Any
 
 
-def make_tables(model: ClassCounts, n: int) -> Tables:
+def make_tables(model: ClassCounts, n: int) -> MoveTables:
     """Return the tables for n records."""
     size = min(n, _MOST) + 1
-    return Tables(*_tables(model, size))
+    return MoveTables(*_tables(model, size))
 
 
 @njit
@@ -93,7 +93,7 @@ def _log_shift(model, tables, counts, here, there, size, shift):
     return value
 
 
-class _Line(NamedTuple):
+class _CountsLine(NamedTuple):
     """What the number x of records is drawn given that leave each of here[:size] for one of there[:size].
 
     `first` and `second` are the classes whose totals (I,) follow, or both -1; x is at most `high`.
@@ -123,7 +123,7 @@ def _log_line(line, x):
 
 
 @log_height.register
-def _log_line_at(curve: _Line, y):
+def _log_line_at(curve: _CountsLine, y):
     """Take the whole number x as the interval [x, x + 1)."""
     x = min(math.floor(y), curve.high)
     return math.inf if x == 0.0 else _log_line(curve, x)
@@ -138,7 +138,7 @@ def _move(model, tables, rng, counts, totals, here, there, size, first, second):
         high = min(high, counts[here[k]])
     if high <= low:
         return
-    line = _Line(model, tables, counts, totals, here, there, size, first, second, high)
+    line = _CountsLine(model, tables, counts, totals, here, there, size, first, second, high)
     level = _log_line(line, 0.0) - rng.standard_exponential()
     width = min(2.0 / (model.rate * math.sqrt(size)), high - low) + 1.0
     y, _ = draw_on_slice(rng, line, rng.random(), level, width, low, high + 1.0)

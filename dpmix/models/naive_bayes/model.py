@@ -279,7 +279,7 @@ class NaiveBayes(ParametricModel):
 
     def make_chain(self, rng: Generator, pool: Executor | None = None) -> ParametricChain:
         """Return a chain at its start."""
-        return CountsChain(self, rng) if self.offers is None else RecordsChain(self, rng)
+        return ClassCountsChain(self, rng) if self.offers is None else RecordsChain(self, rng)
 
     def prior_draws(self, rng: Generator, draws: int) -> dict[str, Floats]:
         """Draw p and each p_i^k from their Dirichlet distributions."""
@@ -338,7 +338,7 @@ def _parameters(law: NoisyCountsLaw) -> tuple[tuple[Parameter, ...], dict[str, N
     return (*found, *(parameters_of_groups() if groups else ())), coords
 
 
-class CountsChain(ParametricChain):
+class ClassCountsChain(ParametricChain):
     """A chain over the counts of all cells, probabilities integrated out and drawn for each saved state."""
 
     model: NaiveBayes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.results.nodes import Array, Column, Each, Section, Table, Tile, by_name
+from dpmix.results.nodes import Array, Each, ResultSection, Table, TableColumn, Tile, by_name
 
 __all__ = ["SUSPECT", "Check", "Curve", "Entry"]
 
@@ -96,15 +96,15 @@ class Check:
             return None
         return max(self.entries, key=lambda e: abs(e.observed - e.mean) / max(e.upper - e.lower, 1e-300))
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         text = [[f"Check: {self.in_words()}"]] if self.overall is not None or self.reason else []
         if self.overall is None:
             none = Each({"statistic": None, "p": None, "reason": self.reason})
             shown = [f"No check: {self.reason}."] if self.reason else []
-            return Section("check", none, "Release check", text=text, page=shown)
+            return ResultSection("check", none, "Release check", text=text, page=shown)
         figures = ("observed", "mean", "lower", "upper", "p")
-        columns = [Column(name, [getattr(entry, name) for entry in self.entries]) for name in figures]
+        columns = [TableColumn(name, [getattr(entry, name) for entry in self.entries]) for name in figures]
         data = {
             "statistic": self.statistic,
             "p": Each(self.p),
@@ -122,7 +122,7 @@ class Check:
             data["distribution"] = by_name(curves)
         note = "small where the release is unlike the fit's replicates of it"
         tile = Tile("Release check, p", f"{self.overall:.2g}", note)
-        return Section("check", data, "Release check", text=text, page=(), tiles=[tile])
+        return ResultSection("check", data, "Release check", text=text, page=(), tiles=[tile])
 
     def in_words(self) -> str:
         """Say it in one or two sentences."""

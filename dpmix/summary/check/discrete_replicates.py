@@ -157,7 +157,7 @@ class _Marginals(StatisticReplicator):
         return np.asarray(np.diff(np.searchsorted(whole, edges)) / (whole.size - 1))
 
 
-class _Histogram(StatisticReplicator):
+class _HistogramReplicator(StatisticReplicator):
     """Noisy counts of a histogram's bins, or numbers of draws in them."""
 
     what = "counts of bins"
@@ -217,7 +217,7 @@ def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
         Where the release is not replicated.
     """
     if isinstance(chains.mechanism, HistogramLaw):
-        return _Histogram(chains)
+        return _HistogramReplicator(chains)
     if not isinstance(chains.mechanism, SyntheticLaw):
         raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model discrete")
     return _Marginals(chains)

@@ -29,9 +29,9 @@ from dpmix.summary.check.discrete_replicates import cdf_of, cell_probabilities
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator
 from dpmix.summary.check.statistic_replicates import (
-    ClampedMoments,
-    LogMoments,
-    NoisyCounts,
+    ClampedMomentsReplicator,
+    LogMomentsReplicator,
+    NoisyCountsReplicator,
     draw_log_shares,
     sum_to_one,
 )
@@ -76,7 +76,7 @@ class _Grouped(StatisticReplicator):
         return sizes + [f"{group}: {entry}" for group in self.groups for entry in entries]
 
 
-class GroupedCounts(_Grouped, NoisyCounts):
+class GroupedCounts(_Grouped, NoisyCountsReplicator):
     """Counts of levels within every pair of group and class: classes are drawn within their group."""
 
     @property
@@ -106,7 +106,7 @@ class GroupedCounts(_Grouped, NoisyCounts):
         return counts + draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
 
 
-class GroupedMoments(_Grouped, ClampedMoments):
+class GroupedMomentsReplicator(_Grouped, ClampedMomentsReplicator):
     """Noisy sizes, and sums of products of clamped and rescaled variables of each group."""
 
     what = "noisy sizes and moments"
@@ -128,7 +128,7 @@ class GroupedMoments(_Grouped, ClampedMoments):
         return self.noisy(sizes, sums, rng)
 
 
-class GroupedLogMoments(_Grouped, LogMoments):
+class GroupedLogMomentsReplicator(_Grouped, LogMomentsReplicator):
     """Noisy sizes and sums of logarithms of each group; scores of thresholds, of all records together."""
 
     what = "noisy sizes and sums of logarithms"
@@ -233,8 +233,8 @@ class GroupedHistogram(_Grouped):
 
 _MAKERS: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
     NoisyCountsLaw: GroupedCounts,
-    ClampedMomentsLaw: GroupedMoments,
-    LogMomentsLaw: GroupedLogMoments,
+    ClampedMomentsLaw: GroupedMomentsReplicator,
+    LogMomentsLaw: GroupedLogMomentsReplicator,
     PerturbedHistogramLaw: GroupedHistogram,
     SmoothedHistogramLaw: GroupedHistogram,
 }

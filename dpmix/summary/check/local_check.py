@@ -19,7 +19,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import MixtureReplicator, TallyReplicator, WaveletReplicator
-from dpmix.summary.check.rank_p_values import Comparison, compare
+from dpmix.summary.check.rank_p_values import RankComparison, compare
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.dated import dated_of, days
 from dpmix.summary.density import generator
@@ -142,7 +142,7 @@ def _statistic(
     return _Cdfs(np.concatenate(pilots), len(chains.observed))
 
 
-def _tails(name: str, grid: Floats | Sequence[Day], found: Comparison, part: slice) -> list[Entry]:
+def _tails(name: str, grid: Floats | Sequence[Day], found: RankComparison, part: slice) -> list[Entry]:
     """Return the shares of released values in both tails of the replicates."""
     mean = found.mean[part]
     low = int(np.argmin(np.abs(mean - TAIL)))
@@ -162,12 +162,12 @@ def _tails(name: str, grid: Floats | Sequence[Day], found: Comparison, part: sli
     return [below] if above is None else [below, above]
 
 
-def _entry(name: str, found: Comparison, place: int) -> Entry:
+def _entry(name: str, found: RankComparison, place: int) -> Entry:
     figures = (a[place] for a in (found.observed, found.mean, found.lower, found.upper, found.tails))
     return Entry(name, *(float(value) for value in figures))
 
 
-def _farthest(column: str, grid: Floats | Sequence[Day], found: Comparison, part: slice) -> Entry:
+def _farthest(column: str, grid: Floats | Sequence[Day], found: RankComparison, part: slice) -> Entry:
     """Return a distribution function where it is farthest out, with the p-value of the whole."""
     at = int(np.argmax(found.distances[0, part]))
     name = f"distribution function{f' of {column}' if column else ''} at {grid[at]:.4g}"
@@ -199,7 +199,7 @@ def _piles(
     chains: Chains,
     replicator: MixtureReplicator,
     statistic: _Cdfs | _Edges | _OfCells,
-    found: Comparison,
+    found: RankComparison,
     wanted: Sequence[tuple[int, NDArray[np.int64]]],
 ) -> dict[float, float]:
     """Return the share of records, at most 1, from which on a pile shows, by the value where it stands."""

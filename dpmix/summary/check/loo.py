@@ -11,7 +11,7 @@ from arviz_stats.base import array
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.results.nodes import Section
+from dpmix.results.nodes import ResultSection
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
 from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, check_factorizes, log_likelihoods
@@ -42,7 +42,7 @@ class Loo:
     p_loo: float
     pareto_k_max: float
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         """Return what is reported of it."""
         text = (
             f"expected log predictive density {self.elpd:.1f} (standard error {self.se:.1f}), "
@@ -50,7 +50,9 @@ class Loo:
         )
         title = "Leave-one-out cross-validation"
         shown = [[f"Leave-one-out: {text}"]]
-        return Section("loo", dict(vars(self)), title, text=shown, page=[f"{text[0].upper()}{text[1:]}."])
+        return ResultSection(
+            "loo", dict(vars(self)), title, text=shown, page=[f"{text[0].upper()}{text[1:]}."]
+        )
 
 
 def loo_of(chains: ChainSet) -> Loo:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEVEL", "Comparison", "compare", "two_sided"]
+__all__ = ["LEVEL", "RankComparison", "compare", "two_sided"]
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RankComparison:
     """An observed statistic (K,) beside those of R replicates.
 
     Parameters
@@ -57,12 +57,12 @@ class Comparison:
         return float(np.quantile(self.distances[1:, entries].max(axis=1), level, method="lower"))
 
 
-def compare(observed: Floats, replicates: Floats) -> Comparison:
+def compare(observed: Floats, replicates: Floats) -> RankComparison:
     """Set an observed statistic (K,) beside those of replicates (R, K), R at least 3."""
     ends = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
     lower, upper = np.quantile(replicates, ends, axis=0)
     everything = np.concatenate([observed[None], replicates])
-    return Comparison(
+    return RankComparison(
         observed,
         replicates.mean(axis=0),
         lower,

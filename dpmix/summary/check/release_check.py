@@ -61,9 +61,9 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     if model == "discrete":
         return discrete_replicates.discrete_replicator(chains)
     makers: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
-        NoisyCountsLaw: statistic_replicates.NoisyCounts,
-        ClampedMomentsLaw: statistic_replicates.ClampedMoments,
-        LogMomentsLaw: statistic_replicates.LogMoments,
+        NoisyCountsLaw: statistic_replicates.NoisyCountsReplicator,
+        ClampedMomentsLaw: statistic_replicates.ClampedMomentsReplicator,
+        LogMomentsLaw: statistic_replicates.LogMomentsReplicator,
         PosteriorLaw: statistic_replicates.ReleasedPosterior,
         RandomizedResponseLaw: (
             answer_replicates.AnswersOfRecords if model == "naive_bayes" else statistic_replicates.Answers

@@ -24,9 +24,9 @@ from dpmix.summary.check.statistic_check import StatisticReplicator, has
 
 __all__ = [
     "Answers",
-    "ClampedMoments",
-    "LogMoments",
-    "NoisyCounts",
+    "ClampedMomentsReplicator",
+    "LogMomentsReplicator",
+    "NoisyCountsReplicator",
     "ReleasedPosterior",
     "draw_log_shares",
     "sum_to_one",
@@ -35,7 +35,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-class NoisyCounts(StatisticReplicator):
+class NoisyCountsReplicator(StatisticReplicator):
     """Counts of every feature's levels within every class: multinomial given the probabilities, and noise."""
 
     what = "noisy counts"
@@ -86,7 +86,7 @@ class NoisyCounts(StatisticReplicator):
         return counts + draw_noise(self.law.noise, self.law.scale[0], counts.size, rng)
 
 
-class ClampedMoments(StatisticReplicator):
+class ClampedMomentsReplicator(StatisticReplicator):
     """Sums of products of variables clamped to their bounds and rescaled to [-1, 1], and Laplace noise."""
 
     what = "noisy moments"
@@ -160,7 +160,7 @@ class ClampedMoments(StatisticReplicator):
         return self.values[name][(chain, *place)]
 
 
-class LogMoments(StatisticReplicator):
+class LogMomentsReplicator(StatisticReplicator):
     """Means of logarithms of censored compositions by part, and the noisy scores of candidate thresholds.
 
     The likelihood is of the means alone, as many as there are parameters: these can nearly always be fitted.

@@ -14,7 +14,7 @@ from dpmix.summary.families.family import Family, Floats
 
 
 @dataclass(frozen=True)
-class Column:
+class FittedColumn:
     """One column of the records.
 
     Parameters
@@ -66,13 +66,13 @@ def _made(layout: Layout | None, constants: Mapping[str, float], arrays: Mapping
     return layout.family(constants, arrays)
 
 
-def columns_of(chains: Chains, family: Family | NormalInverseWishart) -> list[Column]:
+def columns_of(chains: Chains, family: Family | NormalInverseWishart) -> list[FittedColumn]:
     """Return the columns of the records, one with an empty name where there is only one."""
     if not isinstance(family, NormalInverseWishart):
-        return [Column("", family, lambda atoms: atoms)]
+        return [FittedColumn("", family, lambda atoms: atoms)]
 
     def picks(number: int) -> Callable[[Floats], Floats]:
         return lambda atoms: family.column_atoms(atoms, number)
 
     names = chains.columns
-    return [Column(names[j], family.column(j), picks(j)) for j in range(family.size)]
+    return [FittedColumn(names[j], family.column(j), picks(j)) for j in range(family.size)]

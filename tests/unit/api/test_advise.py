@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 import dpmix
-from dpmix.advising import information as informed
+from dpmix.advising import cell_information as informed
+from dpmix.advising.advice import Row, judged, needed_of
 from dpmix.advising.population import cells_of, population_of
-from dpmix.advising.result import Row, judged, needed_of
 from dpmix.advising.statistics import multinomial
 from dpmix.api.advise_laws import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError

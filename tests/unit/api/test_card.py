@@ -12,7 +12,7 @@ import yaml
 
 import dpmix
 from dpmix.errors import DataError, PrivacyError, UsageError
-from dpmix.release.card import BLANK, blanks_of
+from dpmix.release.card_metadata import BLANK, blanks_of
 from dpmix.release.release_file import read_release
 from tests.unit.cli.test_cli import outcome
 

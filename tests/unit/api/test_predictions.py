@@ -32,7 +32,7 @@ from dpmix.spec import load_spec
 from dpmix.store.h5 import reading
 from dpmix.summary import predicting
 from dpmix.summary.predicting import predictor_of, responses
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.oracles.mc import discrepancies
 from tests.unit.models.test_models_naive_bayes import released

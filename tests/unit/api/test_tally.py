@@ -121,9 +121,11 @@ def test_formats_jobs_pieces_and_order_give_the_same_tally(
     for name in ("all.parquet", "all.csv"):
         dpmix.tally([tmp_path / name], SPEC, tmp_path / "t.h5", force=True, quiet=True)
         assert counts_of(tmp_path / "t.h5") == wanted
-    assert len(tally_parts.pieces_of(tally_parts.Part(str(tmp_path / "all.parquet"), "parquet", "z"))) > 4
+    assert (
+        len(tally_parts.pieces_of(tally_parts.TallyPart(str(tmp_path / "all.parquet"), "parquet", "z"))) > 4
+    )
     files = [written(tmp_path / f"{i}.h5", part) for i, part in enumerate(parts)]
-    assert len(tally_parts.pieces_of(tally_parts.Part(str(files[0]), "hdf5", 0))) > 1
+    assert len(tally_parts.pieces_of(tally_parts.TallyPart(str(files[0]), "hdf5", 0))) > 1
     for order in ((0, 1, 2), (2, 0, 1)):
         dpmix.tally([files[i] for i in order], output=tmp_path / "t.h5", force=True, quiet=True)
         assert counts_of(tmp_path / "t.h5") == wanted
@@ -483,4 +485,4 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Mo
     path = written(tmp_path / "a.h5", np.linspace(-1.0, 1.0, 5))
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert "not installed" in refused([path], scheduler="tcp://127.0.0.1:1", error=UsageError)
-    assert list(tally_counting.count([], tally_parts.Grid(np.zeros(1), 0, 1.0))) == []
+    assert list(tally_counting.count([], tally_parts.TallyGrid(np.zeros(1), 0, 1.0))) == []

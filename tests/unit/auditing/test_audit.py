@@ -18,7 +18,7 @@ from scipy import stats
 import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.auditing import (
-    Subject,
+    AuditedSubject,
     lower_bound,
     repeats_after_fork,
     subject_of_generator,
@@ -91,13 +91,13 @@ SYNTHESIS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def mechanism_subject(name: str, n: int = 4) -> tuple[Subject, Any]:
+def mechanism_subject(name: str, n: int = 4) -> tuple[AuditedSubject, Any]:
     data, section = MECHANISMS[name]
     mechanism = mechanism_of(load_spec({"data": data, "mechanism": section}))
     return subject_of_mechanism(mechanism, data["columns"], section.get("n", n)), mechanism
 
 
-def broken(subject: Subject, draw: Callable[[np.ndarray, int], np.ndarray]) -> Subject:
+def broken(subject: AuditedSubject, draw: Callable[[np.ndarray, int], np.ndarray]) -> AuditedSubject:
     return dataclasses.replace(subject, draw=draw)
 
 

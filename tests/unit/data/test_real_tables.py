@@ -20,7 +20,7 @@ from dpmix.data.tables import load_mixed, load_table, load_text
 from dpmix.errors import DataError, PrivacyError, SpecError, UsageError
 from dpmix.spec import load_spec
 from dpmix.spec.days import day_of, day_text
-from dpmix.spec.table_source import Dialect, InMemory, Source
+from dpmix.spec.table_source import Dialect, InMemory, TableFiles
 
 SECRET = "8675309"
 AGES = [31, 45, 27, 62, 38, 51]
@@ -195,14 +195,14 @@ def test_arrays_go_by_order_and_large_integers_are_told_apart_as_labels() -> Non
     assert found.columns == ("column_1", "column_2")
     np.testing.assert_array_equal(found.values, table)
     records = np.array([(1, 2.5), (3, 4.5)], dtype=[("a", int), ("b", float)])
-    (values, names) = load_table(Source.of(InMemory(records)), ["b"])
+    (values, names) = load_table(TableFiles.of(InMemory(records)), ["b"])
     assert names == ("b",) and values[:, 0].tolist() == [2.5, 4.5]
     large = [2**53, 2**53 + 1, 2**63]
-    held = Source.of(InMemory({"id": large}))
+    held = TableFiles.of(InMemory({"id": large}))
     assert load_text(held, ["id"]) == (tuple(map(str, large)),)
     np.testing.assert_array_equal(load_table(held, ["id"])[0][:, 0], [float(str(n)) for n in large])
     pandas = pytest.importorskip("pandas")
-    held = Source.of(InMemory(pandas.DataFrame({"id": pandas.array([*large[:2], None], dtype="Int64")})))
+    held = TableFiles.of(InMemory(pandas.DataFrame({"id": pandas.array([*large[:2], None], dtype="Int64")})))
     with pytest.raises(DataError, match="column 'id' in record 3 is empty"):
         load_text(held, ["id"])
 
@@ -386,7 +386,7 @@ def test_cells_that_are_no_numbers_are_refused_by_what_they_are(
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f'x|y\n1|2\n"{cell}"|3\n', encoding="utf-8")
-    source = Source.of(path, Dialect("|", **keys))
+    source = TableFiles.of(path, Dialect("|", **keys))
     with pytest.raises(DataError, match=why) as caught:
         load_table(source, ["x"])
     assert "record 2 (line 3)" in str(caught.value) and f"{cell} " not in str(caught.value)
@@ -457,7 +457,7 @@ def test_objects_that_are_no_tables() -> None:
     ]
     for table, why in cases:
         with pytest.raises(DataError, match=why) as caught:
-            load_table(Source.of(InMemory(table)), ["a", "b"] if "different" in why else ["a"])
+            load_table(TableFiles.of(InMemory(table)), ["a", "b"] if "different" in why else ["a"])
         assert SECRET not in str(caught.value)
 
 

@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from dpmix.kernels import NormalNIG, draw_posterior, draw_prior, tally
-from dpmix.mechanisms.channels.every import GaussianNoise, LaplaceNoise, NoNoise, draw_latent, log_marginal
+from dpmix.mechanisms.channels.all_channels import (
+    GaussianNoise,
+    LaplaceNoise,
+    NoNoise,
+    draw_latent,
+    log_marginal,
+)
 from tests.oracles.log_g import Channel, latent_cdf, mp_log_g
 
 KERNEL = NormalNIG(0.0, 0.1, 3.0, 3.0)

@@ -14,7 +14,7 @@ import pytest
 from scipy import special, stats
 
 from dpmix.kernels import Beta, draw_posterior, draw_prior, draw_record, make_tuning, propose
-from dpmix.mechanisms.channels.every import (
+from dpmix.mechanisms.channels.all_channels import (
     GaussianNoise,
     LaplaceNoise,
     NoNoise,

@@ -23,7 +23,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
     noise_variance,
 )
-from dpmix.mechanisms.wavelet.channel import Cells, cell_of, wavelet_cells
+from dpmix.mechanisms.wavelet.channel import WaveletCells, cell_of, wavelet_cells
 
 LO, HI = -1.0, 5.0
 NORMAL = NormalNIG(0.0, 0.1, 3.0, 3.0)
@@ -46,7 +46,7 @@ def haar(y: float, levels: int) -> np.ndarray:
     return np.array(found)
 
 
-def released(levels: int, scale: float, n: int = 7) -> tuple[np.ndarray, Cells]:
+def released(levels: int, scale: float, n: int = 7) -> tuple[np.ndarray, WaveletCells]:
     rng = np.random.default_rng(levels)
     rows = [haar(y, levels) for y in rng.uniform(LO, HI, n)]
     values = np.array(rows) + rng.laplace(0.0, scale, (n, 2 ** (levels + 1) - 1))

@@ -13,11 +13,11 @@ import pytest
 from scipy import special, stats
 
 from dpmix.models.dirichlet.alpha import log_likelihood, log_prior, normal_score, slice_alpha, whiten
-from dpmix.models.dirichlet.augmentation import Augmented, AugmentedChain, build
+from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet, build
 from dpmix.models.dirichlet.latent_records import CensoredLogs, make_shapes, set_shapes, sweep_offers
 from dpmix.models.dirichlet.maps import make_room, unpack
 from dpmix.models.dirichlet.mle import in_range
-from dpmix.models.dirichlet.model import Part, parts_of
+from dpmix.models.dirichlet.model import CompositionPart, parts_of
 from dpmix.models.dirichlet.priors import AlphaPrior, elicited, gamma_prior
 from dpmix.models.dirichlet.replicated import Replicated
 from dpmix.models.dirichlet.start import matched, start_alpha, tie
@@ -133,7 +133,7 @@ def joint_p_values(prior: AlphaPrior, sampler: str, restarts: int) -> dict[str, 
 
     model = augmented(release, prior, sampler)
     chain = model.make_chain(rng)
-    assert isinstance(chain, AugmentedChain)
+    assert isinstance(chain, AugmentedDirichlet)
     found, first = np.empty((restarts, d)), np.empty(restarts)
     for row, start in enumerate(draw(restarts)):
         chain.shapes.alpha[:] = start
@@ -225,7 +225,7 @@ def test_the_slice_sampler_has_the_posterior_given_a_database(prior: str, n: int
 def test_sums_kept_are_those_of_the_records(sampler: str) -> None:
     release = log_moments_release([3.0, 0.6, 2.0], [50, 31], 0.05, 3.0, seed=2)
     chain = augmented(release, PRIORS["gamma"](3), sampler).make_chain(np.random.default_rng(3))
-    assert isinstance(chain, AugmentedChain)
+    assert isinstance(chain, AugmentedDirichlet)
     chain.sweep(64 * 5 - 1)  # the next sweep would take them from scratch
     censored = np.maximum(chain.records, math.log(0.05))
     wanted = np.stack([censored[:, :50].sum(axis=1), censored[:, 50:].sum(axis=1)])
@@ -377,7 +377,7 @@ def test_moves_learn_in_burn_in_alone(name: str) -> None:
     ],
 )
 def test_chains_start_at_what_the_release_says(means: list[float], scale: float) -> None:
-    part = Part(50, np.array(means), scale, 0.01)
+    part = CompositionPart(50, np.array(means), scale, 0.01)
     alpha, (found,) = start_alpha(np.random.default_rng(1), [part])
     assert (alpha > 0.0).all() and np.isfinite(alpha).all()
     assert in_range(found) and (found > math.log(0.01)).all()
@@ -393,7 +393,7 @@ def test_next_to_no_noise_is_that_of_the_records() -> None:
     """Under a huge epsilon, the chain stays where the sums are those released."""
     release = log_moments_release([3.0, 2.0], [40], 1e-4, 1e10, seed=6)
     chain = augmented(release, PRIORS["gamma"](2), "joint").make_chain(np.random.default_rng(3))
-    assert isinstance(chain, AugmentedChain)
+    assert isinstance(chain, AugmentedDirichlet)
     draws = chain.run(20, skip=20)["alpha"]
     assert np.isfinite(draws).all()
     np.testing.assert_allclose(chain.sums[0], 40.0 * parts_of(release)[0].released, atol=1e-5)

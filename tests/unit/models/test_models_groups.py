@@ -20,7 +20,7 @@ from dpmix import fit, summarize
 from dpmix.api.predictive import predictive_records
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.models.counts.cell_counts import NOISES, NoisyCounts, SmoothedDraws
+from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
 from dpmix.models.discrete.model import build as build_discrete
 from dpmix.models.histogram_mixture.counts_state import sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities, write_functionals
@@ -28,7 +28,7 @@ from dpmix.models.naive_bayes.model import NaiveBayes
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 from tests.helpers.checks import params
 from tests.helpers.parametric import same_in_chunks
 from tests.helpers.seeds import rng_of
@@ -178,7 +178,7 @@ def likelihood_of(kind: dict[str, Any], released: Any, n: int) -> Any:
     released = np.array(released, dtype=float)
     if kind["kind"] == "smoothed":
         return SmoothedDraws(released, (1 - kind["weight"]) * len(released) / n, kind["weight"])
-    return NoisyCounts(released, NOISES[kind["noise"]], kind["scale"])
+    return CountsWithNoise(released, NOISES[kind["noise"]], kind["scale"])
 
 
 def mixture(

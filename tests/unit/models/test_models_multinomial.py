@@ -26,7 +26,7 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.posterior.curator import from_spec
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.models.multinomial.model import ExchangeChain, ListedChain, Multinomial, NoisyChain, build
-from dpmix.models.multinomial.release_law import Two, exponential_mechanism_of
+from dpmix.models.multinomial.release_law import TwoCounts, exponential_mechanism_of
 from dpmix.posteriors.distance_tables import Posteriors
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, states
 from dpmix.posteriors.simulated_draws import draw_released, errors_of, rate_at, tables_of
@@ -197,8 +197,8 @@ def p_value(seen: np.ndarray, expected: np.ndarray) -> float:
 def test_bounded_normalizers_give_the_same_draws() -> None:
     release, prior = CASES["two, other prior"]
     law = exponential_mechanism_of(release.mechanism)
-    whole = Two(np.array(prior), law, 12)
-    bounded = Two(np.array(prior), law, 12, budget=0.0)
+    whole = TwoCounts(np.array(prior), law, 12)
+    bounded = TwoCounts(np.array(prior), law, 12, budget=0.0)
     assert whole.complete and not bounded.complete
     lower, totals = bounded._totals, whole._totals
     assert (lower <= totals).all() and (lower > 0.8 * totals).all()

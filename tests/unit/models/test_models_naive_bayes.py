@@ -18,7 +18,7 @@ from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.naive_bayes import latent_records
 from dpmix.models.naive_bayes.latent_records import COUNT
-from dpmix.models.naive_bayes.model import CountsChain, NaiveBayes, RecordsChain, build
+from dpmix.models.naive_bayes.model import ClassCountsChain, NaiveBayes, RecordsChain, build
 from dpmix.models.sum_augmentation import recount, sweep_bounded_offers
 from dpmix.numerics.discrete_gaussian import draw as draw_whole
 from dpmix.release.sanitized import Release
@@ -108,7 +108,7 @@ def joint_p_values(offers: int | None, noise: str, restarts: int, seed: int) -> 
     ratio = np.exp(-1.0 / scale)
     model = NaiveBayes(released(np.zeros(size), levels, classes, n, scale=scale, noise=noise), prior, offers)
     chain = model.make_chain(rng)
-    assert isinstance(chain, CountsChain | RecordsChain)
+    assert isinstance(chain, ClassCountsChain | RecordsChain)
     found: dict[str, list[float]] = {"p": [], "p_1": [], "p_2": [], "n_1": [], "n_11": []}
     fresh = []
     for turn in range(2 * restarts):
@@ -121,7 +121,7 @@ def joint_p_values(offers: int | None, noise: str, restarts: int, seed: int) -> 
         if turn >= restarts:  # the other half is what the first is compared with
             fresh.append((counts[:3].sum(), counts[0]))
             continue
-        if isinstance(chain, CountsChain):
+        if isinstance(chain, ClassCountsChain):
             chain.state["counts"][:] = counts
         else:
             chain.records[:, :-1], chain.records[:, -1] = cells, y
@@ -146,7 +146,7 @@ def joint_p_values(offers: int | None, noise: str, restarts: int, seed: int) -> 
                 recount(chain.law, chain.records, chain.tally)
             chain.sweep(2)
         draw = chain.run(1)
-        now = chain.state["counts"] if isinstance(chain, CountsChain) else chain.tally.cells[:, COUNT]
+        now = chain.state["counts"] if isinstance(chain, ClassCountsChain) else chain.tally.cells[:, COUNT]
         found["p"].append(draw["p"][0, 0])
         found["p_1"].append(draw["p_feature_1"][0, 1, 0])
         found["p_2"].append(draw["p_feature_2"][0, 2, 0])
@@ -280,7 +280,9 @@ def test_soma_refuses_noise_that_bounds_no_ratio() -> None:
 
 def test_geometric_counts_are_whole_numbers() -> None:
     spec = load_spec({"model": {"kind": "naive_bayes"}})
-    assert isinstance(build(spec, TINY["geometric"][0]).make_chain(np.random.default_rng(1)), CountsChain)
+    assert isinstance(
+        build(spec, TINY["geometric"][0]).make_chain(np.random.default_rng(1)), ClassCountsChain
+    )
     plain = load_spec({"model": {"kind": "naive_bayes"}, "sampler": {"latent": "metropolis"}})
     assert build(plain, TINY["geometric"][0]).offers == 0
     with pytest.raises(DataError, match="no whole numbers, as geometric noise gives: number 2 is 0.5"):

@@ -9,7 +9,13 @@ import pytest
 from scipy import special as scipy_special
 
 from dpmix.kernels import NormalNIG
-from dpmix.mechanisms.channels.every import GaussianNoise, LaplaceNoise, NoNoise, fill_marginal, log_marginal
+from dpmix.mechanisms.channels.all_channels import (
+    GaussianNoise,
+    LaplaceNoise,
+    NoNoise,
+    fill_marginal,
+    log_marginal,
+)
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
 from dpmix.samplers.sweeps import sum_logs

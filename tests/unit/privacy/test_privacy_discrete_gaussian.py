@@ -12,9 +12,9 @@ from scipy import stats
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics.discrete_gaussian import draw, log_pmf, variance
-from dpmix.privacy import discrete_gaussian
+from dpmix.privacy import discrete_gaussian_cost as discrete_gaussian
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.privacy.discrete_gaussian import (
+from dpmix.privacy.discrete_gaussian_cost import (
     discrete_gaussian_delta,
     discrete_gaussian_epsilon,
     discrete_gaussian_sigma,

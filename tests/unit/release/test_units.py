@@ -11,10 +11,10 @@ import pytest
 import dpmix
 from dpmix.api.release_of import with_unit
 from dpmix.errors import DataError, SpecError
-from dpmix.release.card import card_of, croissant_of
+from dpmix.release.card_metadata import card_of, croissant_of
+from dpmix.release.column_units import taken, unit_from_text, unit_of, unit_text, units_in_words
 from dpmix.release.release_file import read_release
 from dpmix.release.tallies import one_column
-from dpmix.release.units import taken, unit_from_text, unit_of, unit_text, units_in_words
 from dpmix.spec import load_spec
 from dpmix.synthesis.synthetic_table import load_synthetic
 

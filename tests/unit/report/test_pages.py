@@ -17,7 +17,7 @@ from dpmix.store.fitting import plain_number
 from dpmix.store.html import BLUE, captioned, drawing, drawings, image, svg
 from dpmix.store.inline_svg import THEMED, inlined
 from dpmix.summary.headline import amount
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of
 

@@ -21,12 +21,12 @@ from dpmix.results.nodes import (
     ABSENT,
     Array,
     Attr,
-    Column,
     Each,
     Note,
     Remark,
-    Section,
+    ResultSection,
     Table,
+    TableColumn,
     Tile,
     Tree,
     by_name,
@@ -35,9 +35,9 @@ from dpmix.results.nodes import (
 from dpmix.results.result import Result
 from dpmix.run.chains_reader import ChainSet
 from dpmix.store.tree import Node, read
-from dpmix.summary import registered
-from dpmix.summary.registered import Basis, Registered
-from dpmix.summary.result import Summary
+from dpmix.summary import quantity_registry as registered
+from dpmix.summary.quantity_registry import Basis, Registered
+from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of
 
@@ -124,12 +124,12 @@ class Tides(NamedTuple):
 
     shares: list[float]
 
-    def section(self) -> Section:
+    def section(self) -> ResultSection:
         names = [f"chain {number}" for number in range(len(self.shares))]
-        table = Table("chain", names, [Column("share", self.shares, "share of <b>", ".3f")])
+        table = Table("chain", names, [TableColumn("share", self.shares, "share of <b>", ".3f")])
         sentence = f"Tides: {np.mean(self.shares):.3f} of draws"
         tile = Tile("Tides", f"{max(self.shares):.3f}", "the highest")
-        return Section("tides", {"by": table, "all": float(np.mean(self.shares))}, "Tides", [sentence],
+        return ResultSection("tides", {"by": table, "all": float(np.mean(self.shares))}, "Tides", [sentence],
                        text=[[table]], page=[table, Note("of **all** chains")], tiles=[tile])  # fmt: skip
 
 
@@ -174,18 +174,20 @@ def test_a_new_quantity_is_one_file_and_one_line(
 # The nodes, each by itself.
 
 
-def tree_of(*sections: Section, **options: Any) -> Tree:
+def tree_of(*sections: ResultSection, **options: Any) -> Tree:
     return Tree("name", "heading", "guarantee", sections, **options)
 
 
-def stored(tmp_path: Path, *sections: Section) -> Node:
+def stored(tmp_path: Path, *sections: ResultSection) -> Node:
     path = tmp_path / "tree.h5"
     write_result(path, tree_of(*sections), force=True)
     return read(path)
 
 
 def test_what_does_not_exist(tmp_path: Path) -> None:
-    table = Table("row", ["a", "b"], [Column("x", [1.0, None]), Column("y", [None, None], optional=True)])
+    table = Table(
+        "row", ["a", "b"], [TableColumn("x", [1.0, None]), TableColumn("y", [None, None], optional=True)]
+    )
     data = {
         "none": None,
         "curve": Array(("grid",), None),
@@ -194,7 +196,12 @@ def test_what_does_not_exist(tmp_path: Path) -> None:
         "bound": Attr(None),
         "table": table,
     }
-    sections = [Section("all", data), Section("nothing", None), Section("unheld"), warnings_section([])]
+    sections = [
+        ResultSection("all", data),
+        ResultSection("nothing", None),
+        ResultSection("unheld"),
+        warnings_section([]),
+    ]
     assert to_json(tree_of(*sections)) == {
         "all": {
             "none": None,
@@ -218,47 +225,52 @@ def test_what_does_not_exist(tmp_path: Path) -> None:
 def test_what_each_holds_in_its_own_form(tmp_path: Path) -> None:
     data = {"count": Each(3, 3.0), "here": Each([1]), "there": Each(hdf5=Array(("there",), [1, 2])), "n": 4}
     assert plain(data) == {"count": 3, "here": [1], "n": 4}
-    group = stored(tmp_path, Section("s", data)).groups["s"]
+    group = stored(tmp_path, ResultSection("s", data)).groups["s"]
     assert set(group.variables) == {"count", "there", "n"}
     assert (group["count"].dtype.kind, group["n"].dtype.kind) == ("f", "i")
-    root = stored(tmp_path, Section("seconds", 1.5), Section("kind", "toy"), Section("hidden", Each(2)))
+    root = stored(
+        tmp_path,
+        ResultSection("seconds", 1.5),
+        ResultSection("kind", "toy"),
+        ResultSection("hidden", Each(2)),
+    )
     assert (root.attrs["seconds"], root.attrs["kind"]) == (1.5, "toy") and "hidden" not in root.attrs
 
 
 def test_names_with_slashes_are_kept_apart_in_files(tmp_path: Path) -> None:
     data = by_name({name: {"x": float(i)} for i, name in enumerate(("a/b", "a_b", "c"))})
-    groups = stored(tmp_path, Section("columns", data)).groups["columns"].groups
+    groups = stored(tmp_path, ResultSection("columns", data)).groups["columns"].groups
     assert [float(group["x"]) for group in groups.values()] == [0.0, 1.0, 2.0] and "a_b" in groups
     assert by_name({"": 1}) == 1 and by_name({"x": 1}) == {"x": 1}
 
 
 def test_layouts_of_tables() -> None:
-    columns = [Column("x", [1.0, 2.0])]
+    columns = [TableColumn("x", [1.0, 2.0])]
     assert plain(Table("r", ["a", "b"], columns)) == {"a": {"x": 1.0}, "b": {"x": 2.0}}
     assert plain(Table("r", ["a", "b"], columns, "list")) == [
         {"name": "a", "x": 1.0},
         {"name": "b", "x": 2.0},
     ]
     assert plain(Table("r", ["a", "b"], columns, "values")) == {"a": 1.0, "b": 2.0}
-    marked = Table("r", ["a", "b", "c"], [Column("x", [1, 2, 3], "x", bad=[True, False, False])])
+    marked = Table("r", ["a", "b", "c"], [TableColumn("x", [1, 2, 3], "x", bad=[True, False, False])])
     taken = marked.take([2, 0])
     assert taken.rows == ["c", "a"] and taken.columns[0].values == [3, 1]
     assert taken.columns[0].bad == [False, True]
 
 
 def test_terminals_leave_out_what_is_too_wide_or_empty() -> None:
-    wide = [Column(f"c{i}", [1.0], "a long name", spare=i > 5) for i in range(9)]
-    empty = Column("none", [None], "empty", if_any=True)
-    text = to_text(tree_of(Section("t", text=[[Table("r", ["row"], [*wide, empty])]])))
+    wide = [TableColumn(f"c{i}", [1.0], "a long name", spare=i > 5) for i in range(9)]
+    empty = TableColumn("none", [None], "empty", if_any=True)
+    text = to_text(tree_of(ResultSection("t", text=[[Table("r", ["row"], [*wide, empty])]])))
     first, *_ = text.splitlines()
     assert len(first) <= WIDTH and first.count("a long name") == 7 and "empty" not in text
-    page = to_page(tree_of(Section("t", title="T", text=[[Table("r", ["row"], [*wide, empty])]])))
+    page = to_page(tree_of(ResultSection("t", title="T", text=[[Table("r", ["row"], [*wide, empty])]])))
     assert page.count(">a long name<") == 9 and ">empty</th>" in page and "<td>-</td>" in page
 
 
 def test_orders_and_what_has_no_place_in_them() -> None:
     tree = tree_of(
-        *(Section(key, title=key, brief=[key]) for key in "abcd"),
+        *(ResultSection(key, title=key, brief=[key]) for key in "abcd"),
         text_order=["c", "*", "a"],
         warnings=["<w>"],
     )
@@ -270,8 +282,8 @@ def test_orders_and_what_has_no_place_in_them() -> None:
 
 
 def test_parts_of_sections_and_pictures() -> None:
-    part = Section("whole/one", title="one", page=["part & parcel"])
-    page = to_page(tree_of(Section("whole", ABSENT, "Whole", parts=[part])), {"whole/one": ["<svg/>"]})
+    part = ResultSection("whole/one", title="one", page=["part & parcel"])
+    page = to_page(tree_of(ResultSection("whole", ABSENT, "Whole", parts=[part])), {"whole/one": ["<svg/>"]})
     assert "<h2>Whole</h2>\n<h3>one</h3>\n<svg/>\n<p>part &amp; parcel</p>" in page
 
 
@@ -279,7 +291,7 @@ def test_a_result_is_whatever_has_a_tree(tmp_path: Path) -> None:
     class Toy(Result):
         @property
         def tree(self) -> Tree:
-            return tree_of(Section("n", 3), Section("words", Each("yes"), text=[["said"]]))
+            return tree_of(ResultSection("n", 3), ResultSection("words", Each("yes"), text=[["said"]]))
 
     toy = Toy()
     assert toy.to_json() == toy.to_dict() == {"n": 3, "words": "yes"}

@@ -26,7 +26,7 @@ from dpmix.report.page import render
 from dpmix.run import exit_codes
 from dpmix.run.workspace import Workspace
 from dpmix.spec import load_spec
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 from tests.helpers.discrete_releases import (
     CODES,
     COLOUR,

@@ -26,9 +26,9 @@ from dpmix.summary.check.release_check import check_release
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.check.state_densities import cell_masses
 from dpmix.summary.check.statistic_replicates import (
-    ClampedMoments,
-    LogMoments,
-    NoisyCounts,
+    ClampedMomentsReplicator,
+    LogMomentsReplicator,
+    NoisyCountsReplicator,
     ReleasedPosterior,
     draw_log_shares,
 )
@@ -280,7 +280,7 @@ def test_noisy_counts_are_replicated_by_feature_class_and_level() -> None:
     mechanism = {"kind": "noisy_counts", "levels": [2, 3], "classes": 2, "noise": "laplace", "scale": [2.0]}
     p, first = np.array([0.3, 0.7]), np.array([[0.2, 0.8], [0.5, 0.5]])
     second = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
-    found = NoisyCounts(
+    found = NoisyCountsReplicator(
         stub(mechanism, 100, np.zeros(10), {"p": p, "p_feature_1": first, "p_feature_2": second})
     )
     exact = 100 * np.concatenate([(p[:, None] * first).ravel(), (p[:, None] * second).ravel()])
@@ -296,7 +296,7 @@ def test_clamped_moments_are_those_of_the_mechanism() -> None:
     mechanism = {"kind": "clamped_moments", "bounds": bounds, "noise": "laplace", "scale": [1.0]}
     parameters = {"beta": np.array([0.5, 1.0]), "sigma2": np.array(1.44), "x_mean": np.array([1.0])}
     spec = {"model": {"x_cov": [[0.64]]}}
-    found = ClampedMoments(stub(mechanism, 50, np.zeros(5), parameters, spec=spec))
+    found = ClampedMomentsReplicator(stub(mechanism, 50, np.zeros(5), parameters, spec=spec))
     nodes, weights = np.polynomial.hermite_e.hermegauss(180)
     weights = weights / weights.sum()
     x = 1.0 + 0.8 * nodes
@@ -322,7 +322,7 @@ def test_log_moments_are_replicated_with_the_scores_of_their_thresholds() -> Non
         "epsilon2": 0.5,
         "scores": [3.0, 20.0],
     }
-    found = LogMoments(stub(mechanism, 100, np.zeros((6, 1)), {"alpha": alpha}))
+    found = LogMomentsReplicator(stub(mechanism, 100, np.zeros((6, 1)), {"alpha": alpha}))
     assert found.reduce(np.zeros((6, 1))).size == 8 and found.names[-1] == "score of 0.05"
     exact = []
     for j in range(3):

@@ -32,7 +32,7 @@ from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.prior_draws import PriorDraws, mixture_prior
 from dpmix.summary.quantities import Wanted
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks
-from dpmix.summary.result import Acceptance
+from dpmix.summary.summary_result import Acceptance
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.discrete_releases import COLOUR, NUMBER, counts, pitman_yor
 from tests.unit.models.test_models_multinomial import hellinger

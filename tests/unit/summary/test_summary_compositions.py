@@ -15,7 +15,7 @@ from scipy import integrate, special, stats
 import dpmix
 from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.composition_remarks import composition_remarks
-from dpmix.summary.composition_results import Censoring, Composition, Ellipsoid
+from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid
 from dpmix.summary.compositions import censored_moments
 
 NAMES = ("care", "food", "rest")
@@ -124,7 +124,7 @@ def remarks(
         "sampling_sd": np.array([0.01, 0.02, 0.01]),
         "uncensored_records": None,
     }
-    found = Composition(NAMES, sampler, {}, Censoring(**{**plain, **censoring}), None)
+    found = CompositionResults(NAMES, sampler, {}, Censoring(**{**plain, **censoring}), None)
     chains = SimpleNamespace(
         constants=constants or {}, attrs={"epsilon": epsilon}, observed=np.array(means)[:, None], n=n
     )
@@ -188,7 +188,7 @@ def test_pseudo_records_that_ran_off_are_told() -> None:
     def told(alpha: np.ndarray, sampler: str = "replicated", count: int = 5) -> bool:
         ellipsoids = {"alpha": Ellipsoid(alpha, np.eye(3), 1.0, 0.95)}
         censoring = Censoring(0.01, *np.zeros((3, 3)), means - means, 400.0, 0.01, np.full(3, 0.02), None)
-        found = Composition(NAMES, sampler, ellipsoids, censoring, None)
+        found = CompositionResults(NAMES, sampler, ellipsoids, censoring, None)
         constants = {"pseudo_records": count, "n1": 400, "n2": 400}
         chains = SimpleNamespace(
             constants=constants, attrs={"epsilon": 2.0}, observed=np.tile(means, 2)[:, None], n=800

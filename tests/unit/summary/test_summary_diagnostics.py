@@ -11,7 +11,7 @@ from dpmix.mechanisms.laws.every import law_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.guarantee_words import epsilon_in_words, guarantee_in_words
 from dpmix.summary.remarks import convergence_remarks, release_remarks
-from dpmix.summary.result import Acceptance
+from dpmix.summary.summary_result import Acceptance
 
 NO_PROPOSALS = Acceptance(None, None)
 LAPLACE = {"epsilon": 5.0, "delta": 0.0, "rho": float("nan"), "private": 1, "simulated": 0}

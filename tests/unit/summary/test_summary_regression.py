@@ -14,7 +14,7 @@ import pytest
 import dpmix
 from dpmix.report.regression_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
-from dpmix.summary.result import Summary
+from dpmix.summary.summary_result import Summary
 
 BOUNDS = [[-3.0, 4.0], [-5.0, 3.0], [-4.0, 4.0]]  # 45% of the responses lie below
 SPEC: dict[str, Any] = {

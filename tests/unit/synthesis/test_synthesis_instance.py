@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.instance_draws import Simulation, Urn, upper_bounds
+from dpmix.synthesis.instance_draws import InstanceUrn, Simulation, upper_bounds
 from dpmix.synthesis.instance_loops import beta_binomial_tail, fill_new
 from dpmix.synthesis.urn_guarantee import global_delta
 from tests.oracles import urns
@@ -95,7 +95,7 @@ def test_simulated_pairs_have_their_exact_values(d: str, theta: str) -> None:
         by_count = {count: [v for v, c in Counter(data).items() if c == count] for count in counts_of(data)}
         sizes = np.array(sorted(by_count))
         numbers = np.array([len(by_count[size]) for size in sizes])
-        urn = Urn(sizes, numbers, float(discount), float(strength), m, math.log(ratio))
+        urn = InstanceUrn(sizes, numbers, float(discount), float(strength), m, math.log(ratio))
         singular = urns.singular_mass(len(data), discount, strength, m)
         assert urn.singular() == pytest.approx(float(singular), rel=1e-13)
         simulation = Simulation(urn, np.flatnonzero(sizes > 1))

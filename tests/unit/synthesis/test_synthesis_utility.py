@@ -14,7 +14,7 @@ from dpmix.synthesis import utility
 from dpmix.synthesis.measured_kinds import CELLS, bandwidth_of, density_of, grid_of_cells
 from dpmix.synthesis.records import Column, Records
 from dpmix.synthesis.utility import (
-    Rows,
+    SortedRows,
     Yardstick,
     count_distinct,
     sliced_wasserstein,
@@ -123,7 +123,7 @@ def test_records_are_looked_up_whole(columns):
     rng = np.random.default_rng(columns)
     known = rng.integers(-2, 3, size=(12, columns)) * 0.5 + 0.0
     asked = rng.integers(-3, 4, size=(400, columns)) * 0.5 + 0.0
-    rows = Rows(known)
+    rows = SortedRows(known)
     there = {tuple(row) for row in known.tolist()}
     expected = [tuple(row) in there for row in asked.tolist()]
     assert 0 < sum(expected) < 400

@@ -17,8 +17,8 @@ from dpmix.mechanisms.channels.channel_functions import (
     settle,
 )
 from dpmix.mechanisms.channels.histograms import (
-    PerturbedHistogram,
-    SmoothedHistogram,
+    PerturbedBins,
+    SmoothedBins,
     perturbed_histogram,
     smoothed_histogram,
 )
@@ -27,19 +27,19 @@ from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, square_wave
-from dpmix.mechanisms.wavelet.channel import Cells, wavelet_cells
+from dpmix.mechanisms.wavelet.channel import WaveletCells, wavelet_cells
 
 __all__ = [
     "BinomialNoise",
-    "Cells",
+    "WaveletCells",
     "GaussianNoise",
     "GaussianRows",
     "LaplaceNoise",
     "LaplaceRows",
     "NoNoise",
-    "PerturbedHistogram",
+    "PerturbedBins",
     "Rows",
-    "SmoothedHistogram",
+    "SmoothedBins",
     "SquareWaveNoise",
     "augment",
     "augmented",

@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.release.column_units import unit_of
 from dpmix.release.sanitized import Release, neighbours_in_words
-from dpmix.release.units import unit_of
 
 __all__ = ["BLANK", "blanks_of", "card_of", "croissant_of"]
 

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.release.cells import Counts
-from dpmix.release.units import unit_text
-from dpmix.results.nodes import Each, Quantity, Remark, Section, Tree, place_in, warnings_section
+from dpmix.release.column_units import unit_text
+from dpmix.results.nodes import Each, Quantity, Remark, ResultSection, Tree, place_in, warnings_section
 from dpmix.results.result import Result
 from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
 from dpmix.summary.clusters_by_value_result import ClustersByValue
-from dpmix.summary.composition_results import BOOTSTRAP, Composition, composition_section
+from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density
@@ -117,8 +117,8 @@ class Summary(Result):
     by_class : tuple of ByClass
         Probabilities of the levels of features within classes, of naive Bayes.
     quantities : mapping of str to Quantity
-        What else is reported, by key: see `dpmix.summary.registered`; `at` are the predictions of the records
-        of `summary.at`.
+        What else is reported, by key: see `dpmix.summary.quantity_registry`; `at` are the predictions of
+        the records of `summary.at`.
     tally : Counts or None
         Of a fit to a tally; `released` is then empty.
     dated : Dated
@@ -144,7 +144,7 @@ class Summary(Result):
     provenance: Provenance = field(repr=False)
     quantities: Mapping[str, Quantity]
     distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    compositions: Mapping[str, Composition] = field(default_factory=dict)
+    compositions: Mapping[str, CompositionResults] = field(default_factory=dict)
     prior: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     by_class: tuple[ByClass, ...] = ()
@@ -156,7 +156,7 @@ class Summary(Result):
         return shown_name(name, self.labels)
 
     @property
-    def composition(self) -> Composition | None:
+    def composition(self) -> CompositionResults | None:
         """What is reported of compositions alone, of the first group, which mostly is the only one."""
         return next(iter(self.compositions.values()), None)
 
@@ -257,19 +257,19 @@ class Summary(Result):
         if self.compositions:
             found.append(composition_section(self.compositions, self.level))
         found += [
-            Section("n_clusters", None) if self.n_clusters is None else self.n_clusters.section(),
-            Section("clustering", None) if self.clustering is None else self.clustering.section(),
+            ResultSection("n_clusters", None) if self.n_clusters is None else self.n_clusters.section(),
+            ResultSection("clustering", None) if self.clustering is None else self.clustering.section(),
             self.acceptance.section(),
         ]
         if self.prior:
             words = f"Prior: {self.prior[0].lower()}{self.prior[1:]}"
-            found.append(Section("prior", self.prior, text=[[words]]))
+            found.append(ResultSection("prior", self.prior, text=[[words]]))
         order = sorted(self.quantities, key=lambda key: place_in(_QUANTITIES.split(), key))
         found += [self.quantities[key].section() for key in order]
-        found += [self.verdict.section(), Section("unit", Each(unit, unit_text(subject.unit)))]
-        found += [Section("seconds", self.seconds), speed, warnings_section(self.warnings)]
-        found.append(Section("model", title="What the model says"))
-        found += [Section("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
+        found += [self.verdict.section(), ResultSection("unit", Each(unit, unit_text(subject.unit)))]
+        found += [ResultSection("seconds", self.seconds), speed, warnings_section(self.warnings)]
+        found.append(ResultSection("model", title="What the model says"))
+        found += [ResultSection("traces", title="Traces and ranks"), self.provenance.section(self.prior)]
         return Tree(
             "Posterior of a release",
             "What the release says about the data",

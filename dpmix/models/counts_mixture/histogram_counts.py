@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.models.counts.cell_counts import NoisyCounts, SmoothedDraws
+from dpmix.models.counts.cell_counts import CountsWithNoise, SmoothedDraws
 
 __all__ = ["HistogramCounts"]
 
@@ -26,7 +26,7 @@ class HistogramCounts:
         Of the bins; those at the ends reach to the ends of the kernel's support.
     """
 
-    release: NoisyCounts | SmoothedDraws
+    release: CountsWithNoise | SmoothedDraws
     n: int
     edges: NDArray[np.float64]
 

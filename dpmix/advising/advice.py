@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmix.results.as_text import to_text
-from dpmix.results.nodes import Column, Section, Table, Tree, figure
+from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
 
 __all__ = ["BAND", "DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
 
@@ -123,22 +123,22 @@ class Advice:
         """What text and pages show."""
         shown = _shown(self.rows, self.target)
         columns = [
-            Column("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
-            Column("n", [row.n for row in self.rows], "n", ",d"),
+            TableColumn("epsilon", [row.epsilon for row in self.rows], "epsilon", ".4g"),
+            TableColumn("n", [row.n for row in self.rows], "n", ",d"),
             *(
-                Column(name, [row.expected(name) for row in self.rows], name, ".3g", spare=place > 1)
+                TableColumn(name, [row.expected(name) for row in self.rows], name, ".3g", spare=place > 1)
                 for place, name in enumerate(shown)
             ),
         ]
         if any(row.needed is not None for row in self.rows):
             for key, label, form in (("epsilon", "needs epsilon", ".3g"), ("n", "or n", ",d")):
                 values = [None if row.needed is None else row.needed[key] for row in self.rows]
-                columns.append(Column(f"needed_{key}", values, label, form))
+                columns.append(TableColumn(f"needed_{key}", values, label, form))
         least = [row.least for row in self.rows]
         low = [value is not None and value < DOUBTFUL for value in least]
         columns += [
-            Column("contraction", least, "contraction", ".2f", bad=low, spare=True, if_any=True),
-            Column("best", ["best" if row.best else "" for row in self.rows], " ", str),
+            TableColumn("contraction", least, "contraction", ".2f", bad=low, spare=True, if_any=True),
+            TableColumn("best", ["best" if row.best else "" for row in self.rows], " ", str),
         ]
         names = [row.mechanism for row in self.rows]
         tried = all(not row.contraction for row in self.rows)  # synthetic records have no posterior
@@ -148,7 +148,7 @@ class Advice:
         words = "band is the integral of the density's bands; contraction the least of a row's quantities."
         wanted = ", ".join(f"{name} to {figure(sd)}" for name, sd in self.target.items())
         brief = [head] + ([f"Wanted: {wanted}."] if wanted else [])
-        section = Section(
+        section = ResultSection(
             "advice",
             self.to_json(),
             "What each release would tell",
