@@ -1,0 +1,51 @@
+"""A name means one thing: no two classes, and but for the fixed file names of folders no two modules, share one."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("mechanisms", "models")  # whose folders have files of the same names
+
+
+def shared(places: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(path)
+    return found
+
+
+def modules(paths: list[Path]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        in_folder = len(path.parts) > 3 and path.parts[1] in FOLDERS
+        if path.stem not in ("__init__", "__main__") and not in_folder:
+            found[path.stem].append(str(path))
+    return found
+
+
+def paths() -> list[Path]:
+    return sorted(path.relative_to(ROOT) for path in (ROOT / "dpmix").rglob("*.py"))
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert not shared(classes({str(path): (ROOT / path).read_text("utf-8") for path in paths()}))
+
+
+def test_no_two_modules_outside_of_folders_share_a_name() -> None:
+    assert not shared(modules(paths()))
+
+
+def test_a_shared_name_is_found() -> None:
+    assert shared(classes({"a.py": "class A: ...", "b.py": "if 1:\n    class A: ...\nclass B: ..."}))
+    assert shared(modules([Path("dpmix/api/card.py"), Path("dpmix/release/card.py")]))
+    assert not shared(modules([Path("dpmix/models/a/model.py"), Path("dpmix/models/b/model.py")]))
