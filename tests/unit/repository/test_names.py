@@ -1,4 +1,4 @@
-"""A name means one thing: no two classes, and but for the fixed file names of folders no two modules, share one."""
+"""A name means one thing: no two classes share one, nor two modules but for those of fixed names."""
 
 from __future__ import annotations
 
