@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
 __all__ = ["Population", "cells_of", "population_of", "prior_predictive"]
 
@@ -77,10 +77,10 @@ def population_of(section: Any, pair: tuple[float, float]) -> Population:
     cdf: Callable[[Floats], Floats]
     if section.kind == "beta":
         name = f"Beta({section.a:g}, {section.b:g}) on [{lo:g}, {hi:g}]"
-        cdf = lambda y: special.betainc(section.a, section.b, np.clip((y - lo) / (hi - lo), 0.0, 1.0))  # noqa: E731
+        cdf = stats.beta(section.a, section.b, loc=lo, scale=hi - lo).cdf
     elif section.kind == "normal":
         name = f"N({section.mean:g}, {section.sd:g}^2)"
-        cdf = lambda y: special.ndtr((y - section.mean) / section.sd)  # noqa: E731
+        cdf = stats.norm(section.mean, section.sd).cdf
     elif section.kind == "lognormal":
         mu, sigma = section.logarithm
         name = f"a lognormal with median {np.exp(mu):.4g} and sigma {sigma:.3g}"
@@ -89,7 +89,10 @@ def population_of(section: Any, pair: tuple[float, float]) -> Population:
         edges, weights = np.array(section.edges), np.array(section.weights)
         steps = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
         name = f"a public histogram of {len(weights)} pieces on [{edges[0]:g}, {edges[-1]:g}]"
-        cdf = lambda y: np.interp(y, edges, steps, left=0.0, right=1.0)  # noqa: E731
+
+        def cdf(y: Floats) -> Floats:
+            return np.asarray(np.interp(y, edges, steps, left=0.0, right=1.0), dtype=np.float64)
+
     inside = np.asarray(cdf(np.array([lo, hi])), dtype=np.float64)
     return Population(name, cdf, pair, float(inside[0] + 1.0 - inside[1]))
 

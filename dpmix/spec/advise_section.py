@@ -1,12 +1,12 @@
 """The section ``advise``: what releases are judged for before there is one."""
 
 import math
-from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, model_validator
 
-from dpmix.spec.fields import ChosenBy, Listed, NonNegative, Number, Positive, Section, Text, refusal
+from dpmix.spec.fields import ChosenBy, Listed, Number, Positive, Section, Text, refusal
+from dpmix.spec.synthesis_section import HistogramBase
 
 
 class BetaPopulation(Section):
@@ -53,26 +53,13 @@ class LognormalPopulation(Section):
         return (math.log(self.median) if self.median is not None else float(self.mu or 0.0)), self.sigma
 
 
-class HistogramPopulation(Section):
+class HistogramPopulation(HistogramBase):
     """A public histogram: pieces with a uniform distribution each."""
 
     kind: Literal["histogram"] = Field(description="The distribution of a record.")
     edges: Annotated[tuple[Number, ...], Listed, Field(min_length=2)] = Field(
         description="Edges of the pieces, increasing, in the units of the data."
     )
-    weights: Annotated[tuple[NonNegative, ...], Listed, Field(min_length=1)] = Field(
-        description="Weight of each piece; they need not sum to 1."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if any(not a < b for a, b in pairwise(self.edges)):
-            raise refusal("edges", "must increase")
-        if len(self.weights) != len(self.edges) - 1:
-            raise refusal("weights", f"has {len(self.weights)} entries for {len(self.edges) - 1} pieces")
-        if not sum(self.weights) > 0:
-            raise refusal("weights", "must not all be zero")
-        return self
 
 
 Population = Annotated[
