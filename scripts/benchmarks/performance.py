@@ -126,7 +126,7 @@ def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
     work = {
         "idle": tasks.idle,
         "samplers": lambda: samplers.samplers(seconds, few),
-        "versus": lambda: beside.versus(2.0 * seconds, beside.FEW if few else beside.CASES),
+        "versus": lambda: beside.versus(seconds, beside.FEW if few else beside.CASES),
         "mechanisms": lambda: releases.mechanisms(seconds, sizes),
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),

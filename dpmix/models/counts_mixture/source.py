@@ -83,8 +83,8 @@ class LatentCounts(NamedTuple):
 def latent_counts(release: CountsWithNoise | SmoothedDraws, n: int, rng: Generator) -> LatentCounts:
     """Return counts of n records to start from, of probabilities around the release's.
 
-    Moves that mix get more rounds: those given the counts where the release tells more of a bin's count than P
-    does, whose law has about its mean for a variance, and else those with counts along.
+    Moves that mix get more rounds: those given the counts where the release tells more of a bin's count than
+    P does, whose law has about its mean for a variance, and else those with counts along.
     """
     bins = len(release.released)
     counts: NDArray[np.int64] = start_counts(rng, np.ones(bins), release.released, n)

@@ -2,8 +2,8 @@
 
 In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
 ``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
-those that hold any are the clusters. Where the counts are latent they move given P, and P once more with the
-counts along. A sweep costs cells times atoms, whatever the number of records.
+those that hold any are the clusters. Where the counts are latent P moves several times, in each with all that
+is light drawn anew; then the counts given P; then P with the counts along, and the counts again. A sweep costs cells times atoms, whatever the number of records.
 
 Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
 about the weight from which on the data tell of an atom.
@@ -273,9 +273,7 @@ def _move_rounds(
         now = with_base(kernel, learned.values)
         atoms = _move_measure(channel, now, rng, state, cells, work, atoms, total, gain, first)
         alpha, theta = state.floats[CONCENTRATION], state.theta
-        atoms, alpha = redraw_light(
-            channel, now, mixing, rng, theta, cells, work, atoms, total, TAIL, alpha
-        )
+        atoms, alpha = redraw_light(channel, now, mixing, rng, theta, cells, work, atoms, total, TAIL, alpha)
         state.floats[CONCENTRATION] = alpha
         mix(work.weights, work.rows, atoms, work.mixed)
         if base and len(learned.rate) > 0:
@@ -311,7 +309,20 @@ def _move_all_latent(
         source.along[0] = 1
         first, rounds = len(_SPREAD), source.following
         atoms = _move_rounds(
-            channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, first, rounds, not own
+            channel,
+            kernel,
+            learned,
+            mixing,
+            rng,
+            state,
+            cells,
+            work,
+            atoms,
+            total,
+            gain,
+            first,
+            rounds,
+            not own,
         )
         source.along[0] = 0
         renew(source, rng, work, power)
