@@ -2,8 +2,9 @@
 
 In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
 ``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
-those that hold any are the clusters. Where the counts are latent P moves several times, in each with all that
-is light drawn anew; then the counts given P; then P with the counts along, and the counts again. A sweep costs cells times atoms, whatever the number of records.
+those that hold any are the clusters. Where the counts are latent P moves several times, each with all that is
+light drawn anew; then the counts given P; then P with the counts along, and the counts again. A sweep costs
+cells times atoms, whatever the number of records.
 
 Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
 about the weight from which on the data tell of an atom.
