@@ -42,8 +42,8 @@ _LARGE = """\
 ## A billion records
 
 Three normals with Laplace noise at eps = 5, in parts of 10 million that are made, tallied and dropped:
-nothing larger than a part is ever on the disk. Then all tallies are added up, and two chains of 12,000
-sweeps (4,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
+nothing larger than a part is ever on the disk. Then all tallies are added up, and four chains of 60,000
+sweeps (12,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
 with a report. Seconds of processor time, one process at a time (`dpmix tally --jobs N` counts N parts at
 once; making the parts is not counted), and megabytes at the peak.
 """
