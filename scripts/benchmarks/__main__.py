@@ -89,8 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--work",
         metavar="FILE",
         type=Path,
-        help="with --mechanisms, or --performance --cells versus: file of what is measured, one a line, which "
-        "is not made again",
+        help="with --mechanisms, or --performance --cells versus: file of what is measured, a line each, "
+        "which is not made again",
     )
     for name, what in OTHERS.items():
         parser.add_argument(
