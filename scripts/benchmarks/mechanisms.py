@@ -52,7 +52,7 @@ N, FEW_RECORDS = 100_000, 10_000  # of the wavelet, whose cost grows with n
 REPEATS, FEW_REPEATS, RAW_REPEATS = 50, 5, 10
 EMS_REPEATS, KERNEL_REPEATS = 10, 5  # of estimates without a model, whose error is known soon enough
 SLOW = ("gaussian", "wavelet")  # whose repeats are fewer
-SPREAD = 9  # repeats of the others to one of these
+SPREAD = 10  # repeats of the others to one of these
 LIMIT, LONGER = 1.05, 4  # R-hat above which chains are made again, and by how many times longer
 POINTS = 50  # where bands are held against the population, in the middle of equal parts of the bounds
 _FINE = 1_000  # parts of the bounds in which distances are summed up
@@ -62,17 +62,17 @@ _WIDTHS = {"laplace": 1 / 32, "gaussian": 1 / 4}  # of the cells, in scales of t
 _FINEST = 1 / 64  # of the bounds, below which cells are not
 _SAMPLER: dict[str, Any] = {
     "kind": "counts",
-    "iterations": 800,
+    "iterations": 1_000,
     "burn_in": 200,
-    "thin": 2,
+    "thin": 4,
     "chains": 2,
     "store": [],
 }
 _SLOW: dict[str, Any] = {
     "kind": "neal8",
-    "iterations": 600,
+    "iterations": 1_000,
     "burn_in": 200,
-    "thin": 2,
+    "thin": 4,
     "chains": 2,
     "store": [],
 }
