@@ -10,9 +10,9 @@ is not smooth; there (1-y)^(b-1) exp(r y) = sum_k c_k y^k, with
 
 and the integral over [0, d] is sum_k c_k d^(a+k)/(a + k) over B(a, b).
 
-Errors are below 1e-12 of the whole for pieces of at most two thirds of a standard deviation (`can_sum`), which is no
-more than what tails at edges have. From these sums come the outputs of a square wave and, in two recursions
-from the ends, L(z) and R(z) of Laplace noise (`dpmix.models.counts_mixture.quadrature`).
+Errors are below 1e-12 of the whole for pieces of at most two thirds of a standard deviation (`can_sum`),
+which is no more than what tails at edges have. From these sums come the outputs of a square wave and, in two
+recursions from the ends, L(z) and R(z) of Laplace noise (`dpmix.models.counts_mixture.quadrature`).
 """
 
 from __future__ import annotations
