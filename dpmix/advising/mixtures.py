@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.advising.asked import QUANTITIES
 from dpmix.advising.cell_information import information, noise_scale
 from dpmix.advising.population import Population, cells_of
 from dpmix.kernels.beta import Beta
@@ -30,11 +31,10 @@ from dpmix.numerics.mixing import PitmanYor
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 
-__all__ = ["Found", "MixtureAdvice", "QUANTITIES"]
+__all__ = ["Found", "MixtureAdvice"]
 
 Floats = NDArray[np.float64]
 
-QUANTITIES = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 _LEVELS = (0.5, 0.25, 0.75)
 
 BURN_IN, SWEEPS = 250, 500  # of a chain
