@@ -12,27 +12,42 @@ and the integral over [0, d] is sum_k c_k d^(a+k)/(a + k) over B(a, b).
 
 Errors are below 1e-12 of the whole for pieces of at most two thirds of a standard deviation (`can_sum`),
 which is no more than what tails at edges have. From these sums come the outputs of a square wave and, in two
-recursions from the ends, L(z) and R(z) of Laplace noise (`dpmix.models.counts_mixture.quadrature`).
+recursions from the ends, L(z) and R(z) of Laplace noise (`dpmix.models.counts_mixture.quadrature`). Under
+Gaussian noise the chance of a cell given y is smooth: a table has it at the nodes, and in the end pieces its
+polynomial in the distance from the end, for the moments of f there.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.models.counts_mixture.loops import dot
 from dpmix.numerics.gamma import log_beta
 from dpmix.numerics.jit import njit
 
-__all__ = ["NO_PIECES", "Pieces", "can_sum", "cut_between", "pieces_of", "sum_pieces", "sum_sides"]
+__all__ = [
+    "NO_PIECES",
+    "Pieces",
+    "can_sum",
+    "cut_between",
+    "pieces_of",
+    "sum_pieces",
+    "sum_sides",
+    "sum_table",
+    "tabulated",
+]
 
 _WIDEST = 1.0 / 96.0  # of a piece, as a share of the interval
 _ORDER, _NEAR_ORDER, _NEAR = 5, 8, 4  # nodes of a piece; of those at so few pieces of their width from an end
 _NARROW = 1.5  # standard deviations to a piece are at least this
 _MOST = 2.0  # a parameter times the width of an end piece, for a series without cancellation
 _TERMS = 60
+_MOMENTS = 6
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +57,9 @@ class Pieces(NamedTuple):
 
     nodes (2, Q): log y and log(1 - y); weights (3, Q): w/(y (1 - y)), w of the quadrature; that times
     exp(-u/s), u the distance from the piece's right end; and from its left; first (C,): where the nodes of
-    each piece start; cuts (C,): from 0 to 1; at (E,): which of these are wanted; widest: of the pieces.
+    each piece start; cuts (C,): from 0 to 1; at (E,): which of these are wanted; widest: of the pieces; table
+    (B, Q + 2 D): what makes the masses of B cells of the values at the nodes and the D moments of either end
+    piece, where there is one.
     """
 
     nodes: Any
@@ -51,10 +68,11 @@ class Pieces(NamedTuple):
     cuts: Any
     at: Any
     widest: float
+    table: Any
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-NO_PIECES = Pieces(np.zeros((2, 0)), np.zeros((3, 0)), _NONE, np.zeros(0), _NONE, math.inf)
+NO_PIECES = Pieces(np.zeros((2, 0)), np.zeros((3, 0)), _NONE, np.zeros(0), _NONE, math.inf, np.zeros((0, 0)))
 
 
 def cut_between(places: Floats) -> Floats:
@@ -100,7 +118,29 @@ def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> Pieces:
         cuts,
         np.searchsorted(cuts, wanted).astype(np.int64),
         float(np.diff(cuts).max()),
+        np.zeros((0, 0)),
     )
+
+
+def tabulated(pieces: Pieces, chance: Callable[[Floats], Floats]) -> Pieces:
+    """Return the pieces with a table.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    chance : callable
+        From places y of [0, 1] (Q,) to the probabilities of the cells given each (B, Q): smooth in y.
+    """
+    widths = (pieces.cuts[1], 1.0 - pieces.cuts[-2])
+    u = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_MOMENTS) + 0.5) / _MOMENTS)
+    solve = np.linalg.inv(np.vander(u, increasing=True))
+    powers = np.arange(_MOMENTS)
+    ends = [
+        (chance(y) @ solve.T) / width**powers
+        for y, width in ((widths[0] * u, widths[0]), (1.0 - widths[1] * u, widths[1]))
+    ]
+    inner = chance(np.exp(pieces.nodes[0])) * pieces.weights[0]
+    return pieces._replace(table=np.ascontiguousarray(np.concatenate([inner, *ends], axis=1)))
 
 
 @njit
@@ -142,6 +182,22 @@ def sum_pieces(a, b, pieces, masses):
         masses[k] = total
     masses[0] = _end_piece(a, b, cuts[1], 0.0, constant)
     masses[last] = _end_piece(b, a, 1.0 - cuts[last], 0.0, constant)
+
+
+@njit
+def sum_table(a, b, pieces, masses):
+    """Set the masses of the cells (B,) that the pieces have a table of."""
+    nodes, cuts, table = pieces.nodes, pieces.cuts, pieces.table
+    size, constant = nodes.shape[1], log_beta(a, b)
+    values = np.empty(table.shape[1])
+    for q in range(size):
+        values[q] = math.exp(a * nodes[0, q] + b * nodes[1, q] - constant)
+    low, high = cuts[1], 1.0 - cuts[len(cuts) - 2]
+    for j in range(_MOMENTS):
+        values[size + j] = _end_piece(a + j, b, low, 0.0, constant)
+        values[size + _MOMENTS + j] = _end_piece(b + j, a, high, 0.0, constant)
+    for c in range(len(table)):
+        masses[c] = dot(table[c], values)
 
 
 @njit

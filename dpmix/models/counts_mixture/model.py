@@ -45,7 +45,7 @@ def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> Mass
     """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
     if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
         rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
-        return make_cells(edges, outputs, rule)
+        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
     if isinstance(kernel, Beta):
         return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
     return make_cells(edges, outputs)

@@ -6,7 +6,7 @@ is that of f plus the difference of (R - L) / 2 (`dpmix.mechanisms.channels.beta
 Gaussian noise a Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard deviation.
 
 Components that are not narrow beside pieces of the bounds have the sums of
-`dpmix.models.counts_mixture.beta_pieces` under a square wave and under Laplace noise that is not small.
+`dpmix.models.counts_mixture.beta_pieces` under a square wave and under noise that is not small.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from dpmix.models.counts_mixture.beta_pieces import (
     pieces_of,
     sum_pieces,
     sum_sides,
+    sum_table,
+    tabulated,
 )
 from dpmix.models.counts_mixture.coordinates import place, unit, walk
 from dpmix.models.counts_mixture.loops import LEAST
@@ -49,6 +51,7 @@ _STEP = 1e-4  # of a difference, in logarithms of the parameters or standard dev
 _ORDER = 5  # nodes of a piece
 _PIECE = 4.0  # pieces to a standard deviation of the noise
 _BEYOND = 14.0  # standard deviations beyond the domain after which nothing is left
+_SMOOTH = 0.25  # standard deviation of Gaussian noise, as a share of the domain, for an exact table
 _NOISY = 0.1  # scale of Laplace noise, as a share of the domain, from which on every cell has some mass
 
 Floats = NDArray[np.float64]
@@ -80,16 +83,34 @@ def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Float
 def pieces_for(channel: Any, kernel: Beta, edges: Floats) -> Pieces:
     """Return the pieces that a channel's masses are sums over; none where it has no such sums.
 
-    Under Laplace noise these are for noise that is not small, and for edges within the bounds.
+    Under additive noise these are for noise that is not small; Laplace, for edges within the bounds.
     """
     if isinstance(channel, SquareWaveNoise):
         return pieces_of(np.linspace(0.0, 1.0, len(channel.edges) + 2), np.zeros(0))
     places = (edges - kernel.lo) / kernel.width
+    if isinstance(channel, GaussianNoise):
+        return _gaussian_pieces(places, channel.sd / kernel.width)
     inside = len(places) > 0 and places[0] >= -1e-12 and places[-1] <= 1.0 + 1e-12
     if not (isinstance(channel, LaplaceNoise) and inside and channel.scale >= _NOISY * kernel.width):
         return NO_PIECES
     places = np.clip(places, 0.0, 1.0)
     return pieces_of(cut_between(places), places, channel.scale / kernel.width)
+
+
+def _gaussian_pieces(places: Floats, sd: float) -> Pieces:
+    """Return pieces with a table of the chance of each cell, where the noise is wide."""
+    from scipy.special import ndtr  # late: chains under other noise start without SciPy
+
+    if sd < _SMOOTH:
+        return NO_PIECES
+    low, high = np.append(-np.inf, places)[:, None], np.append(places, np.inf)[:, None]
+
+    def chance(y: Floats) -> Floats:
+        above = low + high > 2.0 * y  # the smaller tails
+        one, other = np.where(above, y - low, high - y), np.where(above, y - high, low - y)
+        return np.asarray(ndtr(one / sd) - ndtr(other / sd))
+
+    return tabulated(pieces_of(cut_between(np.zeros(0)), np.zeros(0)), chance)
 
 
 @njit
@@ -151,6 +172,11 @@ def _fill_laplace_beta(channel: LaplaceNoise, kernel: Beta, theta, h, cells, row
 
 @fill_rows.register
 def _fill_gaussian_beta(channel: GaussianNoise, kernel: Beta, theta, h, cells, rows):
+    if can_sum(theta[A, h], theta[B, h], cells.pieces):
+        sum_table(theta[A, h], theta[B, h], cells.pieces, rows[0])
+        for c in range(rows.shape[1]):
+            rows[0, c] = max(rows[0, c], LEAST)
+        return False
     size = len(cells.nodes)
     density = cells.spare[0, :size]
     fill_marginal(channel, kernel, theta, h, cells.nodes, 0, size, density)

@@ -10,7 +10,7 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 from dpmix.kernels import Beta
-from dpmix.mechanisms.laplace.channel import LaplaceNoise
+from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
 from dpmix.models.counts_mixture.beta_pieces import NO_PIECES, can_sum
 from dpmix.models.counts_mixture.masses import fill_rows
@@ -87,6 +87,30 @@ def test_cells_under_laplace_noise(scale: float, theta: tuple[float, float]) -> 
             assert abs(float(mp.mpf(float(found[c])) * mp.beta(a, b) / whole - 1)) < 2e-12, c
     tails = cells._replace(pieces=NO_PIECES)
     assert_allclose(found, masses(tails, channel, theta, len(edges) + 1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("theta", [(5.0, 2.0), (0.4, 0.7), (1.2, 40.0)])
+def test_cells_under_gaussian_noise(theta: tuple[float, float]) -> None:
+    sd, edges = 0.9, np.array([-4.0, -1.3, -1.0, 0.2, 0.4, 2.0, 5.5])
+    channel = GaussianNoise(sd)
+    cells = cells_for(channel, KERNEL, edges, np.zeros(0))
+    assert can_sum(*theta, cells.pieces)
+    found = masses(cells, channel, theta, len(edges) + 1)
+    assert found.sum() == pytest.approx(1.0, abs=1e-13)
+    a, b = theta
+    with mp.workdps(25):
+        ends = [(mp.mpf(float(edge)) + 1) / 3 for edge in edges]
+
+        def chance(y: Any, c: int) -> Any:
+            upper = mp.ncdf((ends[c] - y) * 3 / sd) if c < len(ends) else mp.mpf(1)
+            return upper - (mp.ncdf((ends[c - 1] - y) * 3 / sd) if c > 0 else 0)
+
+        for c in (0, 2, 4, 7):
+            parts = [mp.mpf(0), mp.mpf(1) / 50, mp.mpf(1) / 2, mp.mpf(1)]
+            whole = mp.quad(lambda y, c=c: y ** (a - 1) * (1 - y) ** (b - 1) * chance(y, c), parts)
+            assert abs(float(mp.mpf(float(found[c])) * mp.beta(a, b) / whole - 1)) < 1e-11, c
+    tails = cells._replace(pieces=NO_PIECES)
+    assert_allclose(found, masses(tails, channel, theta, len(edges) + 1), rtol=1e-9)
 
 
 def test_what_is_narrow_or_hardly_hidden_keeps_its_tails() -> None:
