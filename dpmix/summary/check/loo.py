@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from arviz_stats.base import array
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
@@ -16,10 +14,10 @@ from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
 from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, check_factorizes, log_likelihoods
 from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.diagnostics import arviz
 
 __all__ = ["Loo", "loo_of"]
 
-_ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 _AT_ONCE = 500  # records
 
 
@@ -75,10 +73,10 @@ def loo_of(chains: ChainSet) -> Loo:
     except Unavailable as why:
         raise SpecError(f"summary.loo: {why}; leave it out") from why
     total = logs @ times
-    effective = float(_ARVIZ.ess(total, chain_axis=0, draw_axis=1)) / total.size
+    effective = float(arviz().ess(total, chain_axis=0, draw_axis=1)) / total.size
     share = effective if 0.0 < effective < 1.0 else 1.0
     parts = [
-        _ARVIZ.loo(logs[:, :, start : start + _AT_ONCE].transpose(2, 0, 1), r_eff=share)
+        arviz().loo(logs[:, :, start : start + _AT_ONCE].transpose(2, 0, 1), r_eff=share)
         for start in range(0, logs.shape[2], _AT_ONCE)
     ]
     elpd, k, effect = (np.concatenate([np.atleast_1d(part[i]) for part in parts]) for i in range(3))
