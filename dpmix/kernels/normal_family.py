@@ -122,7 +122,7 @@ class NormalInverseGamma(NormalKernel):
         return float(np.sqrt(self.b * (self.lam + 1.0) / (self.a * self.lam)))
 
     def predictive(self, y: Floats) -> Floats:
-        """Prior predictive density of one record at `y`; SciPy's, whose module of laws takes long to import."""
+        """Prior predictive density of one record at `y`: that of `scipy.stats.t`, which is slow to import."""
         scale, df = self._scale, 2.0 * self.a
         t = (np.asarray(y) - self.mu0) / scale
         top = np.log(special.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + np.log(np.pi))

@@ -243,15 +243,18 @@ def test_truncated_responses_are_those_of_the_summary(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(0.0, 1.0, 200)
     y = stats.truncnorm.rvs(-0.5 - x, 3.0 - x, x, 1.0, random_state=rng)
-    rows = "\n".join(f"{a!r},{min(max(b, 0.0), 3.0)!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    w = rng.uniform(0.0, 1.0, 200)  # a second predictor, as where truncated errors are compiled for others
+    rows = "\n".join(
+        f"{a!r},{b!r},{c!r}" for a, b, c in np.column_stack([x, w, np.clip(y, 0.0, 3.0)]).tolist()
+    )
     spec = {
-        "data": {"path": str(table(tmp_path, f"x,y\n{rows}\n", "t.csv")), "columns": ["x", "y"]},
-        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 3]], "epsilon": 20.0},
-        "model": {"kind": "linear_regression", "response": "truncated", "predict": [[0.0], [0.9]]},
+        "data": {"path": str(table(tmp_path, f"x,w,y\n{rows}\n", "t.csv")), "columns": ["x", "w", "y"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 1], [0, 3]], "epsilon": 20.0},
+        "model": {"kind": "linear_regression", "response": "truncated", "predict": [[0.0, 0.5], [0.9, 0.5]]},
         "sampler": SHORT,
     }
     dpmix.fit(spec, dpmix.privatize(spec, quiet=True), tmp_path / "c.h5", quiet=True, jobs=1)
-    at = table(tmp_path, "x\n0\n0.9\n")
+    at = table(tmp_path, "x,w\n0,0.5\n0.9,0.5\n")
     found = dpmix.predict(tmp_path / "c.h5", at, quiet=True)
     summary = dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]
     new = dpmix.predict(tmp_path / "c.h5", at, interval="record", quiet=True)
