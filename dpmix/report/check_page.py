@@ -104,7 +104,7 @@ def entries_figure(check: Check) -> Figure:
             beyond = far & (np.sign(at) == side)
             axes.plot(np.full(beyond.sum(), side * _FARTHEST), rows[beyond], marker, color=ORANGE, ms=7.0)
         points[0].set_label("release")
-        axes.set_yticks(rows, [plain(check.entries[i].name) for i in chosen])
+        axes.set_yticks(rows, [plain(check.entries[i].name, 44) for i in chosen])
         widest = max(4.0, float(np.minimum(np.abs(at), _FARTHEST).max()) + 0.5)
         axes.set(xlim=(-widest, widest), ylim=(chosen.size - 0.4, -0.6))
         axes.set_xlabel("standard deviations of the replicates from their mean")

@@ -7,6 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import values_of
 from dpmix.report.plots import axis_of
 from dpmix.store.html import BLUE, INK, ORANGE, drawing
@@ -77,4 +78,7 @@ def joint_figure(summary: Summary) -> Figure:
         axes.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
         axes.set_xlabel(axis_of(summary, joint.columns[0]), color=INK)
         axes.set_ylabel(axis_of(summary, joint.columns[1]), color=INK)
+        for name, axis in zip(joint.columns, (axes.xaxis, axes.yaxis), strict=True):
+            if summary.dated.is_curve(name):
+                on_dates(axes, axis=axis)
     return figure
