@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain
+from dpmix.store.date_axes import on_dates
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.dated import NONE, Dated

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain
+from dpmix.store.date_axes import on_dates
 from dpmix.store.html import BLUE, GREEN, GREY, INK, ORANGE, captioned, drawing
 from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
 

@@ -104,7 +104,8 @@ def _density_finding(summary: Summary, name: str) -> str:
     peak = int(np.argmax(density.mean))
     text = f"Density of {column or ''.join(subject.columns[:1]) or 'a record'}"
     text += f" in {group}" if group else ""
-    text += f", highest near {_value(summary.dated, column, float(density.grid[peak]), density.grid)}{f' {unit}' if unit else ''}"
+    text += f", highest near {_value(summary.dated, column, float(density.grid[peak]), density.grid)}"
+    text += f" {unit}" if unit else ""
     between = density.grid[density.mean > 0.1 * density.mean[peak]]
     ends = [_value(summary.dated, column, float(end), density.grid) for end in between[[0, -1]]]
     return f"{text} and above a tenth of that from {ends[0]} to {ends[1]}"

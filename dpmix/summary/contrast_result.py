@@ -87,8 +87,8 @@ class Difference:
     above : float or None
         Of groups of one release, the posterior probability that the difference is positive.
     axis : str or None
-        What it is a difference of, where rows of several kinds are compared, such as "income (dollars)"; empty
-        for what has a scale of its own.
+        What it is a difference of, where rows of several kinds are compared, such as "income (dollars)";
+        empty for what has a scale of its own.
     unit : str
         Of the difference; empty for none.
     label : str

@@ -121,7 +121,8 @@ class Ems:
         told = ", ".join(f"{name} {figure(place(value))}" for name, value in quantiles.items())
         words = (
             f"EMS (EM with smoothing on {len(self.masses):,} cells, {self.steps:,} steps): mean "
-            f"{figure(place(self.mean))}, sd {figure(self.sd)}{' days' if self.date else ''}, {told}; a point estimate without an interval"
+            f"{figure(place(self.mean))}, sd {figure(self.sd)}{' days' if self.date else ''}, {told}; a "
+            "point estimate without an interval"
         )
         if not self.settled:
             words += ", which had not settled"
