@@ -96,6 +96,8 @@ class Advice:
     warnings : tuple of str
     quantity : str
         What `dpmix.advising.picture` draws.
+    unit : str
+        Of the standard deviations; empty where none is stated.
     """
 
     rows: tuple[Row, ...]
@@ -103,6 +105,7 @@ class Advice:
     target: Mapping[str, float]
     warnings: tuple[str, ...]
     quantity: str
+    unit: str = ""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
