@@ -60,6 +60,7 @@ def coclustering_figure(summary: Summary, clustering: Clustering) -> Figure:
         bar = figure.colorbar(mesh, ax=axes, shrink=0.85)
         bar.set_label("probability to share a cluster")
         bar.outline.set_visible(False)
+        assert bar.solids is not None  # of a map
         bar.solids.set_rasterized(True)  # an image, as the map is: in the dark the style turns both
     return figure
 

@@ -186,6 +186,15 @@ def test_rivals_that_drown_are_left_out_by_name(tmp_path):
     assert len(compare(spec, runs=1).contenders) == 2
 
 
+def test_rivals_of_next_to_no_records_are_left_out():
+    section = load_spec({"synthesis": {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 25}}).synthesis
+    for n, taken in ((3000, True), (30_000, False)):
+        field = field_of(section, (Column("x", (0.0, 1.0)),), n)
+        assert ("dirichlet_multinomial" in dict(field.generators)) is taken
+    reasons = {refusal.name: refusal.reason for refusal in field.refused}
+    assert reasons["dirichlet_multinomial"].endswith("records stand for 30,000, fewer than one for a hundred")
+
+
 def test_rivals_keep_to_ranges_and_to_the_grid(tmp_path):
     ranges = [{"when": {"c": "red"}, "x": [0, 0.4]}]
     synthesis = {"kind": "perturbed_histogram", "epsilon": 9.0, "snap": {"step": 0.2}, "ranges": ranges}
