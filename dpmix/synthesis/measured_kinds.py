@@ -131,7 +131,8 @@ def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Fi
 
     Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
     are all other kinds, on the section's own cells (`bins`, `snap`) where it gives them, all else by default,
-    and those that noise or prior counts drown, or that draw next to nothing, are left out. Of the data nothing but n is used.
+    and those that noise or prior counts drown, or that draw next to nothing, are left out. Of the data
+    nothing but n is used.
 
     Parameters
     ----------
