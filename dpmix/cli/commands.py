@@ -60,7 +60,6 @@ app = typer.Typer(
 
 
 app.add_typer(ledger_app, name="ledger")
-app.command()(sweep)
 
 
 @app.callback()
@@ -273,6 +272,7 @@ def summarize(
         raise doubt
 
 
+app.command()(sweep)
 app.command()(predict)
 app.command()(tally)
 app.command()(card)
