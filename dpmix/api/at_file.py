@@ -27,7 +27,7 @@ from dpmix.summary.predicting import Input
 
 __all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
 
-_OWN_KEYS = re.compile(r"data\.(delimiter|decimal|encoding)")
+_OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b")
 
 PIECE = 1 << 16
 """Records that are predicted at a time."""
