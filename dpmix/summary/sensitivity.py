@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.dated import dated_of
 from dpmix.summary.diagnostics import arviz
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
@@ -77,7 +78,8 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
         no_prior,
         no_likelihood,
         of_clusters=isinstance(chains, Chains),
-        labels=row_labels(chains) if isinstance(chains, NamedChains) else {},
+        labels=dated_of(chains).points(wanted)
+        | (row_labels(chains) if isinstance(chains, NamedChains) else {}),
     )
 
 

@@ -567,6 +567,28 @@ def test_summaries_predict_at_a_file(votes: Path, line: Path, tmp_path: Path) ->
             dpmix.summarize(votes, overrides=[f"summary.at={path}"])
 
 
+def test_summaries_read_a_table_as_it_is_written(line: Path, tmp_path: Path) -> None:
+    """The keys of data stand beside the path, and messages name them."""
+    plain = table(tmp_path, "age,school\n30.5,16\n")
+    wanted = dpmix.summarize(line, overrides=[f"summary.at={plain}"]).to_json()["at"]
+    other = tmp_path / "o.csv"
+    other.write_bytes("größe;age;school\n1;30,5;16\n".encode("latin-1"))
+    keys = "decimal: ',', encoding: latin-1"
+    found = dpmix.summarize(line, overrides=[f"summary.at={{path: {other}, {keys}}}"]).to_json()["at"]
+    assert found == wanted
+    for stated, words in (
+        ("encoding: latin-1", r"say by what in summary\.at\.delimiter"),
+        ("delimiter: ';', encoding: latin-1", r"summary\.at\.decimal"),
+        ("delimiter: ';'", r"summary\.at\.encoding: latin-1"),
+    ):
+        with pytest.raises(DataError, match=words):
+            dpmix.summarize(line, overrides=[f"summary.at={{path: {other}, {stated}}}"])
+    with pytest.raises(SpecError, match=r"summary\.at\.decimal: is for text"):
+        load_spec({"summary": {"at": {"path": "x.parquet", "decimal": ","}}})
+    with pytest.raises(DataError, match=r"--delimiter"):
+        dpmix.predict(line, other, encoding="latin-1", quiet=True)
+
+
 def test_summaries_take_so_many_records(votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmix.api.predict.MOST_IN_SUMMARY", 3)
     at = table(tmp_path, "age,town\n" + "18,yes\n" * 4)
