@@ -265,6 +265,10 @@ def test_outputs_are_their_own_cells(tmp_path: Path) -> None:
     ("changed", "what"),
     [
         ({"law": LAPLACE | {"scale": [1.4]}}, "mechanism.scale"),
+        (
+            {"law": LAPLACE | {"scale": [1.4], "granularity": [1e-15], "requested": {"epsilon": 2.0}}},
+            "mechanism.requested",
+        ),
         ({"law": LAPLACE | {"domain": [[-2.0, 4.0]]}}, "mechanism.domain"),
         ({"law": LAPLACE | {"kind": "gaussian"}}, "mechanism.kind (gaussian against laplace)"),
         ({"epsilon": 2.0}, "epsilon (2 against 3.84"),
@@ -328,6 +332,9 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     )
     assert "z, y" in refused([many], error=SpecError)
     chosen = dpmix.tally([many], {"release": {"column": "y"}})
+    bands = {"kind": "wavelet", "levels": 1, "scale": [1.0], "domain": DOMAIN}
+    haar = written(tmp_path / "haar.h5", np.zeros((2, 3)), bands, columns=("z_0_0", "z_1_0", "z_1_1"))
+    assert "wavelet release is not one number a record" in refused([haar])  # and not: name a column
     assert chosen.columns == ("y",) and chosen.mechanism.scale == (2.0,)
     assert chosen.mechanism.domain == ((0.0, 1.0),)
 

@@ -231,6 +231,8 @@ WRONG = [
     ),
     ("model.kernel=nromal", 'model.kernel: "nromal" is unknown; did you mean "normal"?'),
     ("model.base.kind=nigg", 'model.base.kind: "nigg" is unknown; did you mean "nig"?'),
+    ("advise.population={kind: cauchy}", 'advise.population.kind: "cauchy" is unknown; one of beta, normal'),
+    ("advise.population={}", "advise.population.kind: missing; one of beta, normal"),
     ("model.base.lamda=3", 'model.base.lamda: unknown key; did you mean "lambda"?'),
     ("model.base.lambda_=3", 'model.base.lambda_: unknown key; did you mean "lambda"?'),
     ("model.base.lambda=0", "model.base.lambda: 0 must be greater than 0"),
