@@ -202,6 +202,7 @@ WRONG = [
     ("mechanism.domain=[1, 2, 3]", "mechanism.domain: must be a pair [lo, hi] or a list of pairs"),
     ("data.domain=[[1, 2], [3, 4]]", "data.domain: has 2 pairs of bounds for 1 column"),
     ("data.domain=[1, .inf]", "data.domain[1]: must be a finite number, not inf"),
+    ("data.domain=[0, 1e160]", "data.domain: [0.0, 1e+160] is too wide"),
     ("data.domain=[-1e308, 1e308]", "data.domain: [-1e+308, 1e+308] is too wide"),
     ("data.domain=5", "data.domain: must be a pair [lo, hi] or a list of pairs, not 5"),
     ("data.column=x", "data.column: give either column or columns, not both"),
