@@ -421,6 +421,11 @@ def test_a_fit_of_the_tally_has_the_draws_of_a_fit_of_the_values(tmp_path: Path)
         assert two["observed_data/counts"][()].sum() == 400 and "z" not in two["observed_data"]
         assert two["posterior_predictive/counts"][()].sum(axis=-1).min() == 400
         assert two.attrs["n"] == 400
+        kept, single = two["log_likelihood/counts"][()], one["log_likelihood/z"][()]
+        assert kept.shape == (1, 120, len(two["observed_data/counts"])) and single.shape == (1, 120, 400)
+        assert not kept[..., two["observed_data/counts"][()] == 0].any()
+        total = kept.sum(axis=-1)  # with components for all that is on none, which the chain draws
+        assert np.abs(total - two["sample_stats/log_likelihood"][()]).max() < 1.0
     again = dpmix.fit(tmp_path / "auto.yaml", None, tmp_path / "tally.h5", resume=True, quiet=True)
     assert not again.written
     page, loo = tmp_path / "r.html", ["summary.loo=true"]
@@ -445,6 +450,52 @@ def test_a_fit_of_the_tally_has_the_draws_of_a_fit_of_the_values(tmp_path: Path)
         dpmix.summarize(tmp_path / "tally.h5", overrides=["summary.baseline=deconvolution_kde"])
     with pytest.raises(DataError, match="another release"):
         dpmix.summarize([tmp_path / "tally.h5", tmp_path / "values.h5"])
+
+
+def test_many_records_keep_their_log_likelihoods_by_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What more than 5,000 records keep is what their tally keeps; leave-one-out goes by it."""
+    from dpmix.summary.check import public_cells, record_likelihoods
+
+    for module in (public_cells, record_likelihoods):
+        monkeypatch.setattr(module, "MOST_RECORDS", 300)
+    rng = np.random.default_rng(4)
+    path = written(tmp_path / "a.h5", rng.normal(0.5, 0.8, 400) + rng.laplace(0.0, 1.3, 400))
+    dpmix.tally([path], output=tmp_path / "t.h5")
+    spec = {"model": MODEL, "sampler": RUN | {"kind": "counts", "iterations": 140, "burn_in": 20}}
+    for name in ("a", "t"):
+        dpmix.fit(spec, tmp_path / f"{name}.h5", tmp_path / f"{name}c.h5", quiet=True)
+    with h5py.File(tmp_path / "ac.h5") as one, h5py.File(tmp_path / "tc.h5") as two:
+        values, tallied = one["log_likelihood"], two["log_likelihood"]
+        assert values["counts"].dims[2][0].name.endswith("/cell") and "z" not in values
+        assert np.array_equal(values["counts"][()], tallied["counts"][()])
+        edges = two["observed_data/edges"][()]
+        assert values.attrs["cells_first"] == edges[1] and values.attrs["cells_last"] == edges[-2]
+        assert values.attrs["cells_width"] == edges[2] - edges[1]
+    of_values, of_tally = (
+        dpmix.summarize(tmp_path / f"{name}c.h5", overrides=["summary.loo=true"]).to_json() for name in "at"
+    )
+    assert of_values["loo"] == of_tally["loo"] and of_values["loo"]["elpd"] < 0.0
+    assert not of_values["prior_sensitivity"]["reason"]
+
+
+def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmix.summary.check import public_cells
+    from dpmix.summary.check.replicators import Unavailable
+
+    rng = np.random.default_rng(5)
+    dpmix.fit(
+        {"model": MODEL, "sampler": RUN | {"kind": "counts"}},
+        written(tmp_path / "a.h5", rng.normal(0.5, 2.0, 60)),
+        tmp_path / "c.h5",
+        quiet=True,
+    )
+    chains = read_chains([tmp_path / "c.h5"])
+    assert not public_cells.goes_by_cell(chains)
+    monkeypatch.setattr(public_cells, "MOST_CELLS", 20)
+    with pytest.raises(Unavailable, match="more than 20 cells"):
+        public_cells.counted(chains)
 
 
 _CLUSTER = """

@@ -233,7 +233,9 @@ def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None
         assert values.std() == pytest.approx(sd, rel=0.06)
 
 
-@pytest.mark.parametrize(("kernel", "base"), [pair for pair in known_layouts() if pair[0] in ("normal", "beta")])
+@pytest.mark.parametrize(
+    ("kernel", "base"), [pair for pair in known_layouts() if pair[0] in ("normal", "beta")]
+)
 def test_there_are_runs_for_every_base_measure_of_one_column(kernel: str, base: str) -> None:
     """The default one, whose location and scale are learned, among them."""
     layout = find_layout(kernel, base)
