@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmix.advising.asked import BAND
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
 
-__all__ = ["BAND", "DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
+__all__ = ["DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
 
-BAND = "band"
 DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS = 5
 _FARTHEST = 4.0  # beyond the epsilons looked at, as a factor

@@ -3,7 +3,7 @@
 The release is replaced by what it is like with many records: a normal observation, with its information,
 of the masses of fine cells at the population (`dpmix.models.counts_mixture.informed`). No record and no
 release is drawn; the prior is the one that fits have, by the moves that they are made with. Standard
-deviations are means over a few draws of the observation's noise, for wider and narrower posteriors come by
+deviations are means over draws of the observation's noise, for wider and narrower posteriors come by
 chance. Compared with fits in `docs/advise.md`.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.advising.asked import QUANTITIES
 from dpmix.advising.cell_information import information, noise_scale
 from dpmix.advising.population import Population, cells_of
 from dpmix.kernels.beta import Beta
@@ -30,15 +31,15 @@ from dpmix.numerics.mixing import PitmanYor
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 
-__all__ = ["Found", "MixtureAdvice", "QUANTITIES"]
+__all__ = ["Found", "MixtureAdvice"]
 
 Floats = NDArray[np.float64]
 
-QUANTITIES = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 _LEVELS = (0.5, 0.25, 0.75)
 
-BURN_IN, SWEEPS = 300, 700  # of a chain
-_FEW = 60  # coins up to which there are four chains, else two
+BURN_IN, SWEEPS = 250, 500  # of a chain
+_CHAINS = ((12, 10), (60, 6))  # coins up to which there are so many chains
+_OTHERS, _TIMES = 2, 2  # chains of rows with more coins, and how much longer they are
 _PRIOR_DRAWS = 2_000
 _BANK = 1_500  # components by which directions are weighed
 _LEAST = 2e-2  # log-likelihood that a direction may tell and be left out
@@ -99,8 +100,9 @@ class MixtureAdvice:
         told, edges = self._told(law, n)
         tails = 0.5 * (1.0 - self.level)
         sds, bands, shrunk = [], [], []
-        for chain in range(4 if len(told.leans) <= _FEW else 2):
-            drawn = self._posterior(told, edges, chain)
+        chains, times = _effort(len(told.leans))
+        for chain in range(chains):
+            drawn = self._posterior(told, edges, chain, times * SWEEPS)
             values = self._values(drawn)
             lower, upper = np.quantile(drawn.densities(self.grid, self.family), [tails, 1.0 - tails], axis=0)
             sds.append(values.std(axis=1))
@@ -119,7 +121,7 @@ class MixtureAdvice:
         told = information(law, edges, shares, n, self.population.pair)
         return coins_of(told, shares, edges, self._bank(edges), _LEAST), edges
 
-    def _posterior(self, coins: Coins, edges: Floats, chain: int) -> Measures:
+    def _posterior(self, coins: Coins, edges: Floats, chain: int, sweeps: int) -> Measures:
         """Return draws of P given coins whose noise is, by pairs of chains, the opposite."""
         rng, sign = np.random.default_rng([_SEED, chain // 2]), 1.0 - 2.0 * (chain % 2)
         channel = CoinsOfCells(coins.leans, np.zeros((3, len(edges) + 1)), NoNoise())
@@ -127,7 +129,7 @@ class MixtureAdvice:
         model = InformedMixture(counts, channel, self.kernel, self.mixing, self.learned)
         running = model.make_chain(rng)
         running.keep(1, BURN_IN)
-        running.proceed(BURN_IN + SWEEPS)
+        running.proceed(BURN_IN + sweeps)
         return self._measures({name: values for name, (_, values) in running.take().items()})
 
     def _bank(self, edges: Floats) -> Floats:
@@ -177,6 +179,18 @@ class MixtureAdvice:
         return np.stack(
             [drawn.moments(self.family)[0], *(quantiles(drawn, self.family, level) for level in _LEVELS)]
         )
+
+
+def _effort(coins: int) -> tuple[int, int]:
+    """Return the number of chains, each with a noise of its own, and times how many sweeps.
+
+    Where noise leaves few directions it decides how wide a posterior comes out: standard deviations of
+    quartiles differ by a quarter from one release to the next, and it takes ten to know their mean to 8%.
+    """
+    for most, chains in _CHAINS:
+        if coins <= most:
+            return chains, 1
+    return _OTHERS, _TIMES
 
 
 def _ranges(values: Floats) -> Floats:

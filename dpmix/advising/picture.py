@@ -6,7 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dpmix.advising.advice import BAND, Advice
+from dpmix.advising.advice import Advice
+from dpmix.advising.asked import BAND
 from dpmix.results.as_html import to_page
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import COLOURS, INK, STYLES, captioned, drawings, picture

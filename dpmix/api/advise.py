@@ -11,8 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.advising.advice import BAND, DOUBTFUL, Advice, Row, judged, needed_of
-from dpmix.advising.mixtures import QUANTITIES, Found, MixtureAdvice
+from dpmix.advising.advice import DOUBTFUL, Advice, Row, judged, needed_of
+from dpmix.advising.asked import (
+    BAND,
+    EPSILONS,
+    QUANTITIES,
+    RECORDS,
+    by_group,
+    check_target,
+    epsilons_of,
+    quantities_of,
+    records_of,
+    target_of,
+)
+from dpmix.advising.mixtures import Found, MixtureAdvice
 from dpmix.advising.population import Population, population_of, prior_predictive
 from dpmix.api.advise_laws import laws_of
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
@@ -24,7 +36,6 @@ from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.run.progress import show_work
 from dpmix.spec import NormalMixture, RunSpec, load_spec
-from dpmix.spec.messages import did_you_mean
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
 from dpmix.summary.families.family_of_fit import family_on_line
@@ -32,11 +43,8 @@ from dpmix.summary.grids import DEFAULT_POINTS
 
 __all__ = ["EPSILONS", "RECORDS", "advise"]
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0)
-RECORDS = (1_000, 10_000, 100_000)
 _MOST_ROWS = 2_000
 _MOST_RECORDS = 10**12
-_ALIASES = {"quantile[0.5]": "median"}
 _SHARE = 0.01  # of the population beyond the bounds
 _FINEST = 2e-4  # of the bounds' width, below which cells of y are coarse
 
@@ -91,12 +99,11 @@ def advise(
         When a mechanism that was asked for cannot give an epsilon.
     """
     checked = load_spec(spec, overrides)
-    epsilons, records = _epsilons(epsilon), _records(n)
+    epsilons, records = epsilons_of(epsilon), records_of(n)
     target_file = _checked_report(report, force)
     kinds = [mechanism] if isinstance(mechanism, str) else None if mechanism is None else list(mechanism)
     section = checked.advise
-    target = {} if section is None or section.target is None else dict(section.target)
-    target = {_ALIASES.get(name, name): sd for name, sd in target.items()}
+    target = target_of(None if section is None else section.target)
     more_epsilons, more_records = _around(epsilons, records, bool(target))
     if len(more_epsilons) * len(more_records) > _MOST_ROWS:
         raise UsageError(f"--epsilon, --n: more than {_MOST_ROWS:,} rows a mechanism; give fewer")
@@ -107,17 +114,12 @@ def advise(
     elif checked.mechanism is None and checked.synthesis is not None:
         rows, population = advise_synthesis(checked, more_epsilons, more_records, kinds)
     else:
+        check_target(target, quantities_of(checked))
         rows, population = _of_mixture(
             checked, more_epsilons, more_records, kinds, jobs or os.cpu_count() or 1, quiet, warnings
         )
     known = [*(rows[0].sd if rows else QUANTITIES), *([BAND] if rows and rows[0].band is not None else [])]
-    for name in target:
-        if name not in known:
-            guess = did_you_mean(name, known)
-            raise SpecError(
-                f"advise.target.{name}: no quantity of this spec; {guess + ' ' if guess else ''}known: "
-                f"{', '.join(known[:12])}{', ..' if len(known) > 12 else ''}"
-            )
+    check_target(target, known)
     rows = [row for row in needed_of(rows, target) if row.epsilon in epsilons and row.n in records]
     rows = judged(rows, target)
     doubtful = sum(row.least is not None and row.least < DOUBTFUL for row in rows)
@@ -135,26 +137,6 @@ def advise(
 
         write(found, target_file, force=force)
     return found
-
-
-def _epsilons(given: Sequence[float] | float | None) -> list[float]:
-    found = EPSILONS if given is None else [given] if isinstance(given, int | float) else given
-    for value in found:
-        if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-            raise UsageError(f"--epsilon: {value} must be a positive number")
-    if not len(found):
-        raise UsageError("--epsilon: names none; give a list such as 0.5,1,2")
-    return sorted({float(value) for value in found})
-
-
-def _records(given: Sequence[float] | float | None) -> list[int]:
-    found = RECORDS if given is None else [given] if isinstance(given, int | float) else given
-    for value in found:
-        if not (isinstance(value, int | float) and 1 <= value <= _MOST_RECORDS and value == int(value)):
-            raise UsageError(f"--n: {value} must be a whole number from 1 to {_MOST_RECORDS:,}")
-    if not len(found):
-        raise UsageError("--n: names none; give a list such as 1e3,1e4")
-    return sorted({int(value) for value in found})
 
 
 def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[list[float], list[int]]:
@@ -234,13 +216,9 @@ def _by_group(found: Found, groups: Sequence[str]) -> tuple[Mapping[str, float],
         return found.sd, found.band, found.contraction
 
     def named(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {_of_group(name, group): value for group in groups for name, value in values.items()}
+        return {by_group(name, group): value for group in groups for name, value in values.items()}
 
     return named(found.sd), found.band, named(found.contraction)
-
-
-def _of_group(name: str, group: str) -> str:
-    return f"{name[:-1].replace('[', f'[{group},')}]" if name.endswith("]") else f"{name}[{group}]"
 
 
 def _pair_of(spec: RunSpec) -> Pair:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from dpmix.advising.asked import ASSUMED, check_kind
 from dpmix.advising.cell_information import knows
-from dpmix.errors import PrivacyError, SpecError, UsageError
+from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.kinds import MECHANISMS
-from dpmix.spec.messages import did_you_mean
 
 __all__ = ["laws_of"]
 
-_ASSUMED: Mapping[str, Mapping[str, Any]] = {
-    "wavelet": {"levels": 3},
-    "binomial": {"trials": 12},
-    "perturbed_histogram": {"bins": 32},
-}
-"""What kinds are taken with that the spec says nothing of."""
 _DELTA = 1e-6
 LOCAL = ("laplace", "gaussian", "wavelet", "binomial", "square_wave")
 """Mechanisms that are compared where none are named."""
@@ -43,7 +36,7 @@ def laws_of(
         own = None  # what is not protected is compared with what would be
     wanted = kinds if kinds is not None else _offered(spec, own)
     for kind in wanted:
-        _check_kind(kind, own)
+        check_kind(kind, own)
     found = []
     for kind in dict.fromkeys(wanted):
         for epsilon in epsilons:
@@ -76,30 +69,9 @@ def _offered(spec: RunSpec, own: str | None) -> list[str]:
     return local + ([own] if own is not None and own not in local else [])
 
 
-def _check_kind(kind: str, own: str | None) -> None:
-    names = [
-        name for name in MECHANISMS.names if MECHANISMS.section(name).released in ("records", "histogram")
-    ]
-    names = [name for name in names if MECHANISMS.section(name).protects]
-    if kind not in names:
-        guess = did_you_mean(kind, names)
-        what = "takes no epsilon" if kind == "none" else "is no mechanism for the density of one column"
-        raise UsageError(
-            f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}"
-        )
-    section = MECHANISMS.section(kind)
-    if kind != own and kind not in _ASSUMED:
-        needs = [key for key, field in section.model_fields.items() if field.is_required() and key != "kind"]
-        if needs:
-            raise UsageError(
-                f"--mechanism: {kind} needs {' and '.join(needs)}; state them in the spec's mechanism, of "
-                "that kind"
-            )
-
-
 def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int) -> tuple[Law, float]:
     """Return the law of a mechanism at an epsilon, as `privatize` calibrates it, and its delta."""
-    stated: dict[str, Any] = {"kind": kind, **_ASSUMED.get(kind, {})}
+    stated: dict[str, Any] = {"kind": kind, **ASSUMED.get(kind, {})}
     if kind == own and spec.mechanism is not None:
         stated = spec.mechanism.model_dump(by_alias=True, exclude_none=True)
     section = MECHANISMS.section(kind)

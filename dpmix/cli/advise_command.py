@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpmix.cli.options import Debug, Force, Quiet, Set, Spec, Version, check_files, checked_spec, emit, say
 from dpmix.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpmix.spec import RunSpec
 
 
 def advise(
@@ -57,6 +60,7 @@ def advise(
         raise UsageError("--mechanism: names none; give a list such as laplace,square_wave")
     check_files([spec], [path for path in (report,) if path is not None], force)
     checked = checked_spec(spec, set_)
+    _check(checked, epsilons, sizes, kinds)
     from dpmix.api.advise import advise as run
 
     found = run(
@@ -75,6 +79,30 @@ def advise(
             print(f"dpmix: {text}", file=sys.stderr)
     if report is not None:
         say(f"wrote {report}", quiet)
+
+
+def _check(
+    spec: RunSpec, epsilons: list[float] | None, sizes: list[float] | None, kinds: list[str] | None
+) -> None:
+    """Refuse what makes no sense before the heavy imports."""
+    from dpmix.advising.asked import (
+        check_kind,
+        check_target,
+        epsilons_of,
+        quantities_of,
+        records_of,
+        target_of,
+    )
+
+    epsilons_of(epsilons)
+    records_of(sizes)
+    model, mechanism = spec.model, spec.mechanism
+    dense = mechanism is None or mechanism.released in ("records", "histogram")
+    if dense and spec.synthesis is None and (model is None or model.kind == "mixture"):
+        for kind in kinds or ():
+            check_kind(kind, None if mechanism is None else mechanism.kind)
+        if spec.advise is not None:
+            check_target(target_of(spec.advise.target), quantities_of(spec))
 
 
 def _numbers(name: str, words: str | None) -> list[float] | None:

@@ -46,6 +46,7 @@ def draw_measure(rng, alpha, discount, counts, k, weights):
     """Draw (w_1..w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d): P given a partition (Pitman 1996).
 
     `counts` (>= k,) holds the block sizes; `weights` (>= k,) receives w_1..w_k; the leftover w_0 is returned.
+    Without blocks all is left over, also where the concentration is so small that its gamma underflows.
     """
     total = 0.0
     for h in range(k):
@@ -55,7 +56,7 @@ def draw_measure(rng, alpha, discount, counts, k, weights):
     total += left
     for h in range(k):
         weights[h] /= total
-    return left / total
+    return left / total if total > 0.0 else 1.0
 
 
 class _LogConcentration(NamedTuple):

@@ -89,15 +89,17 @@ def main(arguments: list[str] | None = None) -> int:
         "--work",
         metavar="FILE",
         type=Path,
-        help="with --mechanisms: file of repeats, one a line, which are not made again",
+        help="with --mechanisms, or --performance --cells versus: file of what is measured, a line each, "
+        "which is not made again",
     )
     for name, what in OTHERS.items():
         parser.add_argument(
             f"--{name}", dest="other", action="store_const", const=name, help=f"measure {what} instead"
         )
     options = parser.parse_args(arguments)
-    if options.work is not None and options.other != "mechanisms":
-        parser.error("--work: is for --mechanisms alone")
+    resumes = options.other == "mechanisms" or (options.other, options.cells) == ("performance", ["versus"])
+    if options.work is not None and not resumes:
+        parser.error("--work: is for --mechanisms and for --performance --cells versus alone")
     if options.other == "mechanisms":
         return _mechanisms(options, parser)
     if options.other:
@@ -110,7 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
         except ValueError as error:
             parser.error(str(error))
         before = machine()
-        results = module.run(seconds, *which)
+        kept = {"work": options.work} if options.work is not None else {}
+        results = module.run(seconds, *which, **kept)
         report = {
             "machine": before,
             "load_after": machine()["load"],

@@ -34,7 +34,7 @@ _SCALE = 4.0
 _SPEC: dict[str, Any] = {
     "mechanism": {"kind": "laplace", "epsilon": 5.0, "domain": [-10.0, 10.0]},
     "model": {"base": {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0},
-    "sampler": {"iterations": 12_000, "burn_in": 4_000, "chains": 2, "seed": 1},
+    "sampler": {"iterations": 60_000, "burn_in": 12_000, "thin": 6, "chains": 4, "seed": 1},
     "summary": {"grid": [-10.0, 10.0, 200]},
 }
 _SHORT = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20")

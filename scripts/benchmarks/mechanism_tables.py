@@ -16,19 +16,23 @@ __all__ = ["tables"]
 Floats = NDArray[np.float64]
 
 
-def _held_share(strings: Sequence[str], population: str) -> Floats:
-    """Return the share of repeats whose band holds the truth, at each point between the outer hundredths.
+def _held(strings: Sequence[str], population: str) -> str:
+    """Return the share of places and repeats where the band holds the truth, its error, and the worst place.
 
-    Beyond, next to no record lies: a distribution function of 1e-9 is below any equal-tailed band.
+    Only between the outer hundredths: beyond, next to no record lies, and a distribution function of 1e-9 is
+    below any equal-tailed band. The standard error is that of a mean over repeats, for places are dependent.
     """
     (lo, hi), cdf = POPULATIONS[population].domain, POPULATIONS[population].cdf
     below = cdf(lo + (hi - lo) * (np.arange(POINTS) + 0.5) / POINTS)
-    held = np.mean([[mark == "1" for mark in string] for string in strings], axis=0)
-    return np.asarray(held[(below > 0.01) & (below < 0.99)])
+    marks: Floats = np.array([[float(mark == "1") for mark in string] for string in strings])
+    marks = marks[:, (below > 0.01) & (below < 0.99)]
+    shares, places = marks.mean(axis=1), marks.mean(axis=0)
+    error = f" ± {shares.std(ddof=1) / len(shares) ** 0.5:.3f}" if len(shares) > 1 else ""
+    return f"{shares.mean():.3f}{error} ({places.min():.2f})"
 
 
 def _thousandths(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and np.isfinite(value)]
     return f"{1e3 * float(np.mean(known)):.1f}" if known else "-"
 
 
@@ -50,10 +54,9 @@ def tables(work: Path) -> str:
                     _thousandths([each.ems for each in other]),
                     _thousandths([each.kde for each in other]),
                 ]
-                shares = [_held_share([each.cdf for each in own], name)]
+                row.append(_held([each.cdf for each in own], name))
                 if own[0].density:
-                    shares.append(_held_share([each.density for each in own], name))
-                row += [f"{share.mean():.3f} ({share.min():.2f})" for share in shares]
+                    row.append(_held([each.density for each in own], name))
                 row.append(f"{1e3 * np.mean([each.cdf_width for each in own]):.1f}")
                 if own[0].density:
                     row.append(f"{np.mean([each.density_width for each in own]):.3f}")
@@ -65,7 +68,8 @@ def tables(work: Path) -> str:
                         f"{epsilon:g}",
                         f"{np.median(rhats):.3f}, {max(rhats):.2f}",
                         f"{np.median(sizes):.0f}, {min(sizes):.0f}",
-                        f"{np.median([each.seconds for each in own]):.1f}",
+                        f"{sum(each.times > 1 for each in own)}",
+                        f"{np.median([each.seconds for each in own if each.times == 1] or [np.nan]):.1f}",
                     ]
                 )
         if not rows:
@@ -82,6 +86,13 @@ def tables(work: Path) -> str:
         ]
         head += ["held, density"] * dense + ["width, distribution function"] + ["width, density"] * dense
         lines += [f"## {name}", "", *table(head, rows), ""]
-        head = ["mechanism", "epsilon", "R-hat: median, largest", "ESS: median, least", "s of processor"]
+        head = [
+            "mechanism",
+            "epsilon",
+            "R-hat: median, largest",
+            "ESS: median, least",
+            "longer",
+            "s of processor",
+        ]
         lines += [*table(head, checks), ""]
     return "\n".join(lines)

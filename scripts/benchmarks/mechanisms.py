@@ -3,24 +3,28 @@
 A cell is a population, a mechanism and an epsilon; each of its repeats draws records, releases them with
 seeded noise, fits a mixture of betas and holds the posterior, and the estimates that need no model, against
 the population. Repeats come one after the other over all cells, so that a run that is cut short has as many
-of each; ``--work`` keeps one line a repeat, and goes on where it was cut short.
+of each; ``--work`` keeps one line a repeat, and goes on where it was cut short. All chains by `counts` have
+one length; afterwards those whose R-hat is above `LIMIT` are made again, `LONGER` times as long, which looks
+at nothing but R-hat.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from scipy.stats import beta
 
 import dpmix
@@ -45,28 +49,30 @@ INCOMES = ROOT.parent / "shared" / "data" / "acs2011_income.csv"
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MECHANISMS = ("square_wave", "laplace", "binomial", "gaussian", "wavelet")
 N, FEW_RECORDS = 100_000, 10_000  # of the wavelet, whose cost grows with n
-REPEATS, FEW_REPEATS = 50, 5
-KERNEL_REPEATS = 5  # of the kernel estimate, which takes seconds at this n
-SLOW = ("gaussian", "wavelet")  # whose repeats are fewer, and come after the first ten of the others
+REPEATS, FEW_REPEATS, RAW_REPEATS = 50, 5, 10
+EMS_REPEATS, KERNEL_REPEATS = 10, 5  # of estimates without a model, whose error is known soon enough
+SLOW = ("gaussian", "wavelet")  # whose repeats are fewer
+SPREAD = 10  # repeats of the others to one of these
+LIMIT, LONGER = 1.05, 4  # R-hat above which chains are made again, and by how many times longer
 POINTS = 50  # where bands are held against the population, in the middle of equal parts of the bounds
 _FINE = 1_000  # parts of the bounds in which distances are summed up
 _LEVEL = 0.95
 _DELTA = 1e-6
-_WIDTHS = {"laplace": 1 / 32, "gaussian": 1 / 4}  # of the cells, in scales of the noise
+_WIDTHS = {"laplace": 1 / 32, "gaussian": 1 / 4}  # of the cells, in scales of the noise, at least
+_FINEST = 1 / 64  # of the bounds, below which cells are not
 _SAMPLER: dict[str, Any] = {
     "kind": "counts",
-    "iterations": 700,
+    "iterations": 1_000,
     "burn_in": 200,
-    "thin": 2,
+    "thin": 4,
     "chains": 2,
     "store": [],
 }
-_LONGER = {("incomes", "square_wave", 2.0): 2, ("incomes", "square_wave", 4.0): 4}  # chains that mix worse
 _SLOW: dict[str, Any] = {
     "kind": "neal8",
-    "iterations": 600,
+    "iterations": 1_000,
     "burn_in": 200,
-    "thin": 2,
+    "thin": 4,
     "chains": 2,
     "store": [],
 }
@@ -97,11 +103,42 @@ class Population:
 
 @cache
 def incomes() -> Floats:
-    """Return the incomes that are drawn from, in increasing order."""
+    """Return the incomes of the survey, in increasing order."""
     with INCOMES.open(encoding="utf-8") as file:
         return np.sort([float(row["income"]) for row in csv.DictReader(file)])
 
 
+@cache
+def spread() -> float:
+    """Return Silverman's bandwidth of a kernel estimate from the logarithms of the incomes."""
+    logs = np.log(incomes())
+    quartiles = np.quantile(logs, [0.25, 0.75])
+    return float(0.9 * min(logs.std(), (quartiles[1] - quartiles[0]) / 1.34) * len(logs) ** -0.2)
+
+
+def _smooth_cdf(y: Floats) -> Floats:
+    """Return the share of incomes spread over their neighbourhood, in logarithms, that is below y <= TOP."""
+    logs, wide = np.log(incomes()), spread()
+    below = [float(ndtr((np.log(place) - logs) / wide).mean()) for place in (*y, TOP)]
+    return np.array(below[:-1]) / below[-1]
+
+
+def _smooth_density(y: Floats) -> Floats:
+    logs, wide = np.log(incomes()), spread()
+    heights = [float(np.exp(-0.5 * ((np.log(place) - logs) / wide) ** 2).mean()) / place for place in y]
+    whole = float(ndtr((np.log(TOP) - logs) / wide).mean())
+    return np.array(heights) / (math.sqrt(2.0 * math.pi) * wide * whole)
+
+
+def _smooth(n: int, rng: np.random.Generator) -> Floats:
+    drawn = np.empty(0)
+    while len(drawn) < n:
+        more = rng.choice(incomes(), n) * np.exp(spread() * rng.standard_normal(n))
+        drawn = np.append(drawn, more[more <= TOP])
+    return np.asarray(drawn[:n])
+
+
+TOP = 200_000.0
 POPULATIONS = {
     "Beta(5, 2)": Population(
         "Beta(5, 2)",
@@ -110,13 +147,16 @@ POPULATIONS = {
         lambda y: np.asarray(beta.cdf(y, 5.0, 2.0)),
         lambda y: np.asarray(beta.pdf(y, 5.0, 2.0)),
     ),
-    "incomes": Population(
-        "incomes",
-        (0.0, 200_000.0),
+    "incomes": Population("incomes", (0.0, TOP), _smooth, _smooth_cdf, _smooth_density),
+    "recorded incomes": Population(
+        "recorded incomes",
+        (0.0, TOP),
         lambda n, rng: rng.choice(incomes(), n),
         lambda y: np.searchsorted(incomes(), y, side="right") / len(incomes()),
     ),
 }
+"""The second is a kernel estimate from the logarithms of the third up to the bound, which has a density: the
+third has its probability at round numbers, and what is above the bound is cut to it."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +180,22 @@ class Cell:
     @property
     def repeats(self) -> int:
         """How many repeats are wanted."""
-        return FEW_REPEATS if self.mechanism in SLOW else REPEATS
+        few = RAW_REPEATS if self.population == "recorded incomes" else REPEATS
+        return FEW_REPEATS if self.mechanism in SLOW else few
+
+    @property
+    def pace(self) -> int:
+        """After how many repeats of the other cells comes one of this."""
+        return SPREAD if self.mechanism in SLOW else REPEATS // self.repeats
 
 
-CELLS = [Cell(p, m, e) for m in MECHANISMS for p in POPULATIONS for e in EPSILONS]
+CELLS = [
+    Cell(p, m, e)
+    for m in MECHANISMS
+    for p in POPULATIONS
+    for e in EPSILONS
+    if m not in SLOW or p != "recorded incomes"
+]
 
 
 @dataclass(frozen=True)
@@ -164,6 +216,8 @@ class Found:
         points.
     seconds : float
         Of processor time.
+    times : int
+        Length of the chains, over that of most.
     """
 
     w1: float
@@ -174,17 +228,18 @@ class Found:
     rhat: float
     ess: float
     seconds: float
+    times: int = 1
 
 
 def here() -> list[str]:
     """Return the names of the populations whose data are here."""
-    return [name for name in POPULATIONS if name != "incomes" or INCOMES.exists()]
+    return [name for name in POPULATIONS if "incomes" not in name or INCOMES.exists()]
 
 
 def repeated(cells: Sequence[Cell] = CELLS) -> list[tuple[Cell, int]]:
     """Return cells and numbers of repeats, the first repeat of all cells first."""
     found = [(cell, repeat) for cell in cells if cell.population in here() for repeat in range(cell.repeats)]
-    return sorted(found, key=lambda each: each[1] + 10 * (each[0].mechanism in SLOW))
+    return sorted(found, key=lambda each: each[0].pace * (each[1] + 1))
 
 
 def generator(cell: Cell, repeat: int) -> np.random.Generator:
@@ -192,8 +247,8 @@ def generator(cell: Cell, repeat: int) -> np.random.Generator:
     return np.random.default_rng([repeat, round(1000 * cell.epsilon), *cell.name.encode()])
 
 
-def spec_of(cell: Cell, repeat: int) -> dict[str, Any]:
-    """Return the spec of a repeat: that of a starter, with shorter chains."""
+def spec_of(cell: Cell, repeat: int, times: int = 1) -> dict[str, Any]:
+    """Return the spec of a repeat: that of a starter, with shorter chains, or so many times these."""
     domain = list(POPULATIONS[cell.population].domain)
     mechanism: dict[str, Any] = {"kind": cell.mechanism, "epsilon": cell.epsilon, "domain": domain}
     mechanism |= {
@@ -203,7 +258,6 @@ def spec_of(cell: Cell, repeat: int) -> dict[str, Any]:
         "square_wave": {"cells": 128},
     }.get(cell.mechanism, {})
     sampler = dict(_SLOW if cell.mechanism == "wavelet" else _SAMPLER)
-    times = _LONGER.get((cell.population, cell.mechanism, cell.epsilon), 1)
     sampler |= {name: times * sampler[name] for name in ("iterations", "burn_in", "thin")}
     return {
         "mechanism": mechanism,
@@ -221,20 +275,20 @@ def released(cell: Cell, repeat: int) -> Release:
     return mechanism.simulate(records[:, None], ("y",), rng)[0]
 
 
-def measured(cell: Cell, repeat: int) -> Found:
-    """Release, fit, and hold the posterior against the population."""
+def measured(cell: Cell, repeat: int, times: int = 1) -> Found:
+    """Release, fit by chains so many times as long, and hold the posterior against the population."""
     begin = time.process_time()
-    spec, release = spec_of(cell, repeat), released(cell, repeat)
+    spec, release = spec_of(cell, repeat, times), released(cell, repeat)
     if cell.mechanism in _WIDTHS:
         lo, hi = POPULATIONS[cell.population].domain
-        wanted = release.mechanism.scale[0] * _WIDTHS[cell.mechanism]
+        wanted = max(release.mechanism.scale[0] * _WIDTHS[cell.mechanism], _FINEST * (hi - lo))
         spec["sampler"]["width"] = min(wanted, 0.5 * (hi - lo))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chains.h5"
         dpmix.fit(spec, release, path, quiet=True, jobs=1)
         chains = read_chains([path])
         assert isinstance(chains, Chains)  # of a mixture
-        return held(cell, chains, begin)
+        return replace(held(cell, chains, begin), times=times)
 
 
 def held(cell: Cell, chains: Chains, begin: float) -> Found:
@@ -346,15 +400,17 @@ def fill(work: Path, cells: Sequence[Cell] = CELLS, *, fits: bool = True, most: 
         Repeats of a cell at most.
     """
     found, estimates = read(work)
-    wanted = [(cell, repeat) for cell, repeat in repeated(cells) if repeat < most]
-    for number, (cell, repeat) in enumerate(wanted, 1):
+    repeats = [(cell, repeat) for cell, repeat in repeated(cells) if repeat < most]
+    wanted = [(cell, repeat, times) for times in (1, LONGER) for cell, repeat in repeats]
+    for number, (cell, repeat, times) in enumerate(wanted, 1):
         key, made = (cell.name, repeat), []
         begin = time.perf_counter()
-        if fits and key not in found:
-            found[key] = measured(cell, repeat)
+        if fits and (key not in found if times == 1 else _again(cell, found[key])):
+            found[key] = measured(cell, repeat, times)
             made.append(asdict(found[key]))
-        if key not in estimates and key in found:
-            made.append(asdict(estimated(cell, repeat)))
+        if key not in estimates and key in found and repeat < EMS_REPEATS:
+            estimates[key] = estimated(cell, repeat)
+            made.append(asdict(estimates[key]))
         for values in made:
             with work.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([f"{cell.name}/{repeat}", values]) + "\n")
@@ -365,6 +421,10 @@ def fill(work: Path, cells: Sequence[Cell] = CELLS, *, fits: bool = True, most: 
                 file=sys.stderr,
                 flush=True,
             )
+
+
+def _again(cell: Cell, found: Found) -> bool:
+    return cell.mechanism != "wavelet" and found.times < LONGER and found.rhat > LIMIT
 
 
 def select(parts: Sequence[str]) -> list[Cell]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -42,8 +43,8 @@ _LARGE = """\
 ## A billion records
 
 Three normals with Laplace noise at eps = 5, in parts of 10 million that are made, tallied and dropped:
-nothing larger than a part is ever on the disk. Then all tallies are added up, and two chains of 12,000
-sweeps (4,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
+nothing larger than a part is ever on the disk. Then all tallies are added up, and four chains of 60,000
+sweeps (12,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
 with a report. Seconds of processor time, one process at a time (`dpmix tally --jobs N` counts N parts at
 once; making the parts is not counted), and megabytes at the peak.
 """
@@ -119,14 +120,17 @@ def select(patterns: list[str]) -> list[str]:
     return [part for part in PARTS if not patterns or part in patterns]
 
 
-def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
-    """Measure the parts, one after the other; below a tenth of a second at the smallest sizes alone."""
+def run(seconds: float, parts: list[str] | None = None, work: Path | None = None) -> dict[str, Any]:
+    """Measure the parts, one after the other; below a tenth of a second at the smallest sizes alone.
+
+    work: file that keeps what is measured of `versus`, case by case.
+    """
     few = seconds < 0.1
     sizes = releases.SIZES[:2] if few else releases.SIZES
-    work = {
+    measured = {
         "idle": tasks.idle,
         "samplers": lambda: samplers.samplers(seconds, few),
-        "versus": lambda: beside.versus(2.0 * seconds, beside.FEW if few else beside.CASES),
+        "versus": lambda: beside.versus(seconds, beside.FEW if few else beside.CASES, work),
         "mechanisms": lambda: releases.mechanisms(seconds, sizes),
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),
@@ -137,7 +141,7 @@ def run(seconds: float, parts: list[str] | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in select([]) if parts is None else parts:
         start = time.perf_counter()
-        found[part] = work[part]()
+        found[part] = measured[part]()
         print(f"{part}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     return found
 

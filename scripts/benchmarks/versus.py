@@ -6,8 +6,10 @@ one process one after the other. Seconds are of processor time after burn-in, ev
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,10 +42,20 @@ _PIECE = 50
 _GRID = np.linspace(-16.0, 16.0, 161)
 
 
-def versus(seconds: float, cases: tuple[tuple[int, float], ...] = CASES) -> list[Result]:
-    """Measure both samplers in each case, two chains of `seconds` each."""
+def versus(
+    seconds: float, cases: tuple[tuple[int, float], ...] = CASES, work: Path | None = None
+) -> list[Result]:
+    """Measure both samplers in each case, two chains of `seconds` each.
+
+    work: file of cases, one a line, which are not measured again where they were of as many seconds.
+    """
     results = []
+    lines = work.read_text("utf-8").splitlines() if work is not None and work.exists() else []
+    kept = {(row["n"], row["epsilon"], row["seconds"]): row for row in map(json.loads, lines)}
     for n, epsilon in cases:
+        if (n, epsilon, seconds) in kept:
+            results.append(kept[n, epsilon, seconds])
+            continue
         scale = WIDTH / epsilon
         z = three_gaussians(n, np.random.default_rng(1))[:, 0].copy()
         z += np.random.default_rng(2).laplace(0.0, scale, n)
@@ -51,7 +63,7 @@ def versus(seconds: float, cases: tuple[tuple[int, float], ...] = CASES) -> list
         width = default_width("laplace", scale, -10.0, 10.0)
         edges = edges_of("laplace", scale, -10.0, 10.0, width, bounded=False)
         model = CountsMixture(tally(z, edges, width), *parts)
-        row: Result = {"n": n, "epsilon": epsilon}
+        row: Result = {"n": n, "epsilon": epsilon, "seconds": seconds}
         for sampler in ("neal8", "counts"):
             chains = []
             for seed in (11, 12):
@@ -64,6 +76,9 @@ def versus(seconds: float, cases: tuple[tuple[int, float], ...] = CASES) -> list
             name: row["counts"]["ess"][name] / row["neal8"]["ess"][name] for name in row["neal8"]["ess"]
         }
         results.append(row)
+        if work is not None:
+            with work.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
         worst = min(row["times"], key=lambda name: row["times"][name])
         print(
             f"versus: n = {n:,}, eps = {epsilon:g}: {row['times'][worst]:.2g} times ({worst}) to "

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dpmix
-from dpmix.advising.mixtures import QUANTITIES
+from dpmix.advising.asked import QUANTITIES
 from dpmix.api.advise_laws import laws_of
 from dpmix.spec import load_spec
 

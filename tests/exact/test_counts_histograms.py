@@ -52,11 +52,11 @@ def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
     model, exact, table = setting(name, kernel)
     _, z, n = RELEASES[name]
     chain = counts.histogram(model, z, n).make_chain(rng_of("counts", name, kernel))
-    chain.keep(2, 300)
+    chain.keep(1, 300)
     chain.proceed(300)
     seen = np.empty((draws, len(exact.counts[0])), dtype=int)
     for i in range(draws):
-        chain.proceed(300 + 2 * (i + 1))
+        chain.proceed(301 + i)
         seen[i] = chain.snapshot()["latent"]
     gaps = compare(counts.padded(chain), table, exact.exact, 0.0)
     likely = np.flatnonzero(exact.probability > 0.01)

@@ -1,4 +1,4 @@
-"""Langevin steps that take latent counts along, against enumeration.
+"""Langevin steps that take latent counts along, against enumeration, and draws of all that is light.
 
 In the interpreter, where faults can be planted.
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.counts_langevin import FAULTS
+from tests.helpers.counts_light import FAULTS as LIGHT
 
 DRAWS, RIGHT, WRONG = 5_000, 4.5, 6.0
 
@@ -46,3 +47,15 @@ def test_steps_leave_the_posterior_as_it_is() -> None:
 )
 def test_a_wrong_way_back_is_found(fault: str) -> None:
     assert _gap(fault) > WRONG
+
+
+def test_what_is_light_has_the_prior_where_nothing_is_known() -> None:
+    """Six p-values: one below 1e-5 by mistake with a probability of 1e-4."""
+    assert _printed("tests.helpers.counts_light", "") > 1e-5
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=pytest.mark.matrix if i else ()) for i, fault in enumerate(LIGHT)]
+)
+def test_a_wrong_draw_of_what_is_light_is_found(fault: str) -> None:
+    assert _printed("tests.helpers.counts_light", fault) < 1e-4

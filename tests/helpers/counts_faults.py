@@ -12,6 +12,7 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 
 SOURCE = "models/counts_mixture/source.py"
+BASE = "models/counts_mixture/base_moves_on_counts.py"
 FAULTS = {
     "multinomial ratio dropped": (SOURCE, "log(max(work.mixed[j], LEAST))", "0.0"),
     "multinomial ratio counted twice": (
@@ -24,6 +25,16 @@ FAULTS = {
         SOURCE,
         "    return log_release(source.release, source.held.noisy, 0, counts, moved)\n",
         "    return 0.0\n",
+    ),
+    "a learned base moves whatever the release says": (
+        BASE,
+        "    ratio += log_gain(work.source, rng, work)\n",
+        "    log_gain(work.source, rng, work)\n",
+    ),
+    "counts left behind": (
+        SOURCE,
+        "    if source.along[0] != 0:\n        counts = source.held.counts\n",
+        "    if source.along[0] == 2:\n        counts = source.held.counts\n",
     ),
 }
 """File, text, and what is put in its place."""

@@ -19,8 +19,9 @@ from dpmix.kernels.learned_base import (
     propose_base,
     take_base,
 )
-from dpmix.models.counts_mixture.loops import LEAST, log_ratio
+from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.numerics.jit import njit
 
 __all__ = ["draw_base_given", "move_base_along"]
@@ -32,7 +33,7 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
     row = int(2.0 * rng.random())
     column = int(rng.random() * learned.values.shape[1])
     shift, factor = propose_base(rng, learned, row, column)
-    theta, proposed, mixed = state.theta, work.proposed, work.mixed
+    theta, proposed = state.theta, work.proposed
     for c in range(len(proposed)):
         proposed[c] = 0.0
     for h in range(atoms):
@@ -46,14 +47,13 @@ def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, ad
     for c in range(len(proposed)):
         proposed[c] = max(proposed[c], LEAST)
     ratio = log_base_ratio(learned, column, shift, factor)
-    ratio += log_ratio(work.counts, mixed, proposed, work.terms)
+    ratio += log_gain(work.source, rng, work)
     if -rng.standard_exponential() < ratio:
         for h in range(atoms):
             carry(kernel, theta, h, column, shift, factor, learned.values)
             work.sloped[h] = fill_rows(channel, kernel, theta, h, cells, work.rows[h])
         take_base(learned, column, shift, factor)
-        for c in range(len(mixed)):
-            mixed[c] = proposed[c]
+        take_over(work.source, work)
     if adapts:
         adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
 

@@ -22,6 +22,7 @@ from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
+from dpmix.models.counts_mixture.beta_pieces import NO_PIECES, Pieces
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import erfcx, exp
@@ -42,7 +43,8 @@ class MassCells(NamedTuple):
 
     edges (E,): finite ones, E + 1 cells between them; outputs (B,): numbers of the cells where outputs are
     finite, which then have no edges; nodes, weights (m,), first (B + 1,): of a quadrature in each cell, where
-    one is needed; tails (3, E), spare (2, m): scratch.
+    one is needed; tails (3, E), spare (2, m): scratch; pieces: of the bounds, of
+    `dpmix.models.counts_mixture.beta_pieces`.
     """
 
     edges: Any
@@ -52,16 +54,21 @@ class MassCells(NamedTuple):
     first: Any
     tails: Any
     spare: Any
+    pieces: Any
 
 
 def make_cells(
-    edges: Floats, outputs: Floats, rule: tuple[Floats, Floats, NDArray[np.int64]] | None = None
+    edges: Floats,
+    outputs: Floats,
+    rule: tuple[Floats, Floats, NDArray[np.int64]] | None = None,
+    pieces: Pieces = NO_PIECES,
 ) -> MassCells:
     """Return cells between edges, or of outputs, with the nodes, weights and offsets of a quadrature."""
     none = np.zeros(0)
     nodes, weights, first = (none, none, np.zeros(1, dtype=np.int64)) if rule is None else rule
     room = max(len(nodes), len(edges), len(outputs)) + 2
-    return MassCells(edges, outputs, nodes, weights, first, np.zeros((3, len(edges))), np.zeros((2, room)))
+    tails, spare = np.zeros((3, len(edges))), np.zeros((2, room))
+    return MassCells(edges, outputs, nodes, weights, first, tails, spare, pieces)
 
 
 @dispatch(on=2)

@@ -16,7 +16,7 @@ from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
 from dpmix.models.counts_mixture.masses import MassCells, make_cells
-from dpmix.models.counts_mixture.quadrature import gaussian_rule
+from dpmix.models.counts_mixture.quadrature import gaussian_rule, pieces_for
 from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, latent_counts
 from dpmix.models.counts_mixture.state import (
     ACCEPTED,
@@ -45,7 +45,9 @@ def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> Mass
     """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
     if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
         rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
-        return make_cells(edges, outputs, rule)
+        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
+    if isinstance(kernel, Beta):
+        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
     return make_cells(edges, outputs)
 
 

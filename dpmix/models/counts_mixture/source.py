@@ -51,7 +51,8 @@ __all__ = [
     "weigh",
 ]
 
-_ROUNDS = 2  # of moves of counts given P
+_ROUNDS = 1  # of moves of counts given P, twice a sweep
+_TOLD, _UNTOLD = (5, 1), (1, 3)  # rounds of moves of P given the counts, and with them along, in a sweep
 
 
 class FixedCounts(NamedTuple):
@@ -65,7 +66,8 @@ class LatentCounts(NamedTuple):
 
     release: their log-likelihoods (`dpmix.models.counts.cell_counts`); prior: what the masses of the bins say
     of them; held: as `sweep_counts` takes them, its counts (B,) changed in place; moved, excess (B,): of a
-    proposal, and scratch; along (1,): whether moves of P take the counts along.
+    proposal, and scratch; along (1,): whether moves of P take the counts along; given, following: rounds of
+    either kind in a sweep.
     """
 
     release: Any
@@ -74,16 +76,25 @@ class LatentCounts(NamedTuple):
     moved: Any
     excess: Any
     along: Any
+    given: int
+    following: int
 
 
 def latent_counts(release: CountsWithNoise | SmoothedDraws, n: int, rng: Generator) -> LatentCounts:
-    """Return counts of n records to start from, of probabilities around the release's."""
+    """Return counts of n records to start from, of probabilities around the release's.
+
+    Moves that mix get more rounds: those given the counts where the release tells more of a bin's count than
+    P does, whose law has about its mean for a variance, and else those with counts along.
+    """
     bins = len(release.released)
     counts: NDArray[np.int64] = start_counts(rng, np.ones(bins), release.released, n)
     none = np.zeros(0)
     held = Latent(counts, none.astype(np.int64), none, none, np.zeros(3))
     prior: GroupMasses = group_masses(1, bins)
-    return LatentCounts(release, prior, held, counts.copy(), np.zeros(bins), np.zeros(1, dtype=np.int64))
+    _, information = slope_and_information(release, 0, n / bins)
+    given, following = _TOLD if information * n / bins > 1.0 else _UNTOLD
+    along = np.zeros(1, dtype=np.int64)
+    return LatentCounts(release, prior, held, counts.copy(), np.zeros(bins), along, given, following)
 
 
 @dispatch()

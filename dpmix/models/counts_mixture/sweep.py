@@ -2,8 +2,9 @@
 
 In turn: the concentration given the number of clusters; P given the clusters; moves of P given the counts,
 ``prod_c (sum_h w_h G_c(theta_h))^N_c``; the numbers of records at the atoms given P and the counts, of which
-those that hold any are the clusters. Where the counts are latent they move given P, and P once more with the
-counts along. A sweep costs cells times atoms, whatever the number of records.
+those that hold any are the clusters. Where the counts are latent P moves several times, each with all that is
+light drawn anew; then the counts given P; then P with the counts along, and the counts again. A sweep costs
+cells times atoms, whatever the number of records.
 
 Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
 about the weight from which on the data tell of an atom.
@@ -29,8 +30,10 @@ from dpmix.models.counts_mixture.state import (
     LOG_LIKELIHOOD,
     MOST,
     PROPOSED,
+    TAIL,
     draw_random_measure,
 )
+from dpmix.models.counts_mixture.sticks import redraw_light
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
@@ -262,26 +265,66 @@ def _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 
     return atoms
 
 
-@dispatch()
-def _move_along(source, channel, kernel, rng, state, cells, work, atoms, total, power, gain):
-    """Move latent counts given P, and P with the counts along; return the number of atoms."""
-
-
-@_move_along.register
-def _move_along_fixed(
-    source: FixedCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+@njit
+def _move_rounds(
+    channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, first, rounds, base
 ):
+    """Move P so many times, with a draw of all that is light; base: whether a learned one moves too."""
+    for _ in range(rounds):
+        now = with_base(kernel, learned.values)
+        atoms = _move_measure(channel, now, rng, state, cells, work, atoms, total, gain, first)
+        alpha, theta = state.floats[CONCENTRATION], state.theta
+        atoms, alpha = redraw_light(channel, now, mixing, rng, theta, cells, work, atoms, total, TAIL, alpha)
+        state.floats[CONCENTRATION] = alpha
+        mix(work.weights, work.rows, atoms, work.mixed)
+        if base and len(learned.rate) > 0:
+            move_base_along(channel, now, learned, rng, state, cells, work, atoms, gain > 0.0)
     return atoms
 
 
-@_move_along.register
-def _move_along_latent(
-    source: LatentCounts, channel, kernel, rng, state, cells, work, atoms, total, power, gain
+@dispatch()
+def _move_all(source, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain):
+    """Move P, and counts that are latent given P and with it; return the number of atoms."""
+
+
+@_move_all.register
+def _move_all_fixed(
+    source: FixedCounts, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
 ):
+    atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
+    if len(learned.rate) > 0:
+        move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, gain > 0.0)
+    return atoms
+
+
+@_move_all.register
+def _move_all_latent(
+    source: LatentCounts, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
+):
+    own = source.given >= source.following or power < 1.0
+    atoms = _move_rounds(
+        channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, gain, 0, source.given, own
+    )
     renew(source, rng, work, power)
     if power == 1.0:
         source.along[0] = 1
-        atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, len(_SPREAD))
+        first, rounds = len(_SPREAD), source.following
+        atoms = _move_rounds(
+            channel,
+            kernel,
+            learned,
+            mixing,
+            rng,
+            state,
+            cells,
+            work,
+            atoms,
+            total,
+            gain,
+            first,
+            rounds,
+            not own,
+        )
         source.along[0] = 0
         renew(source, rng, work, power)
     return atoms
@@ -297,10 +340,9 @@ def _sweep(channel, kernel, learned, mixing, rng, state, cells, work, total, pow
     state.floats[CONCENTRATION] = alpha
     atoms = draw_random_measure(channel, kernel, rng, state, cells, work, total)
     mix(work.weights, work.rows, atoms, work.mixed)
-    atoms = _move_measure(channel, kernel, rng, state, cells, work, atoms, total, gain, 0)
-    atoms = _move_along(work.source, channel, kernel, rng, state, cells, work, atoms, total, power, gain)
-    if len(learned.rate) > 0:
-        move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, gain > 0.0)
+    atoms = _move_all(
+        work.source, channel, kernel, learned, mixing, rng, state, cells, work, atoms, total, power, gain
+    )
     state.floats[LOG_LIKELIHOOD] = log_fit(work.source, _allocate(rng, work, atoms))
     _keep_clusters(state, work, atoms)
     if len(learned.rate) > 0:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -277,6 +279,10 @@ def test_lognormal_populations_are_stated_in_three_ways() -> None:
             {}, SpecError, "data.columns: advice is about one column, and there are 2",
         ),
         ({"model": {"kind": "mixture", "discount": 0.2}}, {}, SpecError, "model.discount"),
+        (
+            {"advise": {"target": {"medan": 1.0}}}, {}, SpecError,
+            'advise.target.medan: no quantity of this spec; did you mean "median"?',
+        ),
         ({"advise": None, "model": {"kind": "mixture", "base": {"empirical": True}}}, {}, SpecError,
          "model.base.empirical"),
         (COUNTS | {"data": None}, {}, SpecError, "advise.population: is for the density"),
@@ -295,6 +301,28 @@ def test_what_cannot_be_advised_is_refused_by_name(
             {k: v for k, v in (SPEC | change).items() if v is not None},
             **{"epsilon": 1.0, "n": 1_000} | options,
         )
+
+
+def test_a_command_refuses_before_anything_heavy(tmp_path: Path) -> None:
+    """No row is computed, nor anything imported that compiles: an answer in a moment."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(json.dumps(SPEC | {"advise": {"target": {"medan": 1.0}}}))
+    words = {
+        "advise.target.medan": [],
+        "--epsilon: 0.0": ["--epsilon", "0"],
+        "--n: 0.5": ["--n", "0.5"],
+        "--mechanism: laplas": ["--mechanism", "laplas"],
+    }
+    told = (
+        "import sys; from dpmix.__main__ import main; sys.argv = ['dpmix', 'advise', *{!r}]\n"
+        "try: main()\nfinally: print([n for n in ('numba', 'scipy') if n in sys.modules])"
+    )
+    for message, options in words.items():
+        code = told.format([str(spec), *options])
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert done.stdout.strip() == "[]"
 
 
 def test_the_command_prints_the_list_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_interpreter_gives_the_same_draws(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", [counts_histograms.MODEL, counts_histograms.DRAWN])
 def test_joint_law_is_invariant(model: Model) -> None:
-    """About ten p-values each: one below 1e-5 by mistake with a probability of 1e-4."""
+    """About a dozen p-values each: one below 1e-5 by mistake with a probability of 1e-4."""
     assert counts_histograms.p_value(model, 1000, 6, 1) > 1e-5
     assert counts_histograms.p_value_along(model, 1000, 6) > 1e-5
 

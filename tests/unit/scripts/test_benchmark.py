@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import augmentation, performance
+from benchmarks import augmentation, performance, versus
 from benchmarks.cells import cells, select
 from benchmarks.table import growth
 
@@ -47,6 +47,22 @@ def test_cells_are_chosen_by_parts_of_their_names() -> None:
     assert len({cell.name for cell in cells()}) == len(cells())
     with pytest.raises(ValueError, match="no cell matches 'gibbs'"):
         select(["gibbs"])
+
+
+def test_counts_beside_neal8_go_on_where_they_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases of as many seconds are not measured again; others are, and kept."""
+    work, sampled = tmp_path / "work.jsonl", []
+    told = {"ms": 1.0, "ess": {"clusters": 2.0}, "rhat": 1.0}
+    monkeypatch.setattr(versus, "_run", lambda *_: sampled.append(1))
+    monkeypatch.setattr(versus, "_told", lambda _: told)
+    cases = ((60, 5.0), (60, 50.0))
+    once = versus.versus(0.5, cases[:1], work)
+    assert len(sampled) == 4
+    assert versus.versus(0.5, cases, work)[:1] == once and len(sampled) == 8
+    assert versus.versus(0.5, cases, work) and len(sampled) == 8
+    assert versus.versus(0.25, cases, work) and len(sampled) == 16
 
 
 def test_growth_is_the_exponent() -> None:

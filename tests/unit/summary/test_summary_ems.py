@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import xarray
+from mpmath import mp
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import binom, laplace, norm
@@ -71,6 +72,42 @@ def test_additive_noise_against_integrals(kind, domain, share):
     weights = np.random.default_rng(1).random(len(found))
     np.testing.assert_allclose(transition.backward(weights), weights @ found, rtol=1e-12)
     assert width > 0
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_what_is_far_on_either_side_keeps_its_digits(kind, domain):
+    """Against 120 digits, relative to each probability, down to 1e-50.
+
+    A cell below a record is mirrored, so that what cancels is small; records and edges are unlike on both
+    sides.
+    """
+    lo, hi = domain
+    width = hi - lo
+    scale = (0.02 if kind == "laplace" else 0.1) * width
+    law = law_of({"kind": kind, "scale": [scale], "domain": [[lo, hi]]})
+    own = lo + width * np.array([0.0, 0.03, 0.2, 0.5, 0.91, 1.0])
+    edges = lo + width * np.array([-0.6, 0.04, 0.13, 0.52, 0.72, 0.98, 1.3])
+    found = rows(law.transition(own, edges, np.arange(8), scale), 5)
+    with mp.workdps(120):
+        s = mp.mpf(scale)
+
+        def tail(t):  # K, the integral of Pr(noise > u) over u > t
+            if kind == "gaussian":
+                return s * mp.npdf(t / s) - t * mp.ncdf(-t / s)
+            return s / 2 * mp.exp(-t / s) if t > 0 else s / 2 * mp.exp(t / s) - t
+
+        for i, (left, right) in enumerate(zip(own[:-1], own[1:], strict=True)):
+            a, b = mp.mpf(float(left)), mp.mpf(float(right))
+            at = [mp.mpf(float(edge)) for edge in edges]
+            above = [tail(x - b) - tail(x - a) for x in at]  # of a value above x, times b - a
+            exact = [
+                b - a - above[0],
+                *(u - v for u, v in zip(above[:-1], above[1:], strict=True)),
+                above[-1],
+            ]
+            for c, value in enumerate(exact):
+                assert abs(float(found[c, i] * (b - a) / value - 1)) < 1e-7, (c, i, float(value))
 
 
 @pytest.mark.parametrize(("trials", "weight"), [(1, 0.9), (20, 0.0125), (20, 0.4)])
