@@ -122,9 +122,11 @@ def read_totals(
     states, sums = [], []
     for path, row in rows:
         with h5.reading(path) as root:
-            group = root.group("log_likelihood") if "log_likelihood" in root else {}
+            if "log_likelihood" not in root:
+                return None
+            group = root.group("log_likelihood")
             name = next((name for name in (NAME, "counts") if name in group), None)
-            if not isinstance(group, h5.Group) or name is None:
+            if name is None:
                 return None
             table, at = group[name], np.asarray(group["draw"][()], dtype=np.int64)
             good = len(table.shape) == 3 and row < table.shape[0] and at.shape == (table.shape[1],)
