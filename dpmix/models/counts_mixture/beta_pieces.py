@@ -32,7 +32,7 @@ from dpmix.numerics.jit import njit
 
 __all__ = [
     "NO_PIECES",
-    "Pieces",
+    "BetaPieces",
     "can_sum",
     "cut_between",
     "pieces_of",
@@ -52,7 +52,7 @@ _MOMENTS = 6
 Floats = NDArray[np.float64]
 
 
-class Pieces(NamedTuple):
+class BetaPieces(NamedTuple):
     """Pieces of [0, 1], C - 1 of them, and the nodes of the inner ones, Q in all.
 
     nodes (2, Q): log y and log(1 - y); weights (3, Q): w/(y (1 - y)), w of the quadrature; that times
@@ -72,7 +72,9 @@ class Pieces(NamedTuple):
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-NO_PIECES = Pieces(np.zeros((2, 0)), np.zeros((3, 0)), _NONE, np.zeros(0), _NONE, math.inf, np.zeros((0, 0)))
+NO_PIECES = BetaPieces(
+    np.zeros((2, 0)), np.zeros((3, 0)), _NONE, np.zeros(0), _NONE, math.inf, np.zeros((0, 0))
+)
 
 
 def cut_between(places: Floats) -> Floats:
@@ -85,7 +87,7 @@ def cut_between(places: Floats) -> Floats:
     return np.unique(np.concatenate(parts))
 
 
-def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> Pieces:
+def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> BetaPieces:
     """Return the pieces between cuts.
 
     Parameters
@@ -111,7 +113,7 @@ def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> Pieces:
     if not places:
         return NO_PIECES
     y, w = np.concatenate(places), np.concatenate(weights)
-    return Pieces(
+    return BetaPieces(
         np.stack([np.log(y), np.log1p(-y)]),
         np.stack([w, w * np.concatenate(right), w * np.concatenate(left)]),
         np.array(first, dtype=np.int64),
@@ -122,12 +124,12 @@ def pieces_of(cuts: Floats, wanted: Floats, scale: float = math.inf) -> Pieces:
     )
 
 
-def tabulated(pieces: Pieces, chance: Callable[[Floats], Floats]) -> Pieces:
+def tabulated(pieces: BetaPieces, chance: Callable[[Floats], Floats]) -> BetaPieces:
     """Return the pieces with a table.
 
     Parameters
     ----------
-    pieces : Pieces
+    pieces : BetaPieces
     chance : callable
         From places y of [0, 1] (Q,) to the probabilities of the cells given each (B, Q): smooth in y.
     """

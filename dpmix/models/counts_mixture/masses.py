@@ -22,7 +22,7 @@ from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.counts_mixture.beta_pieces import NO_PIECES, Pieces
+from dpmix.models.counts_mixture.beta_pieces import NO_PIECES, BetaPieces
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import erfcx, exp
@@ -61,7 +61,7 @@ def make_cells(
     edges: Floats,
     outputs: Floats,
     rule: tuple[Floats, Floats, NDArray[np.int64]] | None = None,
-    pieces: Pieces = NO_PIECES,
+    pieces: BetaPieces = NO_PIECES,
 ) -> MassCells:
     """Return cells between edges, or of outputs, with the nodes, weights and offsets of a quadrature."""
     none = np.zeros(0)

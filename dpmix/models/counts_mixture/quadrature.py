@@ -30,7 +30,7 @@ from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, window_sums
 from dpmix.models.counts_mixture.beta_pieces import (
     NO_PIECES,
-    Pieces,
+    BetaPieces,
     can_sum,
     cut_between,
     pieces_of,
@@ -80,7 +80,7 @@ def gaussian_rule(edges: Floats, sd: float, lo: float, hi: float) -> tuple[Float
     return np.concatenate(nodes), np.concatenate(weights), np.array(first, dtype=np.int64)
 
 
-def pieces_for(channel: Any, kernel: Beta, edges: Floats) -> Pieces:
+def pieces_for(channel: Any, kernel: Beta, edges: Floats) -> BetaPieces:
     """Return the pieces that a channel's masses are sums over; none where it has no such sums.
 
     Under additive noise these are for noise that is not small; Laplace, for edges within the bounds.
@@ -97,7 +97,7 @@ def pieces_for(channel: Any, kernel: Beta, edges: Floats) -> Pieces:
     return pieces_of(cut_between(places), places, channel.scale / kernel.width)
 
 
-def _gaussian_pieces(places: Floats, sd: float) -> Pieces:
+def _gaussian_pieces(places: Floats, sd: float) -> BetaPieces:
     """Return pieces with a table of the chance of each cell, where the noise is wide."""
     from scipy.special import ndtr  # late: chains under other noise start without SciPy
 

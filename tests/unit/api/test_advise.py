@@ -314,7 +314,7 @@ def test_a_command_refuses_before_anything_heavy(tmp_path: Path) -> None:
         "--mechanism: laplas": ["--mechanism", "laplas"],
     }
     told = (
-        "import sys; from dpmix.__main__ import main; sys.argv = ['dpmix', 'advise', *{!r}]\n"
+        "import sys; from dpmix.cli.commands import main; sys.argv = ['dpmix', 'advise', *{!r}]\n"
         "try: main()\nfinally: print([n for n in ('numba', 'scipy') if n in sys.modules])"
     )
     for message, options in words.items():
