@@ -480,6 +480,27 @@ def test_many_records_keep_their_log_likelihoods_by_cell(
     assert not of_values["prior_sensitivity"]["reason"]
 
 
+def test_a_spec_of_several_columns_tallies_one_of_them_and_fits_it(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{i % 5},{i % 7}\n" for i in range(30)))
+    spec = {
+        "data": {"path": str(tmp_path / "d.csv"), "columns": ["x", "y"], "domain": [[0, 4], [0, 6]]},
+        "release": {"columns": ["y"]},
+        "mechanism": {"kind": "square_wave", "epsilon": 4.0, "cells": 16},
+        "model": MODEL,
+        "sampler": RUN,
+    }
+    dpmix.privatize(spec, tmp_path / "r.h5", quiet=True)
+    made = dpmix.tally([tmp_path / "r.h5"], spec, tmp_path / "t.h5")
+    assert made.columns == ("y",) and made.mechanism.domain == ((0.0, 6.0),) and made.n == 30
+    assert dpmix.tally([tmp_path / "t.h5"], spec).n == 30
+    assert "sweeps of counts" in plan(spec, tmp_path / "t.h5")
+    with pytest.raises(SpecError, match="mechanism.epsilon"):
+        dpmix.tally([tmp_path / "t.h5"], spec | {"mechanism": spec["mechanism"] | {"epsilon": 5.0}})
+    other = spec | {"data": spec["data"] | {"domain": [[0, 4], [0, 7]]}}
+    with pytest.raises(SpecError, match="mechanism.domain"):
+        dpmix.tally([tmp_path / "t.h5"], other)
+
+
 def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dpmix.summary.check import public_cells
     from dpmix.summary.check.replicators import Unavailable
