@@ -86,12 +86,14 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
 def _of_likelihood(chains: ChainSet, wanted: Mapping[str, Floats]) -> Scaled:
     """Return sensitivities to the likelihood, allocations integrated out, at the states where it is kept."""
     check_factorizes(chains)
-    kept = chains.kept_log_likelihoods
-    if kept is None and chains.tally is not None and np.isfinite(chains.log_likelihood).all():
+    if chains.tally is not None and np.isfinite(chains.log_likelihood).all():
         return power_scaling(chains.log_likelihood, wanted)  # of counts, allocations integrated out
+    kept = chains.kept_log_likelihoods
     if kept is None:
         if chains.n > MOST_RECORDS:
-            raise Unavailable(f"log likelihoods are kept of at most {MOST_RECORDS:,} records")
+            raise Unavailable(
+                f"the chains file keeps no log likelihoods of more than {MOST_RECORDS:,} records"
+            )
         raise Unavailable("the chains file keeps no log likelihoods of the records")
     states, logs = kept
     rows = np.arange(len(logs))[:, None]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.results.nodes import ResultSection
-from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
+from dpmix.summary.check.public_cells import counted, goes_by_cell
 from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, check_factorizes, log_likelihoods
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.diagnostics import arviz
@@ -89,13 +90,15 @@ def loo_of(chains: ChainSet) -> Loo:
 def _logs(chains: ChainSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log likelihoods (chains, states, m) of single records, and how many have each of them (m,).
 
-    All records of a tally's cell have the same, and leaving out any of them is the same.
+    Of a tally and of many records they are by cell: all records of one have the same, and leaving out any of
+    them is the same.
     """
-    if chains.tally is not None:
-        assert isinstance(chains, Chains)  # a tally is fitted by a mixture
-        some = chains.tally.counts > 0
-        logs = cell_log_likelihoods(chains, places(chains, LIKELIHOODS))[:, :, some]
-        return logs, chains.tally.counts[some].astype(np.float64)
+    if goes_by_cell(chains):
+        found = counted(chains)
+        assert found.tally is not None  # so counted
+        some = found.tally.counts > 0
+        logs = cell_log_likelihoods(found, places(found, LIKELIHOODS))[:, :, some]
+        return logs, found.tally.counts[some].astype(np.float64)
     kept = chains.log_likelihoods
     logs = log_likelihoods(chains, places(chains, LIKELIHOODS)) if kept is None else kept
     return logs, np.ones(logs.shape[2])
