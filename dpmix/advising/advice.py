@@ -13,6 +13,8 @@ import numpy as np
 from dpmix.advising.asked import BAND
 from dpmix.results.as_text import to_text
 from dpmix.results.nodes import ResultSection, Table, TableColumn, Tree, figure
+from dpmix.results.tabulated import Tabulated, frame_of_rows
+from dpmix.store.frames import Frame
 
 __all__ = ["DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
 
@@ -82,7 +84,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Tabulated):
     """What each release would tell of a public population.
 
     Parameters
@@ -96,6 +98,8 @@ class Advice:
     warnings : tuple of str
     quantity : str
         What `dpmix.advising.picture` draws.
+    unit : str
+        Of the standard deviations; empty where none is stated.
     """
 
     rows: tuple[Row, ...]
@@ -103,6 +107,7 @@ class Advice:
     target: Mapping[str, float]
     warnings: tuple[str, ...]
     quantity: str
+    unit: str = ""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -113,6 +118,15 @@ class Advice:
     def to_json(self) -> list[dict[str, Any]]:
         """Return the rows as lists, dicts and numbers that strict JSON can hold."""
         return [row.to_json() for row in self.rows]
+
+    def to_frame(self) -> Frame:
+        """Return its rows as a table."""
+        return frame_of_rows(self.to_json())
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """What it is, and what it is judged by."""
+        return "Advice", [f"Expected standard deviations for {self.population}; no record was read."]
 
     def to_text(self) -> str:
         """Return the table for a terminal."""

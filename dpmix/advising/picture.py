@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from dpmix.advising.advice import Advice
 from dpmix.advising.asked import BAND
+from dpmix.release.column_units import labelled
 from dpmix.results.as_html import to_page
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import COLOURS, INK, STYLES, captioned, drawings, picture
@@ -17,6 +18,7 @@ __all__ = ["SUFFIXES", "draw", "write"]
 SUFFIXES = (".html", ".htm", ".svg", ".png")
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PANELS = 4
+_MOST_SAID = 6
 
 
 def draw(advice: Advice) -> Figure:
@@ -68,9 +70,10 @@ def draw(advice: Advice) -> Figure:
             axes.set_ylim(0.8 * min(every), 1.25 * max(every))
             axes.set(xlabel="epsilon", title=f"n = {n:,}")
             if axes is not panels[0]:
-                axes.set_yticklabels([])
+                axes.tick_params(labelleft=False)
             handles = lines
-        panels[0].set_ylabel("width of the bands" if name == BAND else f"posterior sd of {name}")
+        what = "width of the bands" if name == BAND else labelled(f"posterior sd of {name}", advice.unit)
+        panels[0].set_ylabel(what)
         figure.legend(handles=handles, loc="outside upper left", ncols=min(3, len(kinds)), handlelength=2.4)
     return figure
 
@@ -90,5 +93,15 @@ def write(advice: Advice, path: Path, *, force: bool) -> None:
     name = advice.quantity
     what = "integrated width of the density's bands" if name == BAND else f"posterior sd of {name}"
     words = f"Expected {what} against epsilon, for {advice.population}."
-    page = to_page(advice.tree, {"advice": [captioned(figure, words, words)]})
+    page = to_page(advice.tree, {"advice": [captioned(figure, f"{words} {_finding(advice)}", words)]})
     write_bytes(path, page.encode("utf-8"), force=force)
+
+
+def _finding(advice: Advice) -> str:
+    """Say which mechanism tells most, for each epsilon and number of records that is drawn."""
+    least = [row for row in advice.rows if row.best]
+    return " ".join(
+        f"Least at epsilon = {row.epsilon:g}, n = {row.n:,}: {row.mechanism}, "
+        f"{row.expected(advice.quantity):.3g}{f' {advice.unit}' if advice.unit else ''}."
+        for row in least[:_MOST_SAID]
+    )

@@ -34,6 +34,7 @@ from dpmix.api.mixture_task import kernel_attrs, mixing_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.release.column_units import unit_of
 from dpmix.run.progress import show_work
 from dpmix.spec import NormalMixture, RunSpec, load_spec
 from dpmix.spec.model_section import MixtureSection
@@ -131,12 +132,24 @@ def advise(
     if min(records) < 100:
         warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
     quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
-    found = Advice(tuple(rows), population, target, tuple(warnings), quantity)
+    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, _unit(checked, quantity))
     if target_file is not None:
         from dpmix.advising.picture import write
 
         write(found, target_file, force=force)
     return found
+
+
+def _unit(spec: RunSpec, quantity: str) -> str:
+    """Return the unit of what is drawn, of one column; empty of shares, and where none is stated."""
+    names = () if spec.data is None else spec.data.columns or ()
+    if (
+        spec.data is None
+        or len(names) != 1
+        or quantity.partition("[")[0] not in ("mean", "median", "quantile")
+    ):
+        return ""
+    return "days" if names[0] in spec.data.dates else unit_of(spec.data.unit, names[0])
 
 
 def _around(epsilons: list[float], records: list[int], wanted: bool) -> tuple[list[float], list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import sys
 from array import array
 from collections.abc import Callable, Sequence
@@ -25,6 +26,8 @@ from dpmix.spec.table_source import Dialect, TableFiles, delimiter_of, delimiter
 from dpmix.summary.predicting import Input
 
 __all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]
+
+_OWN_KEYS = re.compile(r"\b(?:data|release)\.(delimiter|decimal|encoding)\b")
 
 PIECE = 1 << 16
 """Records that are predicted at a time."""
@@ -109,6 +112,7 @@ def read_pieces(
     take: Callable[[Piece, int], None],
     *,
     most: int | None = None,
+    keys: str = "--",
 ) -> int:
     """Read the columns that predictions need, and hand them over in pieces.
 
@@ -122,6 +126,8 @@ def read_pieces(
         its first record, counted from 1.
     most : int, optional
         Records that are accepted at most.
+    keys : str
+        What stands before delimiter, decimal and encoding where these are given.
 
     Returns
     -------
@@ -159,7 +165,10 @@ def read_pieces(
         if len(held) >= PIECE * len(inputs):
             hand_over()
 
-    scan_table(source, [part.name for part in inputs], each)
+    try:
+        scan_table(source, [part.name for part in inputs], each)
+    except DataError as error:
+        raise DataError(_OWN_KEYS.sub(rf"{keys}\1", str(error))) from None
     hand_over()
     if not count:
         raise DataError(f"{source} has no records; at least 1 is needed")
@@ -191,7 +200,7 @@ def _value(source: TableSource, part: Input, cell: str, record: int, line: int, 
     value = parser_of(mark, dates=part.date)(text)
     if value is None:
         said = complaint(text, mark, dates=part.date)
-        raise DataError(f"{where} {said.replace('data.decimal', '--decimal')}")
+        raise DataError(f"{where} {said}")
     if not math.isfinite(value):
         raise DataError(f"{where} is not a finite number")
     return float(value)

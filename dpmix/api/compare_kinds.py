@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def compare(
     count = section.runs if runs is None else runs
     with show_work("drawing and measuring", len(field.generators) * count, quiet, progress) as tell:
         found = compare_kinds(field, records, count, lambda done, _: tell(done))
+    found = replace(found, unit=None if checked.data is None else checked.data.unit)
     pages: list[tuple[Path, str]] = []
     if report is not None:
         from dpmix.synthesis.comparison_page import render  # late: matplotlib takes its time

@@ -11,6 +11,7 @@ from typing import Any
 from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.privacy.accounting import Adjacency, Guarantee, in_parallel
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
+from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
@@ -33,6 +34,7 @@ def contrast(
     report: PathLike | None = None,
     require_convergence: bool = False,
     force: bool = False,
+    quiet: bool = False,
 ) -> Contrast:
     """Compare two groups: by how much each share differs, and whether by more than a margin.
 
@@ -59,6 +61,8 @@ def contrast(
         Whether doubtful convergence of either fit is an error.
     force : bool
         Whether existing outputs may be replaced.
+    quiet : bool
+        Say nothing on standard error of how long it takes.
 
     Returns
     -------
@@ -99,43 +103,46 @@ def contrast(
         check_output(target, force=force)
         if any(os.path.realpath(target) == os.path.realpath(file) for file in files):
             raise UsageError(f"{target} is one of the chains files; give the output another name")
-    pair: list[NamedChains] = []
-    levels, warnings = [], []
-    for label, file in zip("AB", files, strict=False):
-        chains = read_chains([file])
-        if not isinstance(chains, NamedChains):
-            raise DataError(
-                f"{file} is of a mixture, which has no shares to compare; --contrast takes dirichlet"
+    with show_phase("comparing", quiet):
+        pair: list[NamedChains] = []
+        levels, warnings = [], []
+        for label, file in zip("AB", files, strict=False):
+            chains = read_chains([file])
+            if not isinstance(chains, NamedChains):
+                raise DataError(
+                    f"{file} is of a mixture, which has no shares to compare; --contrast takes dirichlet"
+                )
+            options = load_spec(spec_of(chains), overrides).summary
+            remarks = summarize_parametric(chains, options).remarks
+            said = f"{label}: " if len(files) == 2 else ""
+            warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
+            levels.append(float(options.level))
+            pair.append(chains)
+        if levels[0] != levels[-1]:
+            raise UsageError(
+                f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by "
+                f"--set summary.level={levels[0]:g}"
             )
-        options = load_spec(spec_of(chains), overrides).summary
-        remarks = summarize_parametric(chains, options).remarks
-        said = f"{label}: " if len(files) == 2 else ""
-        warnings += [(f"{said}{remark.text}", remark.convergence) for remark in remarks]
-        levels.append(float(options.level))
-        pair.append(chains)
-    if levels[0] != levels[-1]:
-        raise UsageError(
-            f"summary.level: {levels[0]:g} in {files[0]} and {levels[1]:g} in {files[1]}; give one by --set "
-            f"summary.level={levels[0]:g}"
-        )
-    if len(files) == 1:
-        found = contrast_groups(pair[0], files[0], groups, margin=margin, level=levels[0], warnings=warnings)
-    else:
-        found = contrast_chains(
-            pair,
-            files,
-            margin=0.01 if margin is None else margin,
-            level=levels[0],
-            public_groups=public_groups,
-            guarantee=joint(pair[0], pair[1], public_groups),
-            warnings=warnings,
-        )
-    if output is not None:
-        found.write(Path(output), force=force)
-    if report is not None:
-        from dpmix.report.contrast_page import render  # late: matplotlib takes its time
+        if len(files) == 1:
+            found = contrast_groups(
+                pair[0], files[0], groups, margin=margin, level=levels[0], warnings=warnings
+            )
+        else:
+            found = contrast_chains(
+                pair,
+                files,
+                margin=0.01 if margin is None else margin,
+                level=levels[0],
+                public_groups=public_groups,
+                guarantee=joint(pair[0], pair[1], public_groups),
+                warnings=warnings,
+            )
+        if output is not None:
+            found.write(Path(output), force=force)
+        if report is not None:
+            from dpmix.report.contrast_page import render  # late: matplotlib takes its time
 
-        write_bytes(Path(report), render(found).encode("utf-8"), force=force)
+            write_bytes(Path(report), render(found).encode("utf-8"), force=force)
     if require_convergence and found.failures:
         raise ConvergenceError(found.failures, found)
     return found

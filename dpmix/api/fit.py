@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, kept_kind, manifest_of
-from dpmix.api.group_mixture_task import group_mixture_task
-from dpmix.api.mixture_task import mixture_task
 from dpmix.api.observation import of_wanted, pick_columns, picked
-from dpmix.api.parametric_task import parametric_task
 from dpmix.api.release_of import find_release
 from dpmix.api.task import Task
 from dpmix.errors import DataError, SpecError, UsageError
@@ -263,12 +260,19 @@ def _prepare(
     checked, why = _with_sampler(checked, source, about, before)
     assert checked.model is not None  # as before
     check_combination(source.kind, checked, grouped=grouped, tallied=source.tally is not None)
+    # late, each of them: a fit of one model reads no other's
     if checked.model.kind == "mixture" and grouped:
+        from dpmix.api.group_mixture_task import group_mixture_task
+
         task = group_mixture_task(checked, source, about, ids)
     elif checked.model.kind == "mixture":
+        from dpmix.api.mixture_task import mixture_task
+
         source, columns = picked(source, pick_columns(checked, source, about))
         task = mixture_task(checked, source, columns, ids)
     else:
+        from dpmix.api.parametric_task import parametric_task
+
         source = of_wanted(checked, source, about)
         task = parametric_task(checked, source, about, ids, allow_code=allow_code)
     return _Job(checked, source, task, why)

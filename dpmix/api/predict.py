@@ -172,16 +172,18 @@ def predictions_at(chains: ChainSet, options: SummarySpec, source: str) -> Predi
     DataError
         As `predict`; for more than `MOST_IN_SUMMARY` records.
     """
-    assert options.at is not None  # the caller looks
-    if not options.at.exists():
+    table = options.table
+    assert table is not None  # the caller looks
+    if not table.path.exists():
         raise DataError(
-            f"summary.at: {options.at} does not exist; give --set summary.at=FILE, or --set summary.at=null "
+            f"summary.at: {table.path} does not exist; give --set summary.at=FILE, or --set summary.at=null "
             "to predict nothing"
         )
     predictor = predictor_of(chains, options, source)
     parts: list[NDArray[np.float64]] = []
-    run = _Run(predictor, lambda columns, values: parts.append(values), str(options.at))
-    read_pieces(table_source(options.at), predictor.inputs, run.piece, most=MOST_IN_SUMMARY)
+    run = _Run(predictor, lambda columns, values: parts.append(values), str(table.path))
+    found = table_source(table.path, table.dialect)
+    read_pieces(found, predictor.inputs, run.piece, most=MOST_IN_SUMMARY, keys="summary.at.")
     what = "; ".join([predictor.what, *run.beyond()])
     return Predictions(predictor.columns, np.concatenate(parts), predictor.level, what, tuple(run.labels))
 

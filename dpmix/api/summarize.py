@@ -17,6 +17,7 @@ from dpmix.errors import ConvergenceError, DataError, UsageError
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.release.release_file import is_release, read_release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
+from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.h5 import Attribute
@@ -39,6 +40,7 @@ def summarize(
     report: PathLike | None = None,
     require_convergence: bool = False,
     force: bool = False,
+    quiet: bool = False,
 ) -> Summary | PosteriorSummary:
     """Merge chains files of one spec, and summarize their posterior; or summarize a released posterior.
 
@@ -59,6 +61,8 @@ def summarize(
         Whether doubtful convergence is an error.
     force : bool
         Whether existing outputs may be replaced.
+    quiet : bool
+        Say nothing on standard error of how long it takes.
 
     Returns
     -------
@@ -78,6 +82,22 @@ def summarize(
         After all outputs are written, when `require_convergence` is given and R-hat, an
         effective sample size, the number of chains or the acceptance gives reason to doubt.
     """
+    with show_phase("summarizing", quiet):
+        return _summarized(
+            chain_paths, overrides, output, report, require_convergence=require_convergence, force=force
+        )
+
+
+def _summarized(
+    chain_paths: PathLike | Sequence[PathLike],
+    overrides: Sequence[str],
+    output: PathLike | None,
+    report: PathLike | None,
+    *,
+    require_convergence: bool,
+    force: bool,
+) -> Summary | PosteriorSummary:
+    """Do what `summarize` says."""
     for override in overrides:
         if not override.lstrip().startswith("summary."):
             key = override.partition("=")[0].strip()

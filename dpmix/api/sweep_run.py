@@ -159,7 +159,7 @@ def _row(run: Planned, spec: RunSpec, own: RunFolder, keys: Sequence[str]) -> Ro
     simulated = spec.data is not None and spec.data.simulate is not None
     alpha = getattr(spec.data, "alpha", None)
     told = [f"summary.truth={list(alpha)}"] if alpha is not None and spec.summary.truth is None else []
-    summary = summarize(own.chains, own.summary, overrides=told, force=True)
+    summary = summarize(own.chains, own.summary, overrides=told, force=True, quiet=True)
     assert isinstance(summary, Summary)  # of chains
     with reading(own.chains) as root:
         attrs = root.attrs

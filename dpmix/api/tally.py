@@ -207,12 +207,13 @@ def _known(parts: Sequence[Path_], spec: RunSpec | None) -> list[_Known]:
         if kind == "hdf5":
             counted = is_tally(path)
             whole = read_release(path, tallies=True) if counted else read_account(path)[0]
+            if spec is not None:
+                check_mechanism(spec, whole)
             try:
                 about, place = one_column(whole, columns)
             except (SpecError, DataError) as error:
                 raise type(error)(f"{path}: {error}") from None
             if spec is not None:
-                check_mechanism(spec, about)
                 about = _with_bounds(about, spec)
             found.append(
                 _Known(name, about, None if counted else TallyPart(os.path.abspath(path), kind, place))

@@ -30,6 +30,7 @@ from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
+from dpmix.run.progress import show_phase
 from dpmix.samplers.blocks import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.frames import Frame
@@ -93,6 +94,7 @@ def warmup(
     *,
     overrides: Sequence[str] = (),
     allow_code: bool = False,
+    quiet: bool = False,
 ) -> Warmed:
     """Fit and summarize a few sweeps of a spec, and keep only the code that was compiled for it.
 
@@ -110,6 +112,8 @@ def warmup(
         ``key=value`` each, as ``--set``.
     allow_code : bool
         Whether the Python file of a custom model may run.
+    quiet : bool
+        Say nothing on standard error of how long it takes.
 
     Returns
     -------
@@ -123,8 +127,9 @@ def warmup(
         When it fails.
     """
     begin, before = time.perf_counter(), kept_code()
-    for own in _kinds(spec, release, overrides):
-        _try(own, release, allow_code)
+    with show_phase("compiling", quiet):
+        for own in _kinds(spec, release, overrides):
+            _try(own, release, allow_code)
     _keep_bytecode(Path(__file__).parents[1])
     place = jit._cache_directory("")
     kept = None if place is None else Path(place).parent

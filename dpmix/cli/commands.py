@@ -60,7 +60,6 @@ app = typer.Typer(
 
 
 app.add_typer(ledger_app, name="ledger")
-app.command()(sweep)
 
 
 @app.callback()
@@ -254,19 +253,16 @@ def summarize(
         "report": report,
         "require_convergence": require_convergence,
         "force": force,
+        "quiet": quiet,
     }
     summary: Any
-    from dpmix.run.progress import show_phase
-
     try:
         if contrast:
             options |= {"margin": margin, "public_groups": public_groups}
             options |= {"groups": None if groups is None else [name.strip() for name in groups.split(",")]}
-            with show_phase("comparing", quiet):
-                summary = dpmix.contrast(chains, output, **options)
+            summary = dpmix.contrast(chains, output, **options)
         else:
-            with show_phase("summarizing", quiet):
-                summary = dpmix.summarize(chains, output, **options)
+            summary = dpmix.summarize(chains, output, **options)
     except ConvergenceError as error:  # everything is computed and written all the same
         doubt, summary = error, error.result
     emit(json.dumps(summary.to_json()) if as_json else summary.to_text())
@@ -276,6 +272,7 @@ def summarize(
         raise doubt
 
 
+app.command()(sweep)
 app.command()(predict)
 app.command()(tally)
 app.command()(card)
@@ -418,10 +415,7 @@ def warmup(
     import dpmix
 
     overrides = tuple(set_ or ()) if several else ()
-    from dpmix.run.progress import show_phase
-
-    with show_phase("compiling", quiet):
-        found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code)
+    found = dpmix.warmup(checked, release, overrides=overrides, allow_code=allow_code, quiet=quiet)
     say(found.in_words(), quiet)
 
 

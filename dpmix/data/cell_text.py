@@ -76,6 +76,8 @@ def complaint(text: str, decimal_mark: str, *, dates: bool) -> str:
             f"is not a number: it has a {where}, and the decimal mark is {decimal_mark!r}; say data.decimal, "
             "or write numbers without thousands separators"
         )
+    if day_of(text) is not None:
+        return "is not a number but written as a date; columns of dates have public bounds that are dates"
     return "is not a number"
 
 

@@ -91,9 +91,9 @@ def load_table(
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         what = "" if public or not np.isnan(values[row, column]) else f"; {advice(names[column])}"
+        others = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
         raise DataError(
-            f"{source}: column {names[column]!r} has no finite number in record {row + 1} "
-            f"(and {int(bad.sum()) - 1} more){what}"
+            f"{source}: column {names[column]!r} has no finite number in record {row + 1}{others}{what}"
         )
     return values, names
 

@@ -15,6 +15,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -145,23 +146,30 @@ class DiscreteGaussianNoise(WholeNoise):
         return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
 
 
+def _library() -> tuple[ModuleType, ModuleType, ModuleType]:
+    """Import domains, measurements and metrics of the noise library, which only real releases need.
+
+    Its prelude would also import scikit-learn, where that is installed: a second, for nothing.
+    """
+    from opendp import domains, measurements, metrics, mod
+
+    mod.enable_features("contrib")
+    return domains, measurements, metrics
+
+
 @functools.lru_cache(maxsize=64)
 def _geometric_measurement(scale: float, size: int) -> Any:
     """Return the noise library's object, which takes a millisecond to make."""
-    import opendp.prelude as dp  # half a second, and only real releases need it
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    domains, measurements, metrics = _library()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
 
 
 @functools.lru_cache(maxsize=64)
 def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
-    import opendp.prelude as dp  # half a second, and only real releases need it
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
+    domains, measurements, metrics = _library()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale)
 
 
 Kind = Literal["laplace", "gaussian"]
@@ -277,13 +285,11 @@ class AdditiveNoise:
 @functools.lru_cache(maxsize=64)
 def _measurement(kind: Kind, scale: float, granularity: int, block: int) -> Any:
     """Return the noise library's object, which takes a millisecond to make."""
-    import opendp.prelude as dp  # half a second, and only real releases need it
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=block)
+    domains, measurements, metrics = _library()
+    domain = domains.vector_domain(domains.atom_domain(T=float, nan=False), size=block)
     if kind == "laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=granularity)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=granularity)
+        return measurements.make_laplace(domain, metrics.l1_distance(T=float), scale=scale, k=granularity)
+    return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale, k=granularity)
 
 
 @functools.lru_cache(maxsize=1024)

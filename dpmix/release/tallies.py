@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 _NO_VALUES = np.zeros((0, 1))
 _SHARED = ("epsilon", "delta", "rho", "adjacency", "trust", "private", "simulated", "columns", "unit")
+_FOLLOWS = ("granularity", "scale", "sensitivity")
+"""What a mechanism states that follows from the rest of it."""
 _OUTPUTS = "whose outputs are the cells"
 
 
@@ -82,6 +84,9 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
     DataError
         When there is no such column.
     """
+    law = release.mechanism
+    if law.outputs is None and not (law.additive and law.countable):
+        raise DataError(f"a {law.kind} release is not one number a record, and has no tally")
     names = release.columns if columns is None else tuple(columns)
     if len(names) != 1:
         raise SpecError(
@@ -91,7 +96,7 @@ def one_column(release: Release, columns: Sequence[str] | None) -> tuple[Release
         raise DataError(
             f"release.column: the release has no column {names[0]!r}; it has {', '.join(release.columns)}"
         )
-    place, law = release.columns.index(names[0]), release.mechanism
+    place = release.columns.index(names[0])
     if len(release.columns) > 1:
         if not law.columns_each:
             raise DataError(f"a {law.kind} release is not one number a record, and has no tally")
@@ -207,9 +212,12 @@ def _agreed(values: Sequence[Any]) -> Any:
 
 
 def _leaves(mine: Any, theirs: Any, key: str) -> list[tuple[str, Any, Any]]:
-    """Return the leaves in which two descriptions differ; the order of keys does not matter."""
+    """Return the leaves in which two descriptions differ, what others follow from first.
+
+    The order of keys does not matter.
+    """
     if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-        names = sorted({*mine, *theirs})
+        names = sorted({*mine, *theirs}, key=lambda name: (name != "kind", name in _FOLLOWS, name))
         return [leaf for name in names for leaf in _leaves(mine.get(name), theirs.get(name), f"{key}.{name}")]
     return [] if mine == theirs else [(key, mine, theirs)]
 

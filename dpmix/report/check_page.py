@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain
+from dpmix.store.date_axes import on_dates
 from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.dated import NONE, Dated
@@ -104,7 +104,7 @@ def entries_figure(check: Check) -> Figure:
             beyond = far & (np.sign(at) == side)
             axes.plot(np.full(beyond.sum(), side * _FARTHEST), rows[beyond], marker, color=ORANGE, ms=7.0)
         points[0].set_label("release")
-        axes.set_yticks(rows, [plain(check.entries[i].name) for i in chosen])
+        axes.set_yticks(rows, [plain(check.entries[i].name, 44) for i in chosen])
         widest = max(4.0, float(np.minimum(np.abs(at), _FARTHEST).max()) + 0.5)
         axes.set(xlim=(-widest, widest), ylim=(chosen.size - 0.4, -0.6))
         axes.set_xlabel("standard deviations of the replicates from their mean")

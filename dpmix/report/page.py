@@ -21,8 +21,10 @@ from dpmix.report import (
 from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
+from dpmix.spec.days import day_text
 from dpmix.store.html import captioned, image
-from dpmix.summary.dated import NONE
+from dpmix.summary.dated import NONE, Dated
+from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
 from dpmix.summary.partition import LOSS_NAMES
 from dpmix.summary.several_columns import Joint
@@ -49,7 +51,7 @@ def render(summary: Summary) -> str:
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
         "clusters_by_value": clusters_by_value_page.pictures(
-            summary.clusters_by_value, plots.axis_of(summary, "")
+            summary.clusters_by_value, plots.axis_of(summary, ""), released_too=in_units
         ),
         "traces": _traces(summary),
     }
@@ -73,17 +75,22 @@ def _density(summary: Summary) -> list[str]:
             "its highest. Points are released values, with their noise."
         )
         parts.append(
-            captioned(two_dimensions.joint_figure(summary), _joint_finding(summary.joint), caption, "map")
+            captioned(
+                two_dimensions.joint_figure(summary),
+                _joint_finding(summary.joint, summary.dated),
+                caption,
+                "map",
+            )
         )
     return parts
 
 
-def _joint_finding(joint: Joint) -> str:
+def _joint_finding(joint: Joint, dated: Dated) -> str:
     """Say where the density of two columns is highest."""
     place = np.unravel_index(int(np.argmax(joint.mean)), joint.mean.shape)
     at = [
-        amount(float(grid[i]), float(grid[-1] - grid[0]) / 20.0)
-        for grid, i in zip(joint.grids, place, strict=True)
+        _value(dated, name, float(grid[i]), grid)
+        for name, grid, i in zip(joint.columns, joint.grids, place, strict=True)
     ]
     first, second = joint.columns
     return f"Density of both columns, highest near {first} = {at[0]}, {second} = {at[1]}"
@@ -94,14 +101,21 @@ def _density_finding(summary: Summary, name: str) -> str:
     density, subject = summary.densities[name], summary.provenance.subject
     column, group = ("", density.group) if density.group else subject.parted(name)
     unit = "" if summary.composition is not None else unit_of(subject.unit, column)
-    step = float(density.grid[-1] - density.grid[0]) / 20.0
     peak = int(np.argmax(density.mean))
     text = f"Density of {column or ''.join(subject.columns[:1]) or 'a record'}"
     text += f" in {group}" if group else ""
-    text += f", highest near {amount(float(density.grid[peak]), step)}{f' {unit}' if unit else ''}"
+    text += f", highest near {_value(summary.dated, column, float(density.grid[peak]), density.grid)}"
+    text += f" {unit}" if unit else ""
     between = density.grid[density.mean > 0.1 * density.mean[peak]]
-    ends = [amount(float(end), step) for end in between[[0, -1]]]
+    ends = [_value(summary.dated, column, float(end), density.grid) for end in between[[0, -1]]]
     return f"{text} and above a tenth of that from {ends[0]} to {ends[1]}"
+
+
+def _value(dated: Dated, column: str, value: float, grid: Floats) -> str:
+    """Write a value of a column, with digits by the width of its grid; a date as such."""
+    if dated.is_curve(column):
+        return day_text(value)
+    return amount(value, float(grid[-1] - grid[0]) / 20.0)
 
 
 def _density_caption(summary: Summary, column: str, about: str) -> str:
@@ -151,8 +165,9 @@ def _distribution(summary: Summary) -> list[str]:
             finding = f"Most probable{found.about} is {found.at[first]}, {found.mean[first]:.2g}"
         else:
             middle = float(np.interp(0.5, found.mean, found.at))  # type: ignore[arg-type]
-            spread = 0.05 * float(found.at[-1] - found.at[0])  # type: ignore[operator]
-            finding += f", which reaches one half near {amount(middle, spread)}"
+            finding += (
+                f", which reaches one half near {_value(summary.dated, found.column, middle, found.at)}"  # type: ignore[arg-type]
+            )
         parts.append(captioned(drawn, finding, caption))
     return parts
 

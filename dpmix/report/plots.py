@@ -14,9 +14,9 @@ from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.errors import UsageError
-from dpmix.report.date_axes import on_dates
 from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
+from dpmix.store.date_axes import on_dates, whole_dates
 from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
 from dpmix.summary.families.family import Floats
 from dpmix.summary.summary_result import Summary
@@ -188,8 +188,9 @@ def trace_figure(summary: Summary, name: str) -> Figure:
             colour = COLOURS[row % len(COLOURS)]
             axes.plot(centres, means, color=colour, ls=STYLES[row // len(COLOURS) % len(STYLES)], lw=1.0)
         axes.set(xlim=(0, max(draws - 1, 1)), xlabel="draw")
-        in_days = ", in days since 1970-01-01" if summary.dated.is_date(name) else ""
-        axes.set_title(f"{plain(summary.shown(name), 50)}: trace{in_days}", loc="left")
+        if summary.dated.is_date(name):
+            whole_dates(axes.yaxis)
+        axes.set_title(f"{plain(summary.shown(name), 50)}: trace", loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
     return _figure(axes)
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.report.drawn_release import plain
+from dpmix.store.date_axes import on_dates, whole_dates
 from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
@@ -88,6 +89,10 @@ def lines_figure(summary: Summary, place: int) -> Figure:
         axes.set_xlim(*law.bounds[place])
         axes.set_xlabel(plain(subject.titled(names[place]), 60))
         axes.set_ylabel(plain(f"mean {subject.titled(names[-1])}", 40))
+        if names[place] in summary.dated.columns:
+            on_dates(axes)
+        if summary.dated.response:
+            whole_dates(axes.yaxis)
         figure.legend(handles=handles, loc="outside upper left", ncols=4)
     return figure
 
@@ -106,7 +111,6 @@ def forest_figure(
             prior = None if scalar.prior is None else (half * scalar.prior[0], half * scalar.prior[-1])
             rows.append((label, half * scalar.mean, half * ends[0], half * ends[-1], prior))
     places = np.arange(len(rows))
-    subject = summary.provenance.subject
     level = f"{100 * summary.level:g}%"
     with drawing((7.2, 1.1 + 0.42 * places.size)) as (figure, axes):
         axes.axvline(0.0, color="#777777", lw=0.8)
@@ -138,10 +142,15 @@ def forest_figure(
         axes.set_yticks(places, [plain(row[0]) for row in rows])
         axes.set(ylim=(places.size - 0.5, -0.6))
         axes.set_xlabel(
-            plain(f"change of {subject.titled(names[-1])} from the middle of the bounds to their end", 90)
+            plain(f"change of {_response(summary, names[-1])} from the middle of the bounds to their end", 90)
         )
         figure.legend(handles=[dots, lines, *handles], loc="outside upper left", ncols=3)
     return figure
+
+
+def _response(summary: Summary, name: str) -> str:
+    """Return the response with its unit, days of a date."""
+    return f"{name} (days)" if summary.dated.response else summary.provenance.subject.titled(name)
 
 
 def _names(law: ClampedMomentsLaw) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpmix.report.drawn_release import values_of
 from dpmix.report.plots import axis_of
+from dpmix.store.date_axes import on_dates
 from dpmix.store.html import BLUE, INK, ORANGE, drawing
 from dpmix.summary.partition import Clustering
 from dpmix.summary.summary_result import Summary
@@ -59,6 +60,8 @@ def coclustering_figure(summary: Summary, clustering: Clustering) -> Figure:
         bar = figure.colorbar(mesh, ax=axes, shrink=0.85)
         bar.set_label("probability to share a cluster")
         bar.outline.set_visible(False)
+        assert bar.solids is not None  # of a map
+        bar.solids.set_rasterized(True)  # an image, as the map is: in the dark the style turns both
     return figure
 
 
@@ -77,4 +80,7 @@ def joint_figure(summary: Summary) -> Figure:
         axes.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
         axes.set_xlabel(axis_of(summary, joint.columns[0]), color=INK)
         axes.set_ylabel(axis_of(summary, joint.columns[1]), color=INK)
+        for name, axis in zip(joint.columns, (axes.xaxis, axes.yaxis), strict=True):
+            if summary.dated.is_curve(name):
+                on_dates(axes, axis=axis)
     return figure

@@ -52,7 +52,9 @@ def figure(value: float | None, form: str = ".4g") -> str:
 
 def percent(share: float) -> str:
     """Write a share in percent, one that is next to nothing as such."""
-    return "<0.01%" if 0.0 < share < 1e-4 else f"{100 * share:.2g}%"
+    if 0.0 < share < 1e-4:
+        return "<0.01%"
+    return f"{100 * share:.0f}%" if share > 0.99 else f"{100 * share:.2g}%"
 
 
 def place_in(keys: Sequence[str], key: str) -> int:

@@ -1,13 +1,14 @@
 """The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
 
 Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what
-that has: the coordinate `draw`
-holds the numbers of the saved states that it is of, evenly spaced. Log likelihoods are over records alone.
+that has: the coordinate `draw` holds the numbers of the saved states that it is of, evenly spaced. Log
+likelihoods are over records alone; of more than 5,000 they are `counts` over public cells, which the group's
+attributes tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +35,15 @@ class Predictive:
         Chain ids, and numbers of the saved states.
     values : float32 array (chains, states, ..)
         Or int64, of counts.
+    cells : mapping, optional
+        Where the values are of public cells: the ends of the inner ones and their width.
     """
 
     group: str
     chains: NDArray[np.int64]
     states: NDArray[np.int64]
     values: NDArray[np.float32] | NDArray[np.int64]
+    cells: Mapping[str, float] | None = None
 
 
 Predict = Callable[[Path, Callable[[], None]], Sequence[Predictive]]
@@ -55,6 +59,11 @@ def write_predictive(root: h5.Group, groups: Sequence[Predictive]) -> None:
         group = root.group(found.group)
         group.coordinate("chain", found.chains)
         group.coordinate("draw", found.states)
+        if found.cells is not None and name == NAME:  # of values
+            group.set_attrs(found.cells)
+            group.coordinate("cell", found.values.shape[2])
+            group.dataset("counts", found.values, ("chain", "draw", "cell"), compression=1)
+            continue
         own = dims[: found.values.ndim - 2]
         for dim in own:
             group.coordinate(dim, data[dim][()])
@@ -113,10 +122,13 @@ def read_totals(
     states, sums = [], []
     for path, row in rows:
         with h5.reading(path) as root:
-            if "log_likelihood" not in root or NAME not in root.group("log_likelihood"):
+            if "log_likelihood" not in root:
                 return None
             group = root.group("log_likelihood")
-            table, at = group[NAME], np.asarray(group["draw"][()], dtype=np.int64)
+            name = next((name for name in (NAME, "counts") if name in group), None)
+            if name is None:
+                return None
+            table, at = group[name], np.asarray(group["draw"][()], dtype=np.int64)
             good = len(table.shape) == 3 and row < table.shape[0] and at.shape == (table.shape[1],)
             if not good or at.size == 0 or at.min() < 0 or at.max() >= draws:
                 raise DataError(f"{path} holds log likelihoods that are not as `dpmix fit` wrote them")

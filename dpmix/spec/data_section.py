@@ -20,6 +20,7 @@ from pydantic import (
 
 from dpmix.spec.column_types import ColumnTypes
 from dpmix.spec.days import Day, plain
+from dpmix.spec.dialect_fields import Decimal, Delimiter, Encoding, check_text, dialect_in
 from dpmix.spec.fields import (
     LARGEST_SEED,
     Domain,
@@ -37,13 +38,9 @@ from dpmix.spec.fields import (
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.standard_input import is_stream
 from dpmix.spec.table_source import (
-    TEXT_SUFFIXES,
     Dialect,
     InMemory,
     TableFiles,
-    delimiter_of,
-    delimiter_problem,
-    is_encoding,
 )
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
@@ -76,19 +73,6 @@ Categories = Annotated[tuple[Category, ...], Listed, Field(min_length=2)]
 def by_column(one: str, several: str) -> Discriminator:
     """Choose between what all columns share, or the one column has, and a mapping from names of columns."""
     return Discriminator(lambda value: several if isinstance(value, Mapping) else one)
-
-
-def _delimiter(text: str) -> str:
-    problem = delimiter_problem(text)
-    if problem is not None:
-        raise wrong(problem, text)
-    return delimiter_of(text)
-
-
-def _encoding(name: str) -> str:
-    if not is_encoding(name):
-        raise wrong("{got} is no encoding that Python knows; give one such as latin-1 or utf-16", name)
-    return name
 
 
 def _unit(text: str) -> str:
@@ -155,15 +139,15 @@ class ColumnsSection(Section):
         description="Column of groups whose sizes are private, with its public categories under categories; "
         "one release is made of all groups together.",
     )
-    delimiter: Annotated[Text, AfterValidator(_delimiter)] | None = Field(
+    delimiter: Delimiter | None = Field(
         None,
         description="Character between the cells of a CSV file, or tab; left out, a comma (a semicolon where "
         'decimal is ","), and a tab for tsv.',
     )
-    decimal: Literal[".", ","] | None = Field(
+    decimal: Decimal | None = Field(
         None, description='Decimal mark of the numbers of a CSV or TSV file, "." where left out.'
     )
-    encoding: Annotated[Text, AfterValidator(_encoding)] | None = Field(
+    encoding: Encoding | None = Field(
         None, description="Encoding of a CSV or TSV file, such as latin-1; utf-8 where left out."
     )
     _dates: frozenset[str] = PrivateAttr(default=frozenset())
@@ -171,7 +155,7 @@ class ColumnsSection(Section):
     @property
     def dialect(self) -> Dialect:
         """How the text of the table is written."""
-        return Dialect(self.delimiter, self.decimal or ".", self.encoding or "utf-8")
+        return dialect_in(self)
 
     @property
     def dates(self) -> frozenset[str]:
@@ -187,15 +171,7 @@ class ColumnsSection(Section):
 
     def check_text(self, *paths: Path | None) -> None:
         """Refuse what is said of text where a table is none."""
-        for key in ("delimiter", "decimal", "encoding"):
-            if getattr(self, key) is None:
-                continue
-            if not paths or any(path is None for path in paths):
-                raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
-            for path in paths:
-                if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
-                    kinds = ", ".join(TEXT_SUFFIXES)
-                    raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")
+        check_text(self, paths)
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import datetime
 import re
 from typing import Any, Final
 
-__all__ = ["Day", "day_of", "day_text", "plain"]
+__all__ = ["Day", "alike", "day_of", "day_text", "plain"]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?")
@@ -56,6 +56,11 @@ def day_of(value: object) -> Day | None:
     if isinstance(value, datetime.date):
         return Day((value - _EPOCH.date()).days)
     return None
+
+
+def alike(value: float, other: float) -> float:
+    """Return a number as a date where another one is a date."""
+    return Day(value) if isinstance(other, Day) else value
 
 
 def plain(value: Any) -> Any:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dpmix.spec.days import alike
+
 __all__ = [
     "TRUNCATED_MEANS",
     "coefficients_in_words",
@@ -122,7 +124,7 @@ def coefficients_in_words(
     Parameters
     ----------
     bounds : sequence of (lo, hi)
-        Of each predictor, and the response's last.
+        Of each predictor, and the response's last; those of dates are `Day`.
     mean, sd : sequence of float
         Of the coefficients of variables rescaled to [-1, 1], the intercept first.
     names : sequence of str
@@ -132,7 +134,7 @@ def coefficients_in_words(
     """
     what = "the response before truncation" if truncated else "the mean response"
     half = [0.5 * (hi - lo) for lo, hi in bounds]
-    middle = bounds[-1][0] + half[-1] * (1.0 + mean[0])
+    middle = alike(bounds[-1][0] + half[-1] * (1.0 + mean[0]), bounds[-1][0])
     ratios = [half[-1] / width for width in half[:-1]]
     slopes = ", ".join(
         f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"

@@ -10,6 +10,7 @@ from dpmix.spec.audit_section import AuditSpec
 from dpmix.spec.auto_sampler import auto_in_words
 from dpmix.spec.capabilities import counted
 from dpmix.spec.data_section import DataSpec
+from dpmix.spec.days import alike
 from dpmix.spec.default_priors import (
     BETA,
     CONCENTRATION,
@@ -167,14 +168,17 @@ def _base(model: MixtureSection, domain: Pairs | None, grouped: bool) -> str:
         own = model.base
         bounded = own is None or own.from_bounds
         niw = niw_from_bounds(domain or ()) if own is None or bounded else _niw(own)
-        meant = [
-            prior_in_words(niw.column(i), f"column {i + 1}", learned=learned) for i in range(len(niw.mu0))
-        ]
+        lows = [pair[0] for pair in domain or ()] or [0.0] * len(niw.mu0)
+        each = [niw.column(i) for i in range(len(niw.mu0))]
+        each = [one._replace(mu0=alike(one.mu0, low)) for one, low in zip(each, lows, strict=True)]
+        meant = [prior_in_words(one, f"column {i + 1}", learned=learned) for i, one in enumerate(each)]
         columns = counted(len(niw.mu0), "column")
         kind = "learned base around" if learned else "base"
         return f"{kind} NIW({niw.lam:g}, {niw.nu:g}) on {columns}: {'; '.join(meant)}"
     if _from_bounds(stated):
-        base = nig_from_bounds((domain or ())[0])
+        pair = (domain or ())[0]
+        base = nig_from_bounds(pair)
+        base = base._replace(mu0=alike(base.mu0, pair[0]))
     else:  # whose numbers were checked to be there
         base = NIG(*(float(getattr(model.base, name)) for name in ("mu0", "lambda_", "a", "b")))
         if getattr(stated, "kind", "") == "truncated_nig":

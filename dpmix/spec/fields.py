@@ -167,13 +167,17 @@ def _domain(value: object) -> object:
     return items
 
 
+_WIDEST = 1e150
+"""Of bounds: default priors have the square of the width."""
+
+
 def _bounds(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     for lo, hi in pairs:
         if isinstance(lo, Day) != isinstance(hi, Day):
             raise wrong("{got} has a date and a number; give two of a kind", [plain(lo), plain(hi)])
         if not lo < hi:
             raise wrong("{got} must have its lower bound below its upper one", [plain(lo), plain(hi)])
-        if not math.isfinite(hi - lo):
+        if not hi - lo < _WIDEST:
             raise wrong("{got} is too wide", [lo, hi])
     return pairs
 

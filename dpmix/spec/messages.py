@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from dpmix.errors import DpmixError, PrivacyError, SpecError
+from dpmix.spec.advise_section import Population
 from dpmix.spec.fields import PRIVACY_REFUSED, REFUSED, UNKNOWN_KEY, UNKNOWN_KIND, WORDED, kinds, shown
 from dpmix.spec.kinds import KERNELS, MECHANISMS, MODELS, SAMPLERS
 from dpmix.spec.model_section import NormalBase
@@ -19,6 +20,7 @@ _UNIONS: Final = {
     "model.base.kind": NormalBase,
     "synthesis.kind": SynthesisSpec,
     "synthesis.base.kind": BaseSpec,
+    "advise.population.kind": Population,
 }
 _KINDS: Final = {
     "mechanism.kind": MECHANISMS,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
+from dpmix.spec.dialect_fields import Decimal, Delimiter, Encoding, check_text, dialect_in
 from dpmix.spec.fields import (
     Bound,
     FilePath,
@@ -19,7 +20,7 @@ from dpmix.spec.fields import (
     refusal,
     wrong,
 )
-from dpmix.spec.table_source import TEXT_SUFFIXES, TYPED_SUFFIXES
+from dpmix.spec.table_source import TEXT_SUFFIXES, TYPED_SUFFIXES, Dialect
 
 LARGEST_GRID = 10_000
 MOST_POINTS = 100  # of quantiles, and of tail probabilities or the distribution function of one column
@@ -70,6 +71,30 @@ def _csv(path: Path) -> Path:
     if not path.name.lower().endswith(PREDICTED_FROM):
         raise wrong("{got} is no table of named columns; give one of " + ", ".join(PREDICTED_FROM), path.name)
     return path
+
+
+NamedTable = Annotated[FilePath, AfterValidator(_csv)]
+
+
+class PredictedTable(Section):
+    """A table of records to predict, and how its text is written."""
+
+    path: NamedTable = Field(description="The table; relative to the folder of the spec.")
+    delimiter: Delimiter | None = Field(
+        None, description='Character between cells, or tab; a comma where left out, or as decimal "," has it.'
+    )
+    decimal: Decimal | None = Field(None, description='Decimal mark, "." where left out.')
+    encoding: Encoding | None = Field(None, description="Encoding, such as latin-1; utf-8 where left out.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_text(self, [self.path])
+        return self
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the text of the table is written."""
+        return dialect_in(self)
 
 
 class SummarySpec(Section):
@@ -128,11 +153,17 @@ class SummarySpec(Section):
         description="Whether to report leave-one-out cross-validation of the released records, where the "
         "likelihood factorizes over these.",
     )
-    at: Annotated[FilePath, AfterValidator(_csv)] | None = Field(
+    at: (
+        Annotated[
+            Annotated[NamedTable, Tag("file")] | Annotated[PredictedTable, Tag("table")],
+            number_or_mapping("file", "table"),
+        ]
+        | None
+    ) = Field(
         None,
         description="Table (csv, tsv, also .gz; parquet, feather or arrow) of records whose class "
         "(naive_bayes) or response (linear_regression) is predicted from their other columns; relative to "
-        "the folder of the spec.",
+        "the folder of the spec. Or {path, delimiter, decimal, encoding}, as data has them.",
     )
     interval: Literal["mean", "record"] | None = Field(
         None,
@@ -162,6 +193,13 @@ class SummarySpec(Section):
             if not lo < hi or not math.isfinite(hi - lo):
                 raise refusal("grid", f"[{lo:g}, {hi:g}, ...] must have its lower end below its upper one")
         return self
+
+    @property
+    def table(self) -> PredictedTable | None:
+        """The table of `at`, in its long form."""
+        if not isinstance(self.at, Path):
+            return self.at
+        return PredictedTable.model_construct(path=self.at, delimiter=None, decimal=None, encoding=None)
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -54,6 +54,9 @@ def narrowed(figure: Figure) -> None:
     for axes in panels:
         label = axes.xaxis.label
         label.set_text(fill(label.get_text(), _WRAP))
+        if axes is not panels[0] and not axes.yaxis.get_tick_params().get("labelleft", True):
+            axes.tick_params(labelleft=True)  # the one that it had them from is no longer beside it
+            axes.set_ylabel(panels[0].get_ylabel())
     fitted(figure)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpmix.release.cells import Counts, count_outputs, tally
 from dpmix.results.nodes import Quantity
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.ems import CELLS, Ems, coarse_edges, estimate, grouped
 from dpmix.summary.families.family import Floats
@@ -88,7 +90,8 @@ def ems_of(chains: ChainSet, options: SummarySpec) -> Ems | None:
         counts = grouped(chains.tally, law.noise, scale, *bounds)
     else:
         counts = chains.tally
-    return smoothed_histogram(law, counts, scale, *bounds, options.levels)
+    found = smoothed_histogram(law, counts, scale, *bounds, options.levels)
+    return replace(found, date=dated_of(chains).only)
 
 
 def count_values(law: Law, values: Floats, scale: float, lo: float, hi: float) -> Counts:

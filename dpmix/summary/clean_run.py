@@ -259,7 +259,7 @@ def _moved(atoms: Floats, level: object, step: object, ahead: object, rng: Gener
 
 def runs_for(family: Family) -> bool:
     """Whether there are runs for a kernel: for those that ship."""
-    return isinstance(family, BetaGamma | NormalInverseGamma | TruncatedNormalInverseGamma)
+    return isinstance(family, BetaGamma | NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)
 
 
 def _kernel(family: Family) -> _Kernel:

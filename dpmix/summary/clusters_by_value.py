@@ -41,6 +41,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.run.subsample import subsample_of
 from dpmix.summary.check.state_densities import states_at
 from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
+from dpmix.summary.dated import dated_of
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
@@ -129,6 +130,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
         ),
         len(latent),
         level,
+        dated_of(chains).only,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.results.nodes import Array, Each, ResultSection
+from dpmix.spec.days import Day
 
 __all__ = ["CellProbabilities", "ClustersByValue"]
 
@@ -70,6 +71,8 @@ class ClustersByValue:
         Number of draws used.
     level : float
         Posterior probability of bands and intervals.
+    date : bool
+        Whether values are dates.
     """
 
     estimate: NDArray[np.int64]
@@ -80,6 +83,7 @@ class ClustersByValue:
     released: CellProbabilities | None
     draws: int
     level: float
+    date: bool = False
 
     def spans(self) -> list[tuple[float, float]]:
         """Return the ends of the run, or the hull of the runs, of cells that each cluster has."""
@@ -91,12 +95,13 @@ class ClustersByValue:
     def in_words(self) -> str:
         """Say it in a sentence."""
         parts = []
+        place = Day if self.date else float
         for r, (low, high) in enumerate(self.spans()[:_NAMED]):
-            span = "" if np.isinf(low) else f"from {low:.4g} "
+            span = "" if np.isinf(low) else f"from {place(low):.4g} "
             span += (
                 ("up" if span else "all values")
                 if np.isinf(high)
-                else f"{'' if span else 'up '}to {high:.4g}"
+                else f"{'' if span else 'up '}to {place(high):.4g}"
             )
             shares = f"{100 * self.share[r]:.3g}%"
             shares += f" ({100 * self.share_lower[r]:.3g} to {100 * self.share_upper[r]:.3g})"

@@ -5,18 +5,24 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpmix.errors import DataError, UsageError
+from dpmix.release.column_units import labelled, unit_of
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee
+from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
 from dpmix.summary.guarantee_words import is_private, is_simulated
+from dpmix.summary.provenance import provenance_of
+from dpmix.summary.row_labels import shown_name
+from dpmix.summary.subject import Subject
 
 __all__ = ["contrast_chains", "contrast_groups", "same_release"]
 
@@ -63,6 +69,7 @@ def contrast_groups(
     UsageError
         When `names` are not two of the groups; for a margin of 1 or more of shares.
     """
+    dated, subject = dated_of(chains), provenance_of(chains).subject
     held = [p for p in chains.parameters if p.groups and p.role in ("scalar", "shares")]
     compared = [p for p in held if p.name not in _SIZES]
     if not compared:
@@ -86,7 +93,8 @@ def contrast_groups(
         draws = chains.read(parameter)
         first, second = (draws[:, :, place].reshape(*draws.shape[:2], -1) for place in places)
         for entry, name in enumerate(_rows(parameter, of_shares)):
-            found.append(_group_difference(name, first[:, :, entry] - second[:, :, entry], wide, level))
+            difference = _group_difference(name, first[:, :, entry] - second[:, :, entry], wide, level)
+            found.append(difference if of_shares else replace(difference, **_meant(name, subject, dated)))
             means.append((float(first[:, :, entry].mean()), float(second[:, :, entry].mean())))
     sizes = next((chains.read(p) for p in held if p.name == "group_size"), None)
     method = str((chains.spec.get("sampler") or {}).get("kind"))
@@ -113,6 +121,25 @@ def contrast_groups(
         warnings=tuple(text for text, _ in warnings),
         failures=tuple(text for text, convergence in warnings if convergence),
     )
+
+
+def _meant(name: str, subject: Subject, dated: Dated) -> dict[str, Any]:
+    """Return what a row is on, as fields of a `Difference`: its axis, its unit and dates.
+
+    Moments and quantiles have the unit of their column, dates that of days; probabilities have none; whatever
+    else there is has a scale of its own.
+    """
+    title, _, inner = name.removesuffix("]").partition("[")
+    if title in ("mean", "sd", "quantile"):
+        column = inner.rpartition(",")[0] if title == "quantile" else inner
+        own = column or "".join(subject.columns[:1])
+        is_date = dated.is_curve(column)
+        unit = "days" if is_date else unit_of(subject.unit, own)
+        axis = labelled(own, unit) if own else labelled("values", unit)
+        return {"axis": axis, "unit": unit, "date": is_date and title != "sd"}
+    if title in ("tail", "cdf", "p", "probability", "gini"):
+        return {"axis": "probabilities", "label": shown_name(name, dated.points([name]))}
+    return {"axis": ""}
 
 
 def _chosen(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dpmix.release.column_units import labelled
 from dpmix.results.nodes import (
     Array,
     Attr,
@@ -20,7 +22,9 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
+from dpmix.spec.days import Day
 from dpmix.summary.families.family import Floats
+from dpmix.summary.headline import amount
 
 __all__ = ["Contrast", "Difference", "ContrastedFit", "JointGuarantee"]
 
@@ -82,6 +86,15 @@ class Difference:
         Whether the interval lies outside [-margin, margin].
     above : float or None
         Of groups of one release, the posterior probability that the difference is positive.
+    axis : str or None
+        What it is a difference of, where rows of several kinds are compared, such as "income (dollars)";
+        empty for what has a scale of its own.
+    unit : str
+        Of the difference; empty for none.
+    label : str
+        What stands for `name` where people read it.
+    date : bool
+        Whether it is between dates.
     """
 
     name: str
@@ -93,6 +106,15 @@ class Difference:
     probability: float | None
     excludes_margin: bool
     above: float | None = None
+    axis: str | None = None
+    unit: str = ""
+    label: str = ""
+    date: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its name as people read it, with its unit."""
+        return labelled(self.label or self.name, self.unit)
 
 
 @dataclass(frozen=True)
@@ -252,15 +274,29 @@ class Contrast(Result):
             "component",
             self.names,
             [
-                TableColumn("", first.mean.tolist(), f"{self.title} in {first.label}", where=shown),
-                TableColumn("", second.mean.tolist(), f"in {second.label}", where=shown),
-                TableColumn("mean", held["mean"], f"{first.label} - {second.label}"),
+                TableColumn(
+                    "", self._written(first.mean), f"{self.title} in {first.label}", str, where=shown
+                ),
+                TableColumn("", self._written(second.mean), f"in {second.label}", str, where=shown),
+                TableColumn("unit", [part.unit or None for part in found], optional=True, where="json"),
+                TableColumn("mean", held["mean"], where="json hdf5"),
+                TableColumn(
+                    "",
+                    self._written(held["mean"], apart=True),
+                    f"{first.label} - {second.label}",
+                    str,
+                    where=shown,
+                ),
                 TableColumn("sd", held["sd"], "sd", where="json hdf5 page"),
                 TableColumn("lower", held["lower"]),
                 TableColumn("upper", held["upper"]),
                 TableColumn(
                     "",
-                    [f"{figure(part.lower)} to {figure(part.upper)}" for part in found],
+                    [
+                        f"{amount(part.lower, part.upper - part.lower)} to "
+                        f"{amount(part.upper, part.upper - part.lower)}"
+                        for part in found
+                    ],
                     f"{100 * self.level:g}% interval",
                     str,
                     where=shown,
@@ -271,7 +307,15 @@ class Contrast(Result):
                 TableColumn("above", held["above"], optional=True),
                 TableColumn("", [self._ending(part) for part in found], last, str, where=shown),
             ],
+            shown=[part.shown for part in found],
         )
+
+    def _written(self, values: Iterable[float], *, apart: bool = False) -> list[str]:
+        """Write a number of each row with as many digits as the interval of its difference leaves."""
+        return [
+            amount(Day(value) if part.date and not apart else value, part.upper - part.lower)
+            for value, part in zip(values, self.differences, strict=True)
+        ]
 
     def _ending(self, part: Difference) -> str:
         """Return what the last column says of a difference."""

@@ -19,7 +19,7 @@ from dpmix.spec.days import Day, day_text
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
 
-__all__ = ["NONE", "Dated", "dated_of", "days"]
+__all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "days"]
 
 _PREDICTIONS = ("prediction", "prediction_clamped", "predictive")
 _PLACES = ("mean", "quantile")
@@ -139,3 +139,9 @@ def dated_of(chains: ChainSet) -> Dated:
 def days(values: Floats | Sequence[float]) -> list[Day]:
     """Return numbers that write themselves as dates."""
     return [Day(value) for value in np.asarray(values, dtype=np.float64).tolist()]
+
+
+def bins_in_words(edges: Floats | Sequence[float], *, date: bool = False, ends: str = "[)") -> list[str]:
+    """Return what bins between these edges are called: "[10000, 15000)", or between dates."""
+    places = days(edges) if date else np.asarray(edges, dtype=np.float64).tolist()
+    return [f"{ends[0]}{a:.6g}, {b:.6g}{ends[1]}" for a, b in zip(places, places[1:], strict=False)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from arviz_stats.base import array
 
 from dpmix.summary.families.family import Floats
 
@@ -14,7 +14,14 @@ MIN_DRAWS = 4
 MOVED = 0.5
 """Contraction of the central 95% from which on a posterior beyond the prior's quartiles was moved there."""
 _NOTHING = 1e-100  # of the posterior's range: a prior whose range is less does not vary
-_ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
+
+
+@functools.cache
+def arviz() -> Any:
+    """Return the functions of arviz-stats on arrays, imported late: fits know this module, and need none."""
+    from arviz_stats.base import array
+
+    return array.array_stats  # arviz-stats has types, but not for these
 
 
 @dataclass(frozen=True)
@@ -168,10 +175,10 @@ def _described(series: Floats, level: float, prior: Floats | None) -> Scalar:
     if draws < MIN_DRAWS:
         return partly(f"no diagnostics from {draws} draws a chain (at least {MIN_DRAWS})")
     with np.errstate(all="ignore"):  # a folded series may be constant: R-hat is then the bulk's
-        ratio = float(_ARVIZ.rhat(series, method="rank")) if chains > 1 else np.nan
-        bulk = _finite(_ARVIZ.ess(series, method="bulk"))
-        tail = _finite(_ARVIZ.ess(series, method="tail", prob=(probabilities[0], probabilities[2])))
-        mcse = _finite(_ARVIZ.mcse(series, method="mean"))
+        ratio = float(arviz().rhat(series, method="rank")) if chains > 1 else np.nan
+        bulk = _finite(arviz().ess(series, method="bulk"))
+        tail = _finite(arviz().ess(series, method="tail", prob=(probabilities[0], probabilities[2])))
+        mcse = _finite(arviz().mcse(series, method="mean"))
     if np.isinf(ratio):
         return partly("each chain stays at a value of its own", stuck_apart=True)
     alone = "R-hat needs two chains" if chains == 1 else None

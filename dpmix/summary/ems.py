@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dpmix.mechanisms.laws.transitions import Transition
 from dpmix.release.cells import Counts, edges_of
 from dpmix.results.nodes import Array, ResultSection, figure
+from dpmix.spec.days import Day
 from dpmix.summary.families.family import Floats
 
 __all__ = ["CELLS", "Ems", "EmsEstimate", "coarse_edges", "estimate", "grouped", "smoothed"]
@@ -66,6 +67,8 @@ class Ems:
         Whether it stopped before the last step that is allowed.
     levels : sequence of float
         Of the quantiles that are reported.
+    date : bool
+        Whether records are dates, which words say as such.
     """
 
     edges: Floats
@@ -73,6 +76,7 @@ class Ems:
     steps: int
     settled: bool
     levels: Sequence[float]
+    date: bool = False
 
     @property
     def mean(self) -> float:
@@ -113,10 +117,12 @@ class Ems:
             "sd": self.sd,
             **quantiles,
         }
-        told = ", ".join(f"{name} {figure(value)}" for name, value in quantiles.items())
+        place = Day if self.date else float
+        told = ", ".join(f"{name} {figure(place(value))}" for name, value in quantiles.items())
         words = (
             f"EMS (EM with smoothing on {len(self.masses):,} cells, {self.steps:,} steps): mean "
-            f"{figure(self.mean)}, sd {figure(self.sd)}, {told}; a point estimate without an interval"
+            f"{figure(place(self.mean))}, sd {figure(self.sd)}{' days' if self.date else ''}, {told}; a "
+            "point estimate without an interval"
         )
         if not self.settled:
             words += ", which had not settled"

@@ -94,13 +94,19 @@ def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
         level = level_in_words(epsilon, delta, None)
     sentence = f"{level} with respect to {replacing_in_words(adjacency_of(attrs))}"
     if epsilon is not None and epsilon <= _LARGEST:
-        sentence += f", which makes no result more than {figure(math.exp(epsilon), 3)} times as probable"
+        sentence += f", which makes no result more than {_times(math.exp(epsilon))} times as probable"
         sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
     return f"{sentence}."
 
 
 _LARGEST = 30.0
 """Epsilon up to which e^epsilon is a number that says something."""
+
+
+def _times(factor: float) -> str:
+    """Write a factor, rounded up to three digits, as people who are not at home in exponents read it."""
+    text = figure(factor, 3)
+    return f"{float(text):,.0f}" if 1e3 <= factor < 1e9 else text
 
 
 def _number(value: Any) -> float | None:

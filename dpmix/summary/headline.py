@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dpmix.release.column_units import unit_of
 from dpmix.results.nodes import Answer, Figure
@@ -47,6 +47,7 @@ def answer_of(
     verdict: Verdict,
     *,
     shares: bool,
+    dates: Collection[str] = (),
 ) -> Answer:
     """Return the head of a summary.
 
@@ -59,8 +60,10 @@ def answer_of(
     verdict : Verdict
     shares : bool
         Whether means are of shares of compositions, which have no unit.
+    dates : collection of str
+        Names of the columns that are dates.
     """
-    figures = _moments(parameters, subject, shares) or _others(parameters, labels, subject)
+    figures = _moments(parameters, subject, shares) or _others(parameters, labels, subject, dates)
     return Answer(
         of=subject.in_words,
         records=subject.n,
@@ -98,7 +101,7 @@ def _moments(parameters: Mapping[str, Scalar], subject: Subject, shares: bool) -
 
 
 def _others(
-    parameters: Mapping[str, Scalar], labels: Mapping[str, str], subject: Subject
+    parameters: Mapping[str, Scalar], labels: Mapping[str, str], subject: Subject, dates: Collection[str]
 ) -> tuple[Figure, ...]:
     """Return slopes and predictions, or shares, of models without moments."""
     found = []
@@ -109,7 +112,8 @@ def _others(
         if title == "beta":
             column, group = subject.parted(entry)
             response = subject.columns[-1] if subject.columns else ""
-            units = [unit_of(subject.unit, key) for key in (response, column)]
+            units = ["day" if key in dates else unit_of(subject.unit, key) for key in (response, column)]
+            units[0] += "s" * (response in dates)
             if column == "intercept":
                 continue
             if column in subject.columns:  # those of other models have no column

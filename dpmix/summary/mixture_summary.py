@@ -24,6 +24,7 @@ from dpmix.summary.prior_floor import floor_remarks
 from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
+from dpmix.summary.row_labels import shown_name
 from dpmix.summary.summary_result import ClusterCounts, Summary
 from dpmix.summary.variance import mixture_shares
 from dpmix.summary.wanted import wanted_of
@@ -62,6 +63,8 @@ def summarize_chains(
     parameters = {
         name: describe(values, options.level, prior.series.get(name)) for name, values in series.items()
     }
+    labels = dated.points(parameters)
+    shown = {shown_name(name, labels): scalar for name, scalar in parameters.items()}
     support, counts = np.unique(chains.n_clusters, return_counts=True)
     clustering = cluster(
         chains,
@@ -78,8 +81,8 @@ def summarize_chains(
         for number, column in enumerate(columns)
     }
     absurd = prior_remarks(prior.within_bounds, bounds)
-    remarks = convergence_remarks(parameters, acceptance, chains, absurd=bool(absurd)) + absurd
-    remarks += learning_remarks(parameters) + floor_remarks(series, prior.series, columns, options.level)
+    remarks = convergence_remarks(shown, acceptance, chains, absurd=bool(absurd)) + absurd
+    remarks += learning_remarks(shown) + floor_remarks(series, prior.series, columns, options.level)
     beyond = Beyond(posterior.beyond, bounds)
     quantities, said = reported(
         Basis(
@@ -119,7 +122,7 @@ def summarize_chains(
         prior=prior_of(chains),
         quantities=quantities,
         dated=dated,
-        labels=dated.points(parameters),
+        labels=labels,
     )
 
 

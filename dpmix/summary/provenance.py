@@ -86,4 +86,6 @@ def _columns(chains: ChainSet) -> tuple[str, ...]:
     stated = getattr(chains.mechanism, "columns", ())
     named = tuple(str(getattr(column, "name", column)) for column in stated or ())
     own = str(getattr(chains.mechanism, "column", "") or "")
-    return named or tuple(name for name in (*chains.columns, own) if name and name not in NAMELESS)
+    return named or tuple(
+        name for name in dict.fromkeys((*chains.columns, own)) if name and name not in NAMELESS
+    )

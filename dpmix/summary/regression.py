@@ -150,7 +150,7 @@ def _remark(name: str, share: float, pair: Pair, group: str, *, response: bool) 
     where = f" in {group}" if group else ""
     text = (
         f"Under the fit {percent(share)} of values of {name}{where} lie beyond the public bounds "
-        f"[{pair[0]:.4g}, {pair[1]:.4g}] and count as clamped to them"
+        f"[{pair[0]:.6g}, {pair[1]:.6g}] and count as clamped to them"
     )
     if response:
         text += (

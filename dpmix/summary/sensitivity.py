@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from arviz_stats.base import array
 from numpy.typing import NDArray
 
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, check_factorizes
 from dpmix.summary.check.replicators import Unavailable
+from dpmix.summary.dated import dated_of
+from dpmix.summary.diagnostics import arviz
 from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 from dpmix.summary.prior_density import log_prior
@@ -37,7 +37,6 @@ _POWERS = (0.99, 1.01)
 _STATES = 4_000  # of all chains together
 _TURNS = 8  # pairings of states that have nothing to do with each other
 _FEWEST = 100
-_ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 _OMITTED = ("log_likelihood",)
 
 
@@ -79,19 +78,22 @@ def sensitivity_of(chains: ChainSet, series: Mapping[str, Floats]) -> Sensitivit
         no_prior,
         no_likelihood,
         of_clusters=isinstance(chains, Chains),
-        labels=row_labels(chains) if isinstance(chains, NamedChains) else {},
+        labels=dated_of(chains).points(wanted)
+        | (row_labels(chains) if isinstance(chains, NamedChains) else {}),
     )
 
 
 def _of_likelihood(chains: ChainSet, wanted: Mapping[str, Floats]) -> Scaled:
     """Return sensitivities to the likelihood, allocations integrated out, at the states where it is kept."""
     check_factorizes(chains)
-    kept = chains.kept_log_likelihoods
-    if kept is None and chains.tally is not None and np.isfinite(chains.log_likelihood).all():
+    if chains.tally is not None and np.isfinite(chains.log_likelihood).all():
         return power_scaling(chains.log_likelihood, wanted)  # of counts, allocations integrated out
+    kept = chains.kept_log_likelihoods
     if kept is None:
         if chains.n > MOST_RECORDS:
-            raise Unavailable(f"log likelihoods are kept of at most {MOST_RECORDS:,} records")
+            raise Unavailable(
+                f"the chains file keeps no log likelihoods of more than {MOST_RECORDS:,} records"
+            )
         raise Unavailable("the chains file keeps no log likelihoods of the records")
     states, logs = kept
     rows = np.arange(len(logs))[:, None]
@@ -133,7 +135,7 @@ def power_scaling(logs: Floats, series: Mapping[str, Floats], *, noise: bool = F
         return Scaled(same, same if noise else {}, None)
     try:
         with np.errstate(all="ignore"):
-            weights = [_normalized(_ARVIZ.power_scale_lw(logs, a, axis=(0, 1))) for a in _POWERS]
+            weights = [_normalized(arviz().power_scale_lw(logs, a, axis=(0, 1))) for a in _POWERS]
             ks = [_pareto_k((a - 1.0) * logs) for a in _POWERS]
     except ValueError as error:  # of tails that are all the same
         raise Unavailable("the density is the same at nearly all draws") from error
@@ -157,14 +159,14 @@ def _normalized(logs: Floats) -> Floats:
 
 def _pareto_k(logs: Floats) -> float:
     """Return the shape of the right tail of importance weights; `pareto_khat` takes it of their logs."""
-    return float(_ARVIZ.psislw(-logs, axis=(0, 1))[1])
+    return float(arviz().psislw(-logs, axis=(0, 1))[1])
 
 
 def _index(values: Floats, weights: Sequence[Floats]) -> float | None:
     if np.ptp(values) == 0.0:
         return 0.0
     with np.errstate(all="ignore"):
-        found = float(_ARVIZ.power_scale_sense(values, *weights, *_POWERS, chain_axis=0, draw_axis=1))
+        found = float(arviz().power_scale_sense(values, *weights, *_POWERS, chain_axis=0, draw_axis=1))
     return found if np.isfinite(found) else None
 
 

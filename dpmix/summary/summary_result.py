@@ -244,7 +244,8 @@ class Summary(Result):
         )
         subject = self.provenance.subject
         written = {name: self.dated.written(name, scalar) for name, scalar in self.parameters.items()}
-        answer = answer_of(written, self.labels, subject, self.verdict, shares=bool(self.compositions))
+        shares, dates = bool(self.compositions), self.dated.columns
+        answer = answer_of(written, self.labels, subject, self.verdict, shares=shares, dates=dates)
         unit = subject.unit if subject.unit is None or isinstance(subject.unit, str) else dict(subject.unit)
         curves = density_sections(self.densities, self.hellinger, self.joint, self.level, self.dated)
         found = [table, *curves]

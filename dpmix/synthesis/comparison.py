@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee
+from dpmix.release.column_units import Unit, labelled, unit_of
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
+from dpmix.spec.days import Day
 from dpmix.synthesis.comparison_joint import LEGEND, Jointly, joint_sections
 from dpmix.synthesis.joint_utility import PairOfColumns
 from dpmix.synthesis.records import Column as Recorded
@@ -173,6 +175,8 @@ class Comparison(Result):
         Score of predictions of each column by trees that confidential records train.
     notes : tuple of str
         What is to be said beside.
+    unit : str, mapping or None
+        Of the numeric columns, as the spec states it.
     """
 
     columns: tuple[Recorded, ...]
@@ -188,6 +192,7 @@ class Comparison(Result):
     associations: Floats = field(default_factory=lambda: np.empty(0))
     baseline: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unit: Unit = None
 
     def __repr__(self) -> str:
         names = [contender.name for contender in self.contenders]
@@ -197,6 +202,11 @@ class Comparison(Result):
     def notice(self) -> str:
         """Say for whom this is."""
         return NOTICE + (" The records here are simulated." if self.simulated else "")
+
+    def unit_at(self, index: int) -> str:
+        """Return the unit of a numeric column, days of dates; empty where none is stated."""
+        column = self.columns[index]
+        return "days" if column.date else unit_of(self.unit, column.name)
 
     @property
     def several(self) -> bool:
@@ -297,14 +307,19 @@ class Comparison(Result):
         """Set the distributions of a numeric column side by side."""
         column, own = self.columns[index], self.confidential.columns[index]
         assert column.bounds is not None  # numbers
-        low, high = column.bounds
+        low, high = (Day(end) for end in column.bounds) if column.date else column.bounds
         titles = {"mean": "mean", "sd": "sd", "q25": "25%", "q50": "50%", "q75": "75%"}
+
+        def place(key: str) -> bool:
+            return column.date and key not in ("w1", "sd")
 
         def cells(*written: str) -> Cells:
             def of(key: str) -> Callable[[Contender], str]:
                 with_sd = key in written
                 return lambda f: (
-                    spread(f.columns[index][key]) if with_sd else number(f.columns[index][key].mean)
+                    spread(f.columns[index][key], date=place(key))
+                    if with_sd
+                    else number(f.columns[index][key].mean, date=place(key))
                 )
 
             return [
@@ -313,13 +328,14 @@ class Comparison(Result):
                 *((title, of(key)) for key, title in titles.items()),
             ]
 
-        known = ["", "", *(number(own[key]) for key in titles)]
+        known = ["", "", *(number(own[key], date=place(key)) for key in titles)]
         text, page = self._table(known, cells("w1")), self._table(known, cells("w1", "mean", "sd"))
+        unit = "" if column.date else self.unit_at(index)
         note = f"Means over runs{' ± standard deviations' if self.runs > 1 else ''}."
         return ResultSection(
             f"column/{index}",
-            title=column.name,
-            text=[[f"{column.name}, within [{low:g}, {high:g}]", text]],
+            title=labelled(column.name, unit),
+            text=[[f"{labelled(column.name, unit)}, within [{low:g}, {high:g}]", text]],
             page=[page, Note(f"{note} W1/width is W1 as a share of the width of the bounds.")],
         )
 

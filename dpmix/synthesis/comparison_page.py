@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -10,7 +11,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpmix.release.column_units import labelled
 from dpmix.results.as_html import sections
+from dpmix.store.date_axes import on_dates
 from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, page
 from dpmix.synthesis.comparison import Comparison, Spread, most_frequent
 from dpmix.synthesis.utility import DIRECTIONS
@@ -55,7 +58,12 @@ def density_figure(comparison: Comparison, index: int) -> Figure:
         bounds = comparison.columns[index].bounds
         assert bounds is not None  # numbers
         axes.set(xlim=bounds, ylim=(0.0, 1.05 * min(top, most)), ylabel="density")
-        axes.set_xlabel(f"{_plain(comparison.columns[index].name)}, in the data's units")
+        column, unit = comparison.columns[index], comparison.unit_at(index)
+        if column.date:
+            axes.set_xlabel(_plain(column.name))
+            on_dates(axes)
+        else:
+            axes.set_xlabel(_plain(labelled(column.name, unit)) + ("" if unit else ", in the data's units"))
         labels = ["confidential records", *(_plain(found.name) for found in comparison.contenders)]
         figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.6)
     return figure
@@ -153,18 +161,22 @@ def _head(comparison: Comparison) -> str:
 
 def _numbers(comparison: Comparison, index: int) -> list[str]:
     name, density = comparison.columns[index].name, comparison.densities[index]
+    unit, own_units = comparison.unit_at(index), "the data's units"
     assert density is not None  # numbers
+    distances = [found.columns[index]["w1"] for found in comparison.contenders]
     overlay = captioned(
         density_figure(comparison, index),
-        f"Densities of {name}",
+        f"Densities of {name}: confidential records, and one run of each kind; the nearest by W1 is "
+        f"{_nearest(distances, comparison)}",
         "Kernel estimates of the confidential records and of the first run of each kind, all with the "
         f"bandwidth of the confidential records ({density.bandwidth:.3g}) and reflected at the bounds. Lines "
         "are cut off at twice the height of the confidential estimate.",
     )
     boxes = captioned(
-        boxes_figure(comparison, [found.columns[index]["w1"] for found in comparison.contenders], "W1"),
-        f"Box plots of W1 of {name}",
-        "1-Wasserstein distance between the confidential records and each run, in the data's units. Boxes "
+        boxes_figure(comparison, [*distances], labelled("W1", unit)),
+        f"W1 of {name} by kind: {_medians(distances, comparison)}",
+        "1-Wasserstein distance between the confidential records and each run, in "
+        f"{unit or own_units}. Boxes "
         "hold the middle half of the runs; whiskers reach up to 1.5 times their length further.",
     )
     return [overlay, boxes]
@@ -186,11 +198,16 @@ def _labels(comparison: Comparison, index: int) -> list[str]:
     variations = [found.columns[index]["total_variation"] for found in comparison.contenders]
     boxes = captioned(
         boxes_figure(comparison, list(variations), "total variation distance"),
-        f"Box plots of the total variation distance of {name}",
+        f"Total variation distance of {name} by kind: {_medians(variations, comparison)}",
         "Total variation distance between the shares of the confidential records and of each run, over all "
         "categories.",
     )
-    bars = captioned(shares_figure(comparison, index), f"Shares of the categories of {name}", caption)
+    bars = captioned(
+        shares_figure(comparison, index),
+        f"Shares of the categories of {name}; the nearest to the confidential ones is "
+        f"{_nearest(variations, comparison)}",
+        caption,
+    )
     return [bars, boxes]
 
 
@@ -200,15 +217,34 @@ def _together(comparison: Comparison) -> list[str]:
         "exact_w1": ("Exact W1", "optimal transport at Euclidean cost"),
         "total_variation": ("Total variation", "that of the shares of whole tuples of labels"),
     }
+    measured = {key: [found.joint.get(key) for found in comparison.contenders] for key in titles}
     return [
         captioned(
-            boxes_figure(comparison, [found.joint.get(key) for found in comparison.contenders], title),
-            f"Box plots: {title}",
+            boxes_figure(comparison, measured[key], title),
+            f"{title} by kind: {_medians(measured[key], comparison)}",
             f"{title}: {what}.",
         )
         for key, (title, what) in titles.items()
-        if any(key in found.joint for found in comparison.contenders)
+        if any(found is not None for found in measured[key])
     ]
+
+
+def _medians(spreads: Sequence[Spread | None], comparison: Comparison) -> str:
+    """Name the median over runs of each kind, the smallest first."""
+    return ", ".join(f"{name} {middle:.3g}" for middle, name in _ordered(spreads, comparison))
+
+
+def _nearest(spreads: Sequence[Spread | None], comparison: Comparison) -> str:
+    """Name the kind with the smallest median."""
+    return _ordered(spreads, comparison)[0][1]
+
+
+def _ordered(spreads: Sequence[Spread | None], comparison: Comparison) -> list[tuple[float, str]]:
+    return sorted(
+        (one.quartiles[1], contender.name)
+        for one, contender in zip(spreads, comparison.contenders, strict=True)
+        if one is not None
+    )
 
 
 def _colour(place: int) -> str:

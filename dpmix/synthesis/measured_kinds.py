@@ -101,6 +101,8 @@ KINDS: dict[str, type[SynthesisSection]] = {
     "smoothed_histogram": SmoothedHistogramSynthesis,
 }
 INHERITED = ("records", "epsilon", "delta", "ranges")
+_FEWEST = 0.01
+"""Share of the records below which a rival draws too few to be compared."""
 TOGETHER = 5
 """Runs of each kind at most that a regression tells apart, and that trees are trained on."""
 
@@ -129,7 +131,8 @@ def field_of(section: SynthesisSection, columns: Sequence[Column], n: int) -> Fi
 
     Rivals take what they leave out of records, epsilon and delta from the section. Where it names none they
     are all other kinds, on the section's own cells (`bins`, `snap`) where it gives them, all else by default,
-    and those that noise or prior counts drown are left out. Of the data nothing but n is used.
+    and those that noise or prior counts drown, or that draw next to nothing, are left out. Of the data
+    nothing but n is used.
 
     Parameters
     ----------
@@ -180,6 +183,8 @@ def _drowned(generator: Generator) -> str | None:
     share = generator.uniform_share
     if share is not None and share > 0.5:
         return f"about {share:.0%} of its draws are uniform over all cells, whatever the data are"
+    if generator.records < _FEWEST * generator.n:
+        return f"its {generator.records:,} records stand for {generator.n:,}, fewer than one for a hundred"
     return None
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.spec.days import day_text
+
 __all__ = ["Spread", "number", "spread", "spreads"]
 
 Floats = NDArray[np.float64]
@@ -50,17 +52,21 @@ class Spread:
         return found
 
 
-def number(value: float | None) -> str:
-    """Write a figure in four digits, or a dash where there is none."""
+def number(value: float | None, *, date: bool = False) -> str:
+    """Write a figure in four digits, one of days since 1970 as its date, or a dash where there is none."""
     if value is None:
         return "-"
+    if date:
+        return day_text(value)
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
 
 
-def spread(value: Spread | None) -> str:
-    """Write mean and standard deviation over runs, to two digits of the latter."""
+def spread(value: Spread | None, *, date: bool = False) -> str:
+    """Write mean and standard deviation over runs, to two digits of the latter; that of a date in days."""
     if value is None:
         return "-"
+    if date:
+        return day_text(value.mean) + ("" if value.sd is None else f" +- {value.sd:.2g}")
     if not value.sd:
         return number(value.mean) + ("" if value.sd is None else " +- 0")
     places = max(0, 1 - math.floor(math.log10(value.sd)))

@@ -88,6 +88,17 @@ SPECS: dict[str, dict[str, Any]] = {
         "mechanism": {"kind": "square_wave", "epsilon": 4.0},
         "privacy": _LEDGER,
     },
+    "by_group": {
+        "data": {
+            "path": "grouped.csv",
+            "columns": ["x"],
+            "domain": [[0.0, 6.0]],
+            "group": "sex",
+            "categories": {"sex": ["f", "m"]},
+        },
+        "mechanism": {"kind": "perturbed_histogram", "noise": "discrete_gaussian", "rho": 2.0, "bins": 3},
+        "privacy": _LEDGER | {"dataset": "grouped"},
+    },
     "labels": {
         "data": _LABELS,
         "synthesis": {"kind": "pitman_yor", "delta": 0.4, "records": 4},
@@ -154,6 +165,10 @@ def scenarios(parametric: str) -> list[Scenario]:
     sweep = ("sweep", "sweep.yaml", "-o", "swept", "--run", Path(_RUN).name, "--quiet")
     counts = ("--set", "sampler.kind=counts", "--set", "sampler.store=[]")
     tally = ("tally", "mixture_release.h5", "-o", "tally.h5", "--quiet")
+    tallied = ("fit", "mixture.yaml", "--release", "mixture_tally.h5", "-o", "chains.h5", "-q", "-j", "1")
+    tallied = (*tallied, "--set", "sampler.kind=auto")
+    card = ("card", "mixture_release.h5", "-o", "card.yaml", "--quiet")
+    export = ("export", "mixture_chains.h5", "-o", "table.csv", "--quiet")
     old = {"s.csv": "old.csv", "s.csv.json": "old.csv.json"}
     at = ("predict", f"{parametric}_chains.h5", "--at", "data.csv", "-o", "p.csv", "--quiet")
     predicting = [Scenario("at", at, ("p.csv",), again=("--force",))] if parametric == "moments" else []
@@ -165,6 +180,7 @@ def scenarios(parametric: str) -> list[Scenario]:
         Scenario("proved", ("privatize", "proved.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("answers", ("privatize", "answers.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("squares", ("privatize", "squares.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
+        Scenario("by_group", ("privatize", "by_group.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("part", ("privatize", "part.yaml", "-o", "r.h5", "-q"), ("r.h5",), False, (), True),
         Scenario("synthesize", csv, ("s.csv", "s.csv.json"), False, ("--force",), True),
         Scenario("hdf5", h5, ("s.h5",), False, (), True),
@@ -180,6 +196,9 @@ def scenarios(parametric: str) -> list[Scenario]:
         Scenario("fit", _fit("mixture"), ("chains.h5",), again=("--resume",)),
         Scenario("counts", (*_fit("mixture"), *counts), ("chains.h5",), again=("--resume",)),
         Scenario("tally", tally, ("tally.h5",), again=("--force",)),
+        Scenario("tallied", tallied, ("chains.h5",), again=("--resume",)),
+        Scenario("card", card, ("card.yaml",), again=("--force",)),
+        Scenario("export", export, ("table.csv",), again=("--force",)),
         Scenario("parametric", _fit(parametric), ("chains.h5",), again=("--resume",)),
         Scenario("predict", predict, ("records.csv", "records.csv.json"), again=("--force",)),
         Scenario("summarize", summarize, ("summary.h5",), again=("--force",)),
@@ -211,6 +230,8 @@ def prepare(base: Path, parametric: str) -> None:
     rows = [(0.3 * i % 6, 0.7 * i % 6) for i in range(1, 25)]
     (base / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
     (base / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:9]))
+    sexes = "".join(f"{x:.3f},{'fm'[i % 2]}\n" for i, (x, _) in enumerate(rows))
+    (base / "grouped.csv").write_text("x,sex\n" + sexes)
     (base / "labels.csv").write_text("g\n" + "p\nq\nNA\n" * 4)
     for name, spec in SPECS.items():
         (base / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
@@ -221,6 +242,7 @@ def prepare(base: Path, parametric: str) -> None:
         if name in ("mixture", "moments"):
             output = base / f"{name}_chains.h5"
             dpmix.fit(base / f"{name}.yaml", release, output, quiet=True, jobs=1)
+    dpmix.tally([base / "mixture_release.h5"], output=base / "mixture_tally.h5", quiet=True)
     dpmix.synthesize(base / "labels.yaml", base / "old.csv", quiet=True)
 
 

@@ -90,13 +90,50 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "squares": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0, 6], [0, 6]]},
+        "release": {"columns": ["y"]},
         "mechanism": {"kind": "square_wave", "epsilon": 4.0, "cells": 16, "width": 0.2},
+        "model": _NIG,
+        "sampler": {"kind": "counts", **SHORT},
+        "summary": {"grid": [0.0, 6.0, 20]},
     },
     "answers": {
         "data": _LABELS,
         "mechanism": {"kind": "randomized_response", "epsilon": 2.0},
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
+    },
+    "counted": {
+        "data": _DATA,
+        "mechanism": {"kind": "laplace", "epsilon": 5.0},
+        "model": _NIG,
+        "sampler": {"kind": "counts", "width": "auto", **SHORT},
+        "summary": {"grid": [0.0, 6.0, 20]},
+        "advise": {
+            "population": {"kind": "lognormal", "median": 2.0, "sigma": 0.5},
+            "target": {"median": 0.5},
+        },
+    },
+    "by_group": {
+        "data": {
+            "path": "grouped.csv",
+            "columns": ["x"],
+            "domain": [[0.0, 6.0]],
+            "group": "sex",
+            "categories": {"sex": ["f", "m"]},
+        },
+        "mechanism": {"kind": "perturbed_histogram", "noise": "discrete_gaussian", "rho": 2.0, "bins": 3},
+        "model": {"kind": "discrete"},
+        "sampler": SHORT,
+    },
+    "drawn": {
+        "data": {
+            "path": "grouped.csv",
+            "columns": ["x"],
+            "domain": [[0.0, 6.0]],
+            "group": "sex",
+            "categories": {"sex": ["f", "m"]},
+        },
+        "mechanism": {"kind": "smoothed_histogram", "epsilon": 2.0, "bins": 3, "draws": 6},
     },
     "ordered": {
         "data": _DATA,
@@ -144,6 +181,8 @@ def prepare(folder: Path, *, fits: bool = True) -> None:
     rows = [(rng.uniform(0, 6), rng.uniform(0, 6)) for _ in range(12)]
     (folder / "data.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
     (folder / "part.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x, _ in rows[:7]))
+    sexes = "".join(f"{x:.3f},{'fm'[i % 2]}\n" for i, (x, _) in enumerate(rows))
+    (folder / "grouped.csv").write_text("x,sex\n" + sexes)
     (folder / "labels.csv").write_text(
         "g\n" + "".join(rng.choice(("p", "q", "NA")) + "\n" for _ in range(12))
     )

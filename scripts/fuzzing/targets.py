@@ -105,6 +105,16 @@ def audit(folder: Path, rng: random.Random) -> Sequence[str]:
     return ["audit", str(folder / "s.yaml"), "--runs", runs, "--confidence", confidence, "--quiet"]
 
 
+def advise(folder: Path, rng: random.Random) -> Sequence[str]:
+    """Ask what damaged specs promise, or for nonsense."""
+    (_damaged_values if rng.random() < 0.8 else _damaged_text)(folder, rng)
+    records = rng.choice(("1e3", "1e3", "1e3", "0", "-1", "1.5", "1e400", "nan", "x", ","))
+    epsilons = rng.choice(("1", "1", "1", "0", "-1", "inf", "1e-300", "nan", "x", "1,,2"))
+    kinds = rng.choice(("laplace", "laplace", "square_wave", "perturbed_histogram", "none", "posterior", "x"))
+    more = rng.choice(([], ["--mechanism", kinds], ["--report", str(folder / "out.html")]))
+    return ["advise", str(folder / "s.yaml"), "--n", records, "--epsilon", epsilons, "--json", "-q", *more]
+
+
 def release(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage a release file."""
     name = rng.choice(FITTED)
@@ -118,9 +128,11 @@ def release(folder: Path, rng: random.Random) -> Sequence[str]:
 
 def tally(folder: Path, rng: random.Random) -> Sequence[str]:
     """Damage a tally, what is to be tallied, or the result of the query."""
-    spec, output = str(folder / "mixture.yaml"), str(folder / "out.h5")
-    name = rng.choice(("tally.h5", "mixture_release.h5", "result.csv", "released_x.csv"))
-    path = folder / name
+    output = str(folder / "out.h5")
+    name = rng.choice(
+        ("tally.h5", "mixture_release.h5", "squares_release.h5", "result.csv", "released_x.csv")
+    )
+    path, spec = folder / name, str(folder / ("squares.yaml" if name[0] == "s" else "mixture.yaml"))
     if path.suffix == ".csv":
         path.write_bytes(mutate_csv(path.read_text(), rng).encode("utf-8", "surrogatepass"))
         given = ["--counts", str(path)] if name == "result.csv" else [str(path)]
@@ -130,7 +142,8 @@ def tally(folder: Path, rng: random.Random) -> Sequence[str]:
         kind = ["--set", "sampler.kind=counts", "--dry-run"]
         return ["fit", spec, "--release", str(path), "-o", output, *kind]
     width = rng.choice(([], ["--width", rng.choice(("0.5", "-1", "nan", "1e-300", "auto", "x"))]))
-    return ["tally", str(path), "-o", output, "--quiet", *width]
+    first = [spec] if name[0] == "s" else []  # which of the columns
+    return ["tally", *first, str(path), "-o", output, "--quiet", *width]
 
 
 def synthetic(folder: Path, rng: random.Random) -> Sequence[str]:
@@ -201,7 +214,13 @@ def records(folder: Path, rng: random.Random) -> Sequence[str]:
 
 
 def contrast(folder: Path, rng: random.Random) -> Sequence[str]:
-    """Damage one of two chains files to be compared, or how."""
+    """Damage one of two chains files to be compared, or that of two groups, or how."""
+    if rng.random() < 0.3:
+        both = folder / "by_group_chains.h5"
+        if rng.random() < 0.7:
+            mutate_hdf5(both, rng)
+        named = rng.choice(([], ["--groups", rng.choice(("f,m", "m,f", "f", "f,f", "f,x", ",", "f,m,f"))]))
+        return ["summarize", str(both), "--contrast", *named, *rng.choice((["--json"], []))]
     pair = [str(folder / f"{name}_chains.h5") for name in ("compositions", "others")]
     rng.shuffle(pair)
     options = []
@@ -304,7 +323,7 @@ def _chained(text: str, rng: random.Random) -> str:
 
 
 def shown(folder: Path, rng: random.Random) -> Sequence[str]:
-    """Damage any file, and ask what it is, or for its table."""
+    """Damage any file, and ask what it is, for its table, or for its card."""
     path = rng.choice(sorted(path for path in folder.iterdir() if path.is_file()))
     if path.suffix == ".h5":
         mutate_hdf5(path, rng)
@@ -314,7 +333,12 @@ def shown(folder: Path, rng: random.Random) -> Sequence[str]:
     table = ["--table", rng.choice(("draws", "components", "parameters", "x"))] if rng.random() < 0.3 else []
     where = rng.choice(("-", str(folder / "out.csv"), str(folder / "out.parquet"), str(folder / "out.h5")))
     return rng.choice(
-        (["show", str(path)], ["show", str(path), "--json"], ["export", str(path), "-o", where, *table])
+        (
+            ["show", str(path)],
+            ["show", str(path), "--json"],
+            ["export", str(path), "-o", where, *table],
+            ["card", str(path), "-o", str(folder / rng.choice(("out.yaml", "out.json", "out.csv")))],
+        )
     )
 
 
@@ -351,6 +375,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], Sequence[str]]] = {
     "csv": csv,
     "stream": stream,
     "audit": audit,
+    "advise": advise,
     "release": release,
     "tally": tally,
     "synthetic": synthetic,

@@ -26,13 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "pages", nargs="*", help="tutorials by name, such as own-csv, or starters; all where left out"
     )
-    parser.add_argument("--keep", action="store_true", help="keep the folder of environment and tutorials")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="keep environment and tutorials here; an environment already there is used",
+    )
     options = parser.parse_args(arguments)
     known = ["starters", *sorted(page.stem for page in PAGES.glob("*.md"))]
     if unknown := set(options.pages) - set(known):
         parser.error(f"no such tutorial: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    with _folder(options.keep) as place:
-        doings: list[tuple[str, Callable[[], str | None]]] = [("install", lambda: _install(place))]
+    with _folder(options.folder) as place:
+        doings: list[tuple[str, Callable[[], str | None]]] = []
+        if not (place / "installed").exists():
+            doings.append(("install", lambda: _install(place)))
         doings += [
             (name, partial(_starters if name == "starters" else _tutorial, place, name))
             for name in options.pages or known
@@ -53,16 +59,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _folder(keep: bool) -> Iterator[Path]:
-    """Give a folder outside of the repository, taken away at the end unless it is to be kept."""
+def _folder(stated: Path | None) -> Iterator[Path]:
+    """Give the folder that is stated, or one outside of the repository that is taken away at the end."""
+    if stated is not None:
+        stated.mkdir(parents=True, exist_ok=True)
+        yield stated.resolve()
+        return
     place = Path(tempfile.mkdtemp(prefix="dpmix-newcomer-"))
-    if keep:
-        print(f"in {place}")
     try:
         yield place
     finally:
-        if not keep:
-            shutil.rmtree(place)
+        shutil.rmtree(place)
 
 
 Run = Callable[[str, Path], tuple[int, str]]
@@ -150,7 +157,10 @@ def _install(place: Path) -> str | None:
         capture_output=True,
         text=True,
     ).stdout
-    return None if str(place) in where else f"dpmix is not that of the wheel, but {where.strip()}"
+    if str(place) not in where:
+        return f"dpmix is not that of the wheel, but {where.strip()}"
+    (place / "installed").touch()
+    return None
 
 
 def _fails(command: Sequence[str], folder: Path) -> str | None:
@@ -159,13 +169,17 @@ def _fails(command: Sequence[str], folder: Path) -> str | None:
 
 
 def _tutorial(place: Path, name: str) -> str | None:
+    if (place / name).exists():  # what an earlier run left there is in the way of `-o`
+        shutil.rmtree(place / name)
     return follow(PAGES / f"{name}.md", place / name, _run(place))
 
 
 def _starters(place: Path, _: str) -> str | None:
     """Print and check every starter that the wheel carries, and run the one that brings its data."""
     run, folder = _run(place), place / "starters"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    for left in folder.iterdir():
+        left.unlink()
     code, listed = run("dpmix init", folder)
     kinds = [
         line.split()[0]

@@ -6,6 +6,7 @@ Of a page in Markdown three kinds of fenced blocks are read; all others are for 
   written to that file;
 - ``console`` blocks hold commands after ``$ ``, each with its output, standard error included. It has to be
   what the command says; a line ``...`` stands for any lines;
+  Lines on how far long work is do not count.
 - ``console varies`` blocks the same where noise from the operating system enters: any number may be another
   one, and space between words does not count.
 
@@ -23,6 +24,8 @@ _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"# ([\w.-]+\.(?:yaml|py))\n")
 _NUMBER = re.compile(r"(?<![A-Za-z_])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ANY = "..."
+_PROGRESS = re.compile(r"dpmix: [^:]+: [\d,]+ (?:s so far|of [\d,]+(?: sweeps \(\d+%\))?)")
+"""What long work says, on a slow machine more often; no page shows it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def differs(command: Command, said: str) -> str | None:
     said : str
         What the command printed.
     """
-    shown, got = "\n".join(command.shown).rstrip().splitlines(), said.rstrip().splitlines()
+    shown = "\n".join(command.shown).rstrip().splitlines()
+    got = [line for line in said.rstrip().splitlines() if not _PROGRESS.fullmatch(line)]
     if _fits([_form(line, command.varies) for line in shown], [_form(line, command.varies) for line in got]):
         return None
     return "\n".join(["the page shows", *shown, "but the command prints", *got])

@@ -22,7 +22,9 @@ __all__ = ["FILES", "QUICK", "run_exact"]
 ROOT = Path(__file__).resolve().parents[2]
 FILES = (
     "tests/exact/test_posterior_exact*.py",
-    "tests/exact/test_geweke.py",
+    "tests/exact/test_geweke*.py",
+    "tests/exact/test_counts_*.py",
+    "tests/exact/test_learned_base.py",
     "tests/exact/test_samplers_agree.py",
     "tests/exact/test_discrete_exact.py",
     "tests/*/test_models_*.py",

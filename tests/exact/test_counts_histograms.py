@@ -57,7 +57,7 @@ def worst_gap(name: str, kernel: str, draws: int = 20_000) -> float:
     seen = np.empty((draws, len(exact.counts[0])), dtype=int)
     for i in range(draws):
         chain.proceed(301 + i)
-        seen[i] = chain.snapshot()["latent"]
+        seen[i] = chain._latent
     gaps = compare(counts.padded(chain), table, exact.exact, 0.0)
     likely = np.flatnonzero(exact.probability > 0.01)
     assert len(likely) > 3

@@ -57,8 +57,9 @@ def quadrature(values: np.ndarray, scale: float, a: float, b: float, sd: float) 
     return dict(zip(("b0", "b1", "b0^2", "log s2"), found[1:] / found[0], strict=True))
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_posterior_is_that_of_quadrature(sampler: str) -> None:
+@pytest.fixture(scope="module")
+def one_record() -> tuple[databases.Line, np.ndarray, dict[str, float]]:
+    """Return a prior, what is released of one record, and the posterior means."""
     line = databases.Line(
         np.array([[-1.0, 1.0]] * 3),
         0.25,
@@ -70,7 +71,14 @@ def test_posterior_is_that_of_quadrature(sampler: str) -> None:
         truncated=True,
     )
     values = np.array([0.9, 0.5, 0.1, 0.8, 0.6, 0.1, 0.4, 0.1, 0.0])
-    wanted = quadrature(values, line.scale, line.a, line.b, 1.0)
+    return line, values, quadrature(values, line.scale, line.a, line.b, 1.0)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_posterior_is_that_of_quadrature(
+    sampler: str, one_record: tuple[databases.Line, np.ndarray, dict[str, float]]
+) -> None:
+    line, values, wanted = one_record
     more = {"prior_sd": [1.0, 1.0, 1e-9]}
     chain = make(line, values, 1, *SAMPLERS[sampler], **more).make_chain(np.random.default_rng(8))
     draws = chain.run(40_000, thin=2, skip=2000)

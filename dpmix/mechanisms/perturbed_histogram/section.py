@@ -55,7 +55,8 @@ class PerturbedHistogramMechanism(MechanismSection):
 
     def done(self, grouped: bool) -> str:
         """Say what is released."""
-        return f"{self.noise} noise on the counts of {counted(self.bins, 'bin')}"
+        noise = self.noise.replace("_gaussian", " Gaussian")
+        return f"{noise} noise on the counts of {counted(self.bins, 'bin')}"
 
 
 SECTION = PerturbedHistogramMechanism

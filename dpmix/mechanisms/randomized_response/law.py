@@ -9,12 +9,11 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Says, Scales, first
+from dpmix.mechanisms.laws.ratio import Ratio, fraction_of
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
-from dpmix.mechanisms.square_wave.law import fraction_of
 
 __all__ = ["LAW", "RandomizedResponseLaw"]
 
-_RATIO = "does not state its ratio as p/q, two whole numbers of which the first is larger"
 _CATEGORIES = "does not list the categories of each column, two different names or more"
 
 
@@ -22,18 +21,9 @@ class RandomizedResponseLaw(Law):
     """The number of each column's category, r times as likely as each other one of its column."""
 
     capabilities = RandomizedResponseMechanism
-    ratio: Annotated[str, Says(_RATIO)]
+    ratio: Ratio
     categories: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1), Says(_CATEGORIES)]
     scale: Scales = ()
-
-    @field_validator("ratio")
-    @classmethod
-    def _a_ratio(cls, value: str) -> str:
-        try:
-            float(fraction_of(value))
-        except (ValueError, OverflowError):
-            raise ValueError(_RATIO) from None
-        return value
 
     @field_validator("categories")
     @classmethod

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.random import Generator
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
@@ -26,29 +24,14 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.ratio import Ratio, fraction_of
 from dpmix.mechanisms.laws.transitions import Transition, WindowTransition
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
-__all__ = ["LAW", "MOST_CELLS", "SquareWaveLaw", "fraction_of"]
+__all__ = ["LAW", "MOST_CELLS", "SquareWaveLaw"]
 
 MOST_CELLS = 100_000
-_DIGITS = 400  # of the numbers of a ratio
-_RATIO = "does not state its ratio as p/q, two whole numbers of which the first is larger"
-
-
-def fraction_of(value: Any) -> Fraction:
-    """Return a ratio above 1 written as ``"p/q"``.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
-    found = re.fullmatch(r"([0-9]+)/([0-9]+)", value) if isinstance(value, str) else None
-    if found is None or len(value) > 2 * _DIGITS or not int(found[1]) > int(found[2]) > 0:
-        raise ValueError("no ratio")
-    return Fraction(int(found[1]), int(found[2]))
 
 
 class SquareWaveLaw(Law):
@@ -59,18 +42,9 @@ class SquareWaveLaw(Law):
         Whole, Field(ge=2, le=MOST_CELLS), Says(f"does not state its cells, from 2 to {MOST_CELLS}")
     ]
     reach: Annotated[Whole, Field(ge=0), Says("does not state its reach, a whole number of at least 0")]
-    ratio: Annotated[str, Says(_RATIO)]
+    ratio: Ratio
     domain: Annotated[tuple[Pair, ...], Field(min_length=1), Says("does not state its bounds, one pair each")]
     scale: Scales = ()
-
-    @field_validator("ratio")
-    @classmethod
-    def _a_ratio(cls, value: str) -> str:
-        try:
-            float(fraction_of(value))
-        except (ValueError, OverflowError):
-            raise ValueError(_RATIO) from None
-        return value
 
     @model_validator(mode="after")
     def _near(self) -> Self:

@@ -33,6 +33,7 @@ from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricM
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.release.sanitized import Release
+from dpmix.spec.days import Day, alike
 from dpmix.spec.default_priors import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
 
 __all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
@@ -183,12 +184,14 @@ class LinearRegression(ParametricModel):
             "sigma2_b": float(self.units.scale(law.scale, 2)),
         }
         self.attrs = {
-            "prior": _prior_in_words(law, stated.bounds, predictors),
+            "prior": _prior_in_words(law, _dated(stated, release.dates), predictors),
             "response": "truncated" if isinstance(law, TruncatedMoments) else "clamped",
             "prior_of": "rescaled variables",
         }
         if len(rows):
-            self.attrs["row_labels"] = json.dumps(_labels(self.units, predictors, rows))
+            self.attrs["row_labels"] = json.dumps(
+                _labels(self.units, predictors, rows, _dated(stated, release.dates))
+            )
         if release.epsilon is not None and not release.delta:
             self.acceptance_bound = math.exp(-release.epsilon)
 
@@ -241,10 +244,27 @@ class LinearRegression(ParametricModel):
         return out
 
 
-def _labels(units: Units, predictors: Sequence[str], rows: Floats) -> list[str]:
+def _dated(law: ClampedMomentsLaw, dates: Sequence[str]) -> list[tuple[float, float]]:
+    """Return the bounds, those of columns that are dates as such."""
+    names = law.columns or [""] * len(law.bounds)
+    return [
+        (Day(lo), Day(hi)) if name in dates else (lo, hi)
+        for name, (lo, hi) in zip(names, law.bounds, strict=True)
+    ]
+
+
+def _labels(
+    units: Units, predictors: Sequence[str], rows: Floats, bounds: Sequence[tuple[float, float]]
+) -> list[str]:
     """Return what new rows are of, such as "age = 30, schooling = 16"."""
     values = units.centre[:-1] + units.half[:-1] * rows
-    return [", ".join(f"{name} = {x:.6g}" for name, x in zip(predictors, row, strict=True)) for row in values]
+    return [
+        ", ".join(
+            f"{name} = {alike(x, pair[0]):.6g}"
+            for name, x, pair in zip(predictors, row.tolist(), bounds[:-1], strict=True)
+        )
+        for row in values
+    ]
 
 
 def _prior_in_words(law: Moments, bounds: Any, predictors: Sequence[str]) -> str:

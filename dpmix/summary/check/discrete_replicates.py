@@ -24,6 +24,7 @@ from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.statistic_check import StatisticReplicator
+from dpmix.summary.dated import bins_in_words, dated_of
 
 __all__ = ["cdf_of", "cell_probabilities", "discrete_replicator"]
 
@@ -69,7 +70,7 @@ class _Marginals(StatisticReplicator):
             if column.bounds is None:
                 words = [str(name) for name in parameter.coords[parameter.dims[0]]]
             else:
-                words = [f"({a:.4g}, {b:.4g}]" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+                words = bins_in_words(edges, date=column.date, ends="(]")
             found += [f"{column.name} {word}" for word in words]
         return found
 
@@ -167,6 +168,7 @@ class _HistogramReplicator(StatisticReplicator):
         super().__init__(chains)
         self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
         self.edges = self.law.edges()
+        self._date = dated_of(chains).only
         self.parameter = cdf_of(chains)
         self.of_draws = self.law.drawn is not None
         self.per = float(chains.observed.size if self.of_draws else chains.n)
@@ -186,7 +188,7 @@ class _HistogramReplicator(StatisticReplicator):
     @property
     def names(self) -> list[str]:
         """The bins."""
-        return [f"[{a:.4g}, {b:.4g})" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+        return bins_in_words(self.edges, date=self._date)
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins."""

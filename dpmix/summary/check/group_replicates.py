@@ -35,6 +35,7 @@ from dpmix.summary.check.statistic_replicates import (
     draw_log_shares,
     sum_to_one,
 )
+from dpmix.summary.dated import bins_in_words, dated_of
 
 __all__ = ["grouped_replicator"]
 
@@ -185,6 +186,7 @@ class GroupedHistogram(_Grouped):
         self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
         self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
         self.per = float(len(chains.observed) if self.of_draws else chains.n)
+        self._date = dated_of(chains).only
         self._cdf = cdf_of(chains) if chains.attrs.get("model") == "discrete" else None
 
     @property
@@ -200,7 +202,7 @@ class GroupedHistogram(_Grouped):
     @property
     def names(self) -> list[str]:
         """Group and bin."""
-        bins = [f"[{a:.4g}, {b:.4g})" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+        bins = bins_in_words(self.edges, date=self._date)
         return [f"{group}: {own}" for group in self.groups for own in bins]
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dpmix.run.chains_reader import ChainSet, read_chains
 from dpmix.run.predictive_groups import Predictive
-from dpmix.summary.check.record_likelihoods import MOST_RECORDS, log_likelihoods
+from dpmix.summary.check.public_cells import counted, goes_by_cell, of_all_cells
+from dpmix.summary.check.record_likelihoods import MOST_RECORDS, cell_log_likelihoods, log_likelihoods
 from dpmix.summary.check.release_check import REPLICATES, replicator_of
 from dpmix.summary.check.replicators import Unavailable, places
 
@@ -23,6 +24,7 @@ __all__ = ["LIKELIHOODS", "predictive_of"]
 LIKELIHOODS = 1_000
 """Draws of all chains together whose log likelihoods are kept."""
 _NUMBERS = 10_000  # of one replicate, at most
+_AT_ONCE = 100  # states of each chain
 
 
 def predictive_of(path: Path, check: Callable[[], None]) -> list[Predictive]:
@@ -59,10 +61,23 @@ def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]
 
 
 def _likelihoods(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]:
-    """Return `log_likelihood`; none where the likelihood does not factorize, or is not known."""
+    """Return `log_likelihood`; none where the likelihood does not factorize, or is not known.
+
+    It is of records, of a tally and of many records of cells: of all that are in each together.
+    """
     wanted = places(chains, LIKELIHOODS)
     check()
     try:
+        if goes_by_cell(chains):
+            some = counted(chains)
+            assert some.tally is not None  # so counted
+            counts, parts = some.tally.counts, []
+            for numbers in range(0, wanted[0][1].size, _AT_ONCE):
+                check()
+                few = [(chain, states[numbers : numbers + _AT_ONCE]) for chain, states in wanted]
+                parts.append(of_all_cells(cell_log_likelihoods(some, few), counts).astype(np.float32))
+            values = np.concatenate(parts, axis=1)
+            return [Predictive("log_likelihood", chains.ids, wanted[0][1], values, some.tally.constants())]
         found: NDArray[np.float64] = log_likelihoods(chains, wanted)
     except Unavailable:
         return []

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from arviz_stats.base import array
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.results.nodes import ResultSection
-from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.check.kept_groups import LIKELIHOODS
+from dpmix.summary.check.public_cells import counted, goes_by_cell
 from dpmix.summary.check.record_likelihoods import cell_log_likelihoods, check_factorizes, log_likelihoods
 from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.diagnostics import arviz
 
 __all__ = ["Loo", "loo_of"]
 
-_ARVIZ: Any = array.array_stats  # arviz-stats has types, but not for these
 _AT_ONCE = 500  # records
 
 
@@ -75,10 +74,10 @@ def loo_of(chains: ChainSet) -> Loo:
     except Unavailable as why:
         raise SpecError(f"summary.loo: {why}; leave it out") from why
     total = logs @ times
-    effective = float(_ARVIZ.ess(total, chain_axis=0, draw_axis=1)) / total.size
+    effective = float(arviz().ess(total, chain_axis=0, draw_axis=1)) / total.size
     share = effective if 0.0 < effective < 1.0 else 1.0
     parts = [
-        _ARVIZ.loo(logs[:, :, start : start + _AT_ONCE].transpose(2, 0, 1), r_eff=share)
+        arviz().loo(logs[:, :, start : start + _AT_ONCE].transpose(2, 0, 1), r_eff=share)
         for start in range(0, logs.shape[2], _AT_ONCE)
     ]
     elpd, k, effect = (np.concatenate([np.atleast_1d(part[i]) for part in parts]) for i in range(3))
@@ -91,13 +90,15 @@ def loo_of(chains: ChainSet) -> Loo:
 def _logs(chains: ChainSet) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log likelihoods (chains, states, m) of single records, and how many have each of them (m,).
 
-    All records of a tally's cell have the same, and leaving out any of them is the same.
+    Of a tally and of many records they are by cell: all records of one have the same, and leaving out any of
+    them is the same.
     """
-    if chains.tally is not None:
-        assert isinstance(chains, Chains)  # a tally is fitted by a mixture
-        some = chains.tally.counts > 0
-        logs = cell_log_likelihoods(chains, places(chains, LIKELIHOODS))[:, :, some]
-        return logs, chains.tally.counts[some].astype(np.float64)
+    if goes_by_cell(chains):
+        found = counted(chains)
+        assert found.tally is not None  # so counted
+        some = found.tally.counts > 0
+        logs = cell_log_likelihoods(found, places(found, LIKELIHOODS))[:, :, some]
+        return logs, found.tally.counts[some].astype(np.float64)
     kept = chains.log_likelihoods
     logs = log_likelihoods(chains, places(chains, LIKELIHOODS)) if kept is None else kept
     return logs, np.ones(logs.shape[2])

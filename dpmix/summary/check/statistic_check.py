@@ -16,7 +16,7 @@ from dpmix.summary.check.check_result import Check, Entry
 from dpmix.summary.check.mixture_replicates import HistogramReplicator
 from dpmix.summary.check.rank_p_values import compare
 from dpmix.summary.check.replicators import Replicator, Unavailable, places
-from dpmix.summary.dated import dated_of, days
+from dpmix.summary.dated import bins_in_words, dated_of
 
 __all__ = ["StatisticReplicator", "check_statistic"]
 
@@ -104,8 +104,7 @@ def check_statistic(
         raise Unavailable("the released values are not what the mechanism releases")
     found = compare(observed, table)
     if isinstance(replicator, HistogramReplicator):
-        edges = days(replicator.edges) if dated_of(chains).only else replicator.edges
-        names = [f"[{a:.4g}, {b:.4g})" for a, b in zip(edges, edges[1:], strict=False)]
+        names = bins_in_words(replicator.edges, date=dated_of(chains).only)
         draws = replicator.law.drawn is not None
         what = "numbers of draws in bins" if draws else "counts of bins"
         unit = "of all draws in a bin" if draws else "of all records in a bin"

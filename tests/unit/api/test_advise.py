@@ -16,7 +16,8 @@ from scipy import integrate, special, stats
 
 import dpmix
 from dpmix.advising import cell_information as informed
-from dpmix.advising.advice import Row, judged, needed_of
+from dpmix.advising.advice import Advice, Row, judged, needed_of
+from dpmix.advising.picture import _finding, draw
 from dpmix.advising.population import cells_of, population_of
 from dpmix.advising.statistics import multinomial
 from dpmix.api.advise_laws import laws_of
@@ -323,6 +324,21 @@ def test_a_command_refuses_before_anything_heavy(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert message in done.stderr
         assert done.stdout.strip() == "[]"
+
+
+def test_a_notebook_has_it_as_a_table() -> None:
+    rows = (
+        Row("laplace", 1.0, 0.0, 1000, {"mean": 0.5, "median": 0.25}, 0.1, {}, best=True),
+        Row("gaussian", 1.0, 1e-6, 1000, {"mean": 0.75, "median": 0.5}, 0.2, {}),
+    )
+    found = Advice(rows, "<a> beta", {}, (), "median", "dollars")
+    frame = found.to_frame()
+    assert list(frame.columns["sd[mean]"]) == [0.5, 0.75] and list(frame.columns["n"]) == [1000, 1000]
+    shown = found._repr_html_()
+    assert "gaussian" in shown and "&lt;a&gt; beta" in shown and "<a>" not in shown
+    assert _finding(found) == "Least at epsilon = 1, n = 1,000: laplace, 0.25 dollars."
+    drawn = draw(found)
+    assert drawn.axes[0].get_ylabel() == "posterior sd of median (dollars)"
 
 
 def test_the_command_prints_the_list_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

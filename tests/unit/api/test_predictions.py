@@ -243,15 +243,18 @@ def test_truncated_responses_are_those_of_the_summary(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(0.0, 1.0, 200)
     y = stats.truncnorm.rvs(-0.5 - x, 3.0 - x, x, 1.0, random_state=rng)
-    rows = "\n".join(f"{a!r},{min(max(b, 0.0), 3.0)!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    w = rng.uniform(0.0, 1.0, 200)  # a second predictor, as where truncated errors are compiled for others
+    rows = "\n".join(
+        f"{a!r},{b!r},{c!r}" for a, b, c in np.column_stack([x, w, np.clip(y, 0.0, 3.0)]).tolist()
+    )
     spec = {
-        "data": {"path": str(table(tmp_path, f"x,y\n{rows}\n", "t.csv")), "columns": ["x", "y"]},
-        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 3]], "epsilon": 20.0},
-        "model": {"kind": "linear_regression", "response": "truncated", "predict": [[0.0], [0.9]]},
+        "data": {"path": str(table(tmp_path, f"x,w,y\n{rows}\n", "t.csv")), "columns": ["x", "w", "y"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[0, 1], [0, 1], [0, 3]], "epsilon": 20.0},
+        "model": {"kind": "linear_regression", "response": "truncated", "predict": [[0.0, 0.5], [0.9, 0.5]]},
         "sampler": SHORT,
     }
     dpmix.fit(spec, dpmix.privatize(spec, quiet=True), tmp_path / "c.h5", quiet=True, jobs=1)
-    at = table(tmp_path, "x\n0\n0.9\n")
+    at = table(tmp_path, "x,w\n0,0.5\n0.9,0.5\n")
     found = dpmix.predict(tmp_path / "c.h5", at, quiet=True)
     summary = dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]
     new = dpmix.predict(tmp_path / "c.h5", at, interval="record", quiet=True)
@@ -562,6 +565,28 @@ def test_summaries_predict_at_a_file(votes: Path, line: Path, tmp_path: Path) ->
     ):
         with pytest.raises(DataError, match=words):
             dpmix.summarize(votes, overrides=[f"summary.at={path}"])
+
+
+def test_summaries_read_a_table_as_it_is_written(line: Path, tmp_path: Path) -> None:
+    """The keys of data stand beside the path, and messages name them."""
+    plain = table(tmp_path, "age,school\n30.5,16\n")
+    wanted = dpmix.summarize(line, overrides=[f"summary.at={plain}"]).to_json()["at"]
+    other = tmp_path / "o.csv"
+    other.write_bytes("größe;age;school\n1;30,5;16\n".encode("latin-1"))
+    keys = "decimal: ',', encoding: latin-1"
+    found = dpmix.summarize(line, overrides=[f"summary.at={{path: {other}, {keys}}}"]).to_json()["at"]
+    assert found == wanted
+    for stated, words in (
+        ("encoding: latin-1", r"say by what in summary\.at\.delimiter"),
+        ("delimiter: ';', encoding: latin-1", r"summary\.at\.decimal"),
+        ("delimiter: ';'", r"summary\.at\.encoding: latin-1"),
+    ):
+        with pytest.raises(DataError, match=words):
+            dpmix.summarize(line, overrides=[f"summary.at={{path: {other}, {stated}}}"])
+    with pytest.raises(SpecError, match=r"summary\.at\.decimal: is for text"):
+        load_spec({"summary": {"at": {"path": "x.parquet", "decimal": ","}}})
+    with pytest.raises(DataError, match=r"--delimiter"):
+        dpmix.predict(line, other, encoding="latin-1", quiet=True)
 
 
 def test_summaries_take_so_many_records(votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,6 +233,8 @@ def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> Non
     assert off.mean - y.std() > 4.0 * off.sd
     assert "follows the public bounds" in found["default"].to_text()
     assert "used twice" in found["release"].prior
+    shares = found["default"].to_json()["variance_shares"]["mean"]
+    assert sum(shares.values()) == pytest.approx(1.0) and shares["privacy"] > shares["sampling"] > 0.0
     assert (
         found["default"].to_json()["prior"].startswith("A priori clusters lie around a place of 1442 +- 721")
     )

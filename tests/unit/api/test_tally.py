@@ -265,6 +265,10 @@ def test_outputs_are_their_own_cells(tmp_path: Path) -> None:
     ("changed", "what"),
     [
         ({"law": LAPLACE | {"scale": [1.4]}}, "mechanism.scale"),
+        (
+            {"law": LAPLACE | {"scale": [1.4], "granularity": [1e-15], "requested": {"epsilon": 2.0}}},
+            "mechanism.requested",
+        ),
         ({"law": LAPLACE | {"domain": [[-2.0, 4.0]]}}, "mechanism.domain"),
         ({"law": LAPLACE | {"kind": "gaussian"}}, "mechanism.kind (gaussian against laplace)"),
         ({"epsilon": 2.0}, "epsilon (2 against 3.84"),
@@ -328,6 +332,9 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     )
     assert "z, y" in refused([many], error=SpecError)
     chosen = dpmix.tally([many], {"release": {"column": "y"}})
+    bands = {"kind": "wavelet", "levels": 1, "scale": [1.0], "domain": DOMAIN}
+    haar = written(tmp_path / "haar.h5", np.zeros((2, 3)), bands, columns=("z_0_0", "z_1_0", "z_1_1"))
+    assert "wavelet release is not one number a record" in refused([haar])  # and not: name a column
     assert chosen.columns == ("y",) and chosen.mechanism.scale == (2.0,)
     assert chosen.mechanism.domain == ((0.0, 1.0),)
 
@@ -414,6 +421,11 @@ def test_a_fit_of_the_tally_has_the_draws_of_a_fit_of_the_values(tmp_path: Path)
         assert two["observed_data/counts"][()].sum() == 400 and "z" not in two["observed_data"]
         assert two["posterior_predictive/counts"][()].sum(axis=-1).min() == 400
         assert two.attrs["n"] == 400
+        kept, single = two["log_likelihood/counts"][()], one["log_likelihood/z"][()]
+        assert kept.shape == (1, 120, len(two["observed_data/counts"])) and single.shape == (1, 120, 400)
+        assert not kept[..., two["observed_data/counts"][()] == 0].any()
+        total = kept.sum(axis=-1)  # with components for all that is on none, which the chain draws
+        assert np.median(np.abs(total - two["sample_stats/log_likelihood"][()])) < 0.5
     again = dpmix.fit(tmp_path / "auto.yaml", None, tmp_path / "tally.h5", resume=True, quiet=True)
     assert not again.written
     page, loo = tmp_path / "r.html", ["summary.loo=true"]
@@ -438,6 +450,73 @@ def test_a_fit_of_the_tally_has_the_draws_of_a_fit_of_the_values(tmp_path: Path)
         dpmix.summarize(tmp_path / "tally.h5", overrides=["summary.baseline=deconvolution_kde"])
     with pytest.raises(DataError, match="another release"):
         dpmix.summarize([tmp_path / "tally.h5", tmp_path / "values.h5"])
+
+
+def test_many_records_keep_their_log_likelihoods_by_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What more than 5,000 records keep is what their tally keeps; leave-one-out goes by it."""
+    from dpmix.summary.check import public_cells, record_likelihoods
+
+    for module in (public_cells, record_likelihoods):
+        monkeypatch.setattr(module, "MOST_RECORDS", 300)
+    rng = np.random.default_rng(4)
+    path = written(tmp_path / "a.h5", rng.normal(0.5, 0.8, 400) + rng.laplace(0.0, 1.3, 400))
+    dpmix.tally([path], output=tmp_path / "t.h5")
+    spec = {"model": MODEL, "sampler": RUN | {"kind": "counts", "iterations": 140, "burn_in": 20}}
+    for name in ("a", "t"):
+        dpmix.fit(spec, tmp_path / f"{name}.h5", tmp_path / f"{name}c.h5", quiet=True)
+    with h5py.File(tmp_path / "ac.h5") as one, h5py.File(tmp_path / "tc.h5") as two:
+        values, tallied = one["log_likelihood"], two["log_likelihood"]
+        assert values["counts"].dims[2][0].name.endswith("/cell") and "z" not in values
+        assert np.array_equal(values["counts"][()], tallied["counts"][()])
+        edges = two["observed_data/edges"][()]
+        assert values.attrs["cells_first"] == edges[1] and values.attrs["cells_last"] == edges[-2]
+        assert values.attrs["cells_width"] == edges[2] - edges[1]
+    of_values, of_tally = (
+        dpmix.summarize(tmp_path / f"{name}c.h5", overrides=["summary.loo=true"]).to_json() for name in "at"
+    )
+    assert of_values["loo"] == of_tally["loo"] and of_values["loo"]["elpd"] < 0.0
+    assert not of_values["prior_sensitivity"]["reason"]
+
+
+def test_a_spec_of_several_columns_tallies_one_of_them_and_fits_it(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{i % 5},{i % 7}\n" for i in range(30)))
+    spec = {
+        "data": {"path": str(tmp_path / "d.csv"), "columns": ["x", "y"], "domain": [[0, 4], [0, 6]]},
+        "release": {"columns": ["y"]},
+        "mechanism": {"kind": "square_wave", "epsilon": 4.0, "cells": 16},
+        "model": MODEL,
+        "sampler": RUN,
+    }
+    dpmix.privatize(spec, tmp_path / "r.h5", quiet=True)
+    made = dpmix.tally([tmp_path / "r.h5"], spec, tmp_path / "t.h5")
+    assert made.columns == ("y",) and made.mechanism.domain == ((0.0, 6.0),) and made.n == 30
+    assert dpmix.tally([tmp_path / "t.h5"], spec).n == 30
+    assert "sweeps of counts" in plan(spec, tmp_path / "t.h5")
+    with pytest.raises(SpecError, match="mechanism.epsilon"):
+        dpmix.tally([tmp_path / "t.h5"], spec | {"mechanism": spec["mechanism"] | {"epsilon": 5.0}})
+    other = spec | {"data": spec["data"] | {"domain": [[0, 4], [0, 7]]}}
+    with pytest.raises(SpecError, match="mechanism.domain"):
+        dpmix.tally([tmp_path / "t.h5"], other)
+
+
+def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmix.summary.check import public_cells
+    from dpmix.summary.check.replicators import Unavailable
+
+    rng = np.random.default_rng(5)
+    dpmix.fit(
+        {"model": MODEL, "sampler": RUN | {"kind": "counts"}},
+        written(tmp_path / "a.h5", rng.normal(0.5, 2.0, 60)),
+        tmp_path / "c.h5",
+        quiet=True,
+    )
+    chains = read_chains([tmp_path / "c.h5"])
+    assert not public_cells.goes_by_cell(chains)
+    monkeypatch.setattr(public_cells, "MOST_CELLS", 20)
+    with pytest.raises(Unavailable, match="more than 20 cells"):
+        public_cells.counted(chains)
 
 
 _CLUSTER = """

@@ -75,7 +75,7 @@ def test_nothing_else_is_missing(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"column 'income' in record 4 \(line 5\) is not a number"):
             load_data(load_spec(people(path, {"income": 700})))
     for row in ("inf", "-inf"):
-        with pytest.raises(DataError, match=r"no finite number in record 4 \(and 0 more\)$"):
+        with pytest.raises(DataError, match=r"no finite number in record 4$"):
             load_data(load_spec(people(write(tmp_path, ".csv", ("700", row)), {"income": 700})))
 
 

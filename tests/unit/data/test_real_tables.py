@@ -375,6 +375,7 @@ CELLS = [
     ({"decimal": ","}, "1 234,5", "thousands separator"),
     ({"decimal": ","}, "1,2,3", "is not a number"),
     ({}, "$5", "is not a number$"),
+    ({}, "2024-02-29", "is not a number but written as a date; columns of dates have public bounds"),
     ({}, "5 %", "is not a number$"),
     ({}, "--", "is not a number$"),
 ]

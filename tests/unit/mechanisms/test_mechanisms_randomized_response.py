@@ -18,10 +18,10 @@ import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
+from dpmix.mechanisms.laws.ratio import fraction_of
 from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
-from dpmix.mechanisms.square_wave.law import fraction_of
 from dpmix.privacy.conversions import response_rho
 
 LISTED = (("a", "b", "c"), ("u", "v"))

@@ -266,7 +266,9 @@ def test_interpreter_gives_the_same_draws(tmp_path: Path) -> None:
 def test_room_grows_without_another_draw() -> None:
     """A chain with room for few atoms makes more when it has to, and finds the same clusters on average."""
     chain = make_chain()
-    chain._state = chain._state._replace(sizes=chain._state.sizes[:16], theta=chain._state.theta[:, :16])
+    chain._state = chain._state._replace(
+        sizes=chain._state.sizes[:16], theta=chain._state.theta[:, :16].copy()
+    )
     chain._make_room()
     chain.keep(1, 100)
     chain.proceed(3000)

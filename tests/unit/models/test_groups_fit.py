@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, SpecError, UsageError
+from dpmix.report.contrast_page import contrast_figure, panels
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec
@@ -192,4 +193,10 @@ def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) 
     slope = draws["beta"][:, :, 0, 1] - draws["beta"][:, :, 1, 1]
     assert by_name["beta[x]"].mean == pytest.approx(slope.mean())
     assert by_name["beta[x]"].lower > 0.0 and by_name["beta[x]"].above == 1.0
+    parts = panels(found)
+    assert set(parts) == {""} and by_name["beta[x]"].unit == ""
+    drawn = contrast_figure(found, "", parts[""]).axes[0]
+    assert "each in its own posterior standard deviations" in drawn.get_xlabel()
+    spans = [collection.get_segments() for collection in drawn.collections][0]
+    assert all(3.0 < segment[1, 0] - segment[0, 0] < 5.0 for segment in spans)  # of 95% intervals
     assert "Pr(> 0)" in found.to_text() and "ja - no is the difference of parameter" in found.to_text()

@@ -186,3 +186,28 @@ def test_a_picture_within_a_page_escapes_its_words() -> None:
     assert root.get("aria-label") == 'alt "<i>"'
     with pytest.raises(ValueError, match="not an SVG"):
         inlined("<p>no picture</p>", "x")
+
+
+def test_panels_that_shared_labels_have_their_own_below_each_other() -> None:
+    with drawings((7.2, 3.0), 2) as (figure, (left, right)):
+        left.plot([0, 1], [0, 1])
+        right.plot([0, 1], [0, 1])
+        left.set_ylabel("sd (dollars)")
+        right.tick_params(labelleft=False)
+    assert not right.get_ylabel()
+    assert "sd (dollars)" in captioned(figure, "x", "y")
+    assert right.get_ylabel() == "sd (dollars)" and right.yaxis.get_tick_params()["labelleft"]
+
+
+def test_maps_turn_in_the_dark() -> None:
+    """A map from white to blue was a white sheet on a dark page."""
+    css = (Path(dpmix.__file__).parent / "store" / "style.css").read_text()
+    assert re.search(r"@media screen and \(prefers-color-scheme: dark\) \{ svg\.figure image \{ filter", css)
+
+
+def test_columns_and_factors_are_said_plainly(tmp_path: Path) -> None:
+    from dpmix.results.nodes import percent
+    from dpmix.summary.guarantee_words import _times
+
+    assert [percent(share) for share in (1.0, 0.996, 0.5, 1e-5)] == ["100%", "100%", "50%", "<0.01%"]
+    assert [_times(factor) for factor in (2.7182818, 2980.958, 1e9)] == ["2.72", "2,990", "1e+09"]

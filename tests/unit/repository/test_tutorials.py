@@ -101,6 +101,8 @@ def test_a_page_is_taken_apart(tmp_path: Path) -> None:
         ("a\n...\nb", "a\nb\nc\n", False, False),
         ("...\na\n...\na", "a\nb\na\n", False, True),
         ("mean[a] -1,234.5", "mean[b] 7\n", True, False),
+        ("a", "dpmix: calibrating: 10 s so far\na\ndpmix: drawing and measuring: 6 of 60\n", False, True),
+        ("a", "dpmix: warning: 6 of 60 values are missing\na\n", False, False),
     ],
 )
 def test_what_counts_as_shown(shown: str, said: str, varies: bool, same: bool) -> None:

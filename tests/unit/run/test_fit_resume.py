@@ -49,7 +49,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(name: str, uninterrupted: Path, tmp_p
     arguments = ("fit", uninterrupted / "spec.yaml", "--release", uninterrupted / "release.h5", "-o", output)
     pause = random.Random(number)  # other moments for each signal, the same in each run of the tests
     stops = 0
-    for _ in range(3):
+    for _ in range(2):
         since = time.time()
         process = start(*arguments, *(["--resume"] if stops else []))
         _wait_for(workspace_of(output), "chain-*.0*.h5", process, since)

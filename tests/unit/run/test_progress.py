@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dpmix
 from dpmix.run import progress
 from dpmix.run.progress import ChainProgress, Due, show_fit, show_phase, show_work
 from dpmix.sweeping.board import show_sweep
 from dpmix.sweeping.pool import Progress
+from tests.helpers.chains_files import states_of_mixture, write_chains
 
 
 class Clock:
@@ -113,3 +117,15 @@ def test_an_error_ends_the_phase(capsys: Any) -> None:
     with pytest.raises(ValueError, match="no"), show_phase("summarizing", quiet=False):
         raise ValueError("no")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_python_shows_what_the_command_line_shows(
+    quiet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """`summarize` said nothing in Python, where every other verb did."""
+    monkeypatch.setattr(progress, "_FIRST", 0.0)
+    monkeypatch.setattr(progress, "_NEXT", 0.05)
+    chains = write_chains(tmp_path / "c.h5", [states_of_mixture(20, np.random.default_rng(1))])
+    dpmix.summarize(chains, quiet=quiet)
+    assert ("dpmix: summarizing: " in capsys.readouterr().err) is not quiet

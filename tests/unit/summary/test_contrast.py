@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from scipy.stats import norm
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, UsageError
+from dpmix.report.contrast_page import contrast_figure, panels, render
 from dpmix.run.exit_codes import run
+from dpmix.summary.contrast_of_fits import _meant
+from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee
+from dpmix.summary.dated import NONE, Dated
+from dpmix.summary.subject import Subject
 from tests.helpers.chains_files import states_of_mixture, write_chains
 
 Floats = NDArray[np.float64]
@@ -69,6 +75,62 @@ def normal_draws(centre: Floats, sd: Floats, seed: int) -> Floats:
     rng, points = np.random.default_rng(seed), norm.ppf((np.arange(2 * DRAWS) + 0.5) / (2 * DRAWS))
     columns = [c + s * rng.permutation(points) for c, s in zip(centre, sd, strict=True)]
     return np.stack(columns, axis=1).reshape(2, DRAWS, 3)
+
+
+def test_rows_have_units_and_pictures_one_scale_each() -> None:
+    """On one axis a difference of dollars left nothing to see of one of probabilities."""
+    subject = Subject(columns=("pay",), unit="dollars", groups=("f", "m"))
+    rows = {
+        "mean": (300.0, 250.0),
+        "quantile[0.5]": (-4e3, 90.0),
+        "tail[20]": (0.01, 0.02),
+        "n_clusters": (1, 2),
+    }
+    parts = [
+        replace(
+            Difference(name, mean, sd, mean - 2 * sd, mean + 2 * sd, None, 0.5, abs(mean) > 2 * sd, 0.5),
+            **_meant(name, subject, NONE),
+        )
+        for name, (mean, sd) in rows.items()
+    ]
+    fits = [ContrastedFit(label, "c.h5", 9, "x", np.array([2e4, 3e4, 0.5, 3.0])) for label in "fm"]
+    found = Contrast(
+        (fits[0], fits[1]),
+        "parameter",
+        tuple(parts),
+        0.0,
+        0.95,
+        False,
+        False,
+        JointGuarantee(1.0, 0.0, None, "g"),
+        (),
+        (),
+    )
+    by_axis = panels(found)
+    assert list(by_axis) == ["pay (dollars)", "probabilities", ""]
+    labels = [contrast_figure(found, axis, own).axes[0].get_xlabel() for axis, own in by_axis.items()]
+    assert labels[0] == "difference of pay (dollars), f less m"
+    text, held = found.to_text(), found.to_json()["difference"]
+    assert (
+        "mean (dollars)" in text
+        and "30,000" in text
+        and "20,000" in text
+        and "2e+04" not in text
+        and "-200 to 800" in text
+    )
+    assert held["mean"]["unit"] == "dollars" and "unit" not in held["tail[20]"]
+    page = render(found)
+    assert page.count("<figure>") == 3
+    assert "intervals beyond 0: quantile[0.5]: mean 300" in page and "intervals beyond 0: none" in page
+    dated = Dated(frozenset({"day"}), only=True)
+    days = replace(parts[0], **_meant("mean", Subject(columns=("day",)), dated), mean=-2.0)
+    assert days.shown == "mean (days)" and days.axis == "day (days)"
+    other = replace(
+        found, differences=(days,), groups=tuple(replace(f, mean=np.array([18262.0])) for f in fits)
+    )
+    assert "2020-01-01" in other.to_text() and "-2" in other.to_text()
+    assert _meant("sd", Subject(columns=("day",)), dated)["date"] is False
+    assert _meant("tail[18262]", Subject(), dated)["label"] == "tail[2020-01-01]"
 
 
 def test_differences_of_posteriors_are_those_of_all_pairs(fits: Path, tmp_path: Path) -> None:

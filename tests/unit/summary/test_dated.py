@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +15,16 @@ from matplotlib.ticker import MaxNLocator
 
 import dpmix
 from dpmix.errors import DataError, SpecError
+from dpmix.models.linear_regression.model import Units, _labels
 from dpmix.report import check_page, plots
 from dpmix.report.page import render
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
-from dpmix.spec.days import Day, day_of
-from dpmix.summary.dated import NONE, Dated, dated_of
+from dpmix.spec.days import Day, day_of, day_text
+from dpmix.spec.default_priors import coefficients_in_words
+from dpmix.store.date_axes import on_dates
+from dpmix.store.html import drawing
+from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
+from dpmix.summary.dated import NONE, Dated, bins_in_words, dated_of
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of
 from tests.helpers.shown_files import write_regression
@@ -81,13 +89,55 @@ def test_figures_have_dates_on_their_axes(tmp_path: Path) -> None:
     summary = dpmix.summarize(dated_chains(tmp_path))
     axes = plots.density_figure(summary).axes[0]
     assert isinstance(axes.xaxis.get_major_locator(), AutoDateLocator) and axes.get_xlabel() == "day"
-    assert "days since 1970-01-01" in plots.trace_figure(summary, "mean").axes[0].get_title(loc="left")
+    for name, whole in (("mean", True), ("sd", False)):
+        drawn = plots.trace_figure(summary, name).axes[0]
+        drawn.figure.canvas.draw()
+        labels = [text.get_text() for text in drawn.get_yticklabels() if text.get_text()]
+        assert labels and all(bool(re.fullmatch(r"20\d\d-\d\d-\d\d", label)) is whole for label in labels)
+    page = render(summary)
+    assert re.search(
+        r'aria-label="Density of day, highest near 202\d-\d\d-\d\d and above a tenth of that '
+        r"from 20\d\d-\d\d-\d\d to 20\d\d-",
+        page,
+    )
     for date, kind in ((True, AutoDateLocator), (False, MaxNLocator)):
         drawn = check_page.curve_figure(summary.check.curves[""], "", date=date).axes[0]
         assert isinstance(drawn.xaxis.get_major_locator(), kind)
-    assert render(summary)
     plain = dpmix.summarize(dated_chains(tmp_path, dates="[]"))
     assert not isinstance(plots.density_figure(plain).axes[0].xaxis.get_major_locator(), AutoDateLocator)
+
+
+@pytest.mark.parametrize("width", [3.0, 40.0, 300.0, 730.0, 900.0, 1900.0, 20000.0])
+def test_dates_find_labels_for_any_span(width: float) -> None:
+    """A locator that had to find three labels warned of two to three years on a narrow axis."""
+    for most in (5, 9):
+        with drawing((3.0, 2.0)) as (figure, axes), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            axes.plot([START, START + width], [0, 1])
+            on_dates(axes, most)
+            figure.canvas.draw()
+        assert 1 <= sum(bool(text.get_text()) for text in axes.get_xticklabels()) <= most
+
+
+def test_estimates_and_clusters_say_dates(tmp_path: Path) -> None:
+    summary = dpmix.summarize(dated_chains(tmp_path), overrides=["summary.baseline=ems"])
+    text, held = " ".join(summary.to_text().split()), summary.to_json()["ems"]
+    assert f"mean {day_text(held['mean'])}, sd {held['sd']:.4g} days" in text
+    assert isinstance(held["mean"], float)
+    ends, shares = np.array([-np.inf, 19000.0, np.inf]), np.array([0.4, 0.6])
+    cells = CellProbabilities(ends[:-1], ends[1:], np.eye(2), np.eye(2), np.eye(2), None)
+    found = ClustersByValue(np.arange(2), shares, shares, shares, cells, None, 10, 0.95, date=True)
+    assert "1: up to 2022-01-08, 40%" in found.in_words() and "2: from 2022-01-08 up" in found.in_words()
+    assert "from 1.9e+04 up" in replace(found, date=False).in_words()
+    assert summary.dated.only and all("e+0" not in name for name in summary.sensitivity.labels.values())
+    rough = [name for name in summary.parameters if name.startswith("density[")]
+    assert set(rough) <= set(summary.sensitivity.labels)
+    assert not any(name in text for name in rough)
+
+
+def test_bins_are_named_by_what_is_in_them() -> None:
+    assert bins_in_words([0.0, 10000.0, 15000.0]) == ["[0, 10000)", "[10000, 15000)"]
+    assert bins_in_words([18262.0, 18263.0], date=True, ends="(]") == ["(2020-01-01, 2020-01-02]"]
 
 
 def test_columns_of_numbers_have_none(tmp_path: Path) -> None:
@@ -122,6 +172,19 @@ def test_a_regression_of_dates(tmp_path: Path) -> None:
     assert isinstance(chains, NamedChains) and dated_of(chains).response is True
     found = dpmix.summarize(tmp_path / "c.h5").to_json()["parameters"]
     assert found["prediction[0]"]["date"]["mean"].startswith("2019-04") and "date" not in found["beta[age]"]
+    write_regression(tmp_path / "u.h5", dates='["pay"]', unit='{"age": "year"}')
+    assert "days per year" in dpmix.summarize(tmp_path / "u.h5").to_text().splitlines()[1]
+
+
+def test_priors_and_new_rows_of_a_regression_say_dates() -> None:
+    middle = coefficients_in_words(
+        [(18.0, 90.0), (Day(18262.0), Day(20088.0))], [0.0, 0.0], [1.0, 1.0], ["age"]
+    )
+    assert "is 2022-07-02 +- 913, with slope 0 +- 25.4 on age" in middle
+    units = Units.of([(18262.0, 20088.0), (0.0, 10.0)])
+    rows = np.array([[-1.0]])
+    assert _labels(units, ["day"], rows, [(Day(18262.0), Day(20088.0)), (0.0, 10.0)]) == ["day = 2020-01-01"]
+    assert _labels(units, ["day"], rows, [(18262.0, 20088.0), (0.0, 10.0)]) == ["day = 18262"]
 
 
 def test_damaged_names_are_refused(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import xarray
 from scipy import special, stats
 
 import dpmix
+from dpmix.kernels.layout import find_layout, known_layouts
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.as_json import plain
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors
+from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors, runs_for
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.quantities import quantiles
@@ -230,6 +231,16 @@ def test_metropolis_steps_keep_the_posterior_of_one_cluster(family: Any) -> None
         sd = float(np.sqrt((p * (grid - mean) ** 2).sum()))
         assert values.mean() == pytest.approx(mean, abs=0.06 * sd)
         assert values.std() == pytest.approx(sd, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "base"), [pair for pair in known_layouts() if pair[0] in ("normal", "beta")]
+)
+def test_there_are_runs_for_every_base_measure_of_one_column(kernel: str, base: str) -> None:
+    """The default one, whose location and scale are learned, among them."""
+    layout = find_layout(kernel, base)
+    assert layout is not None and layout.family is not None
+    assert runs_for(layout.family(dict.fromkeys(layout.scalars, 2.5), {}))
 
 
 def test_a_run_of_two_clusters_knows_mean_and_median_as_samples_do() -> None:

@@ -8,13 +8,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.dates import AutoDateLocator
 
 from dpmix.api.compare_kinds import compare
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec
+from dpmix.spec.days import day_text
 from dpmix.synthesis.comparison import NOTICE, Spread, spread
-from dpmix.synthesis.comparison_page import boxes_figure, render
+from dpmix.synthesis.comparison_page import boxes_figure, density_figure, render
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.measured_kinds import Field, compare_kinds, field_of
@@ -184,6 +186,15 @@ def test_rivals_that_drown_are_left_out_by_name(tmp_path):
     assert len(compare(spec, runs=1).contenders) == 2
 
 
+def test_rivals_of_next_to_no_records_are_left_out():
+    section = load_spec({"synthesis": {"kind": "perturbed_histogram", "epsilon": 1.0, "bins": 25}}).synthesis
+    for n, taken in ((3000, True), (30_000, False)):
+        field = field_of(section, (Column("x", (0.0, 1.0)),), n)
+        assert ("dirichlet_multinomial" in dict(field.generators)) is taken
+    reasons = {refusal.name: refusal.reason for refusal in field.refused}
+    assert reasons["dirichlet_multinomial"].endswith("records stand for 30,000, fewer than one for a hundred")
+
+
 def test_rivals_keep_to_ranges_and_to_the_grid(tmp_path):
     ranges = [{"when": {"c": "red"}, "x": [0, 0.4]}]
     synthesis = {"kind": "perturbed_histogram", "epsilon": 9.0, "snap": {"step": 0.2}, "ranges": ranges}
@@ -312,6 +323,31 @@ def test_pages_escape_stand_alone_and_repeat(tmp_path):
     assert len(images) == 2 * 5  # bars and boxes of two columns, boxes of their pairs; each in two forms
     assert all(images)
     assert not [attrs for tag, attrs in parsed.tags if tag in ("link", "script", "iframe")]
+
+
+def test_columns_have_their_units_and_dates_are_dates(tmp_path):
+    rng = np.random.default_rng(3)
+    days = np.datetime64("2020-01-01") + rng.integers(0, 1500, 60)
+    rows = [f"{day},{pay:.2f}" for day, pay in zip(days, rng.uniform(0, 9e4, 60), strict=True)]
+    (tmp_path / "t.csv").write_text("day,pay\n" + "\n".join(rows) + "\n")
+    data = {
+        "path": str(tmp_path / "t.csv"),
+        "columns": ["day", "pay"],
+        "domain": {"day": ["2020-01-01", "2024-12-31"], "pay": [0, 1e5]},
+        "unit": {"pay": "dollars"},
+    }
+    synthesis = {"kind": "perturbed_histogram", "epsilon": 20.0, "bins": 2, "rivals": []}
+    found = compare({"data": data, "synthesis": synthesis}, runs=2)
+    text = found.to_text()
+    assert "day, within [2020-01-01, 2024-12-31]" in text and "pay (dollars), within [0, 100000]" in text
+    mean = found.to_json()["confidential"]["columns"]["day"]["mean"]
+    assert 18262 < mean < 20088 and day_text(mean) in text
+    first, second = (density_figure(found, index).axes[0] for index in (0, 1))
+    assert first.get_xlabel() == "day" and second.get_xlabel() == "pay (dollars)"
+    assert isinstance(first.xaxis.get_major_locator(), AutoDateLocator)
+    page = render(found)
+    assert "W1 (days)" in page and "W1 (dollars)" in page and "in the data's units" not in page
+    assert 'aria-label="W1 of pay by kind: perturbed_histogram ' in page
 
 
 @pytest.mark.parametrize(("start", "scale"), ((0, "linear"), (1, "log")))
