@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 _LEVELS = (0.5, 0.25, 0.75)
 
-BURN_IN, SWEEPS = 250, 500  # of a chain
+BURN_IN, SWEEPS = 400, 500  # of a chain
 _CHAINS = ((12, 10), (60, 6))  # coins up to which there are so many chains
 _OTHERS, _TIMES = 2, 2  # chains of rows with more coins, and how much longer they are
 _PRIOR_DRAWS = 2_000

@@ -88,7 +88,9 @@ def test_interpreter_gives_the_same_draws(tmp_path: Path) -> None:
             assert np.array_equal(values, found[name], equal_nan=True), name
 
 
-@pytest.mark.parametrize("model", [counts_histograms.MODEL, counts_histograms.DRAWN])
+@pytest.mark.parametrize(
+    "model", [counts_histograms.MODEL, pytest.param(counts_histograms.DRAWN, marks=pytest.mark.matrix)]
+)
 def test_joint_law_is_invariant(model: Model) -> None:
     """About a dozen p-values each: one below 1e-5 by mistake with a probability of 1e-4."""
     assert counts_histograms.p_value(model, 1000, 6, 1) > 1e-5
