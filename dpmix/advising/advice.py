@@ -20,8 +20,7 @@ __all__ = ["DOUBTFUL", "Advice", "Row", "judged", "needed_of"]
 
 DOUBTFUL = 0.5  # contraction below which the prior speaks
 _MOST_COLUMNS = 5
-_FARTHEST = 4.0  # beyond the epsilons looked at, as a factor
-_MOST_RECORDS = 1e12
+_FARTHEST, _FARTHEST_N = 4.0, 100.0  # beyond the epsilons, and the numbers of records, looked at, as factors
 
 Key = tuple[float, int]
 
@@ -145,7 +144,7 @@ class Advice(Tabulated):
             ),
         ]
         if any(row.needed is not None for row in self.rows):
-            for key, label, form in (("epsilon", "needs epsilon", ".3g"), ("n", "or n", ",d")):
+            for key, label, form in (("epsilon", "needs epsilon", ".3g"), ("n", "or n", _two_digits)):
                 values = [None if row.needed is None else row.needed[key] for row in self.rows]
                 columns.append(TableColumn(f"needed_{key}", values, label, form))
         least = [row.least for row in self.rows]
@@ -208,11 +207,17 @@ def judged(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
     return [replace(row, best=loss(row) <= least[row.epsilon, row.n]) for row in rows]
 
 
+def _two_digits(n: int) -> str:
+    """Return a number of records with two digits, rounded up: more are not known."""
+    step = 10 ** max(0, len(str(n)) - 2)
+    return f"{-(-n // step) * step:,d}"
+
+
 def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
     """Return the rows with the epsilon and n that the target needs, by the rows of their mechanism.
 
-    Between rows logarithms are interpolated; beyond them the last slope goes on: in n as far as it takes, in
-    epsilon by a factor of 4.
+    Between rows logarithms are interpolated; beyond them the last slope goes on: in epsilon by a factor of 4,
+    in n by one of 100. Where noise hides the density the slope is the prior's, and says nothing farther on.
     """
     if not target:
         return list(rows)
@@ -226,13 +231,13 @@ def needed_of(rows: Sequence[Row], target: Mapping[str, float]) -> list[Row]:
             for name, wanted in target.items()
         ]
         records = [
-            _reached([o.n for o in at_epsilon], [o.expected(name) for o in at_epsilon], wanted, math.inf)
+            _reached([o.n for o in at_epsilon], [o.expected(name) for o in at_epsilon], wanted, _FARTHEST_N)
             for name, wanted in target.items()
         ]
         enough = max(records)
         return {
             "epsilon": max(epsilons) if math.isfinite(max(epsilons)) else None,
-            "n": math.ceil(enough) if enough <= _MOST_RECORDS else None,
+            "n": math.ceil(enough) if math.isfinite(enough) else None,
         }
 
     return [replace(row, needed=of(row)) for row in rows]
@@ -253,10 +258,10 @@ def _reached(places: Sequence[float], values: Sequence[float], wanted: float, fa
         slope = float((y[-1] - y[-2]) / (x[-1] - x[-2]))
     if goal > y[0]:
         found = x[0] + (goal - y[0]) / min(slope, -0.05)
-        return float(math.exp(max(found, x[0] - math.log(farthest) if math.isfinite(farthest) else 0.0)))
+        return float(math.exp(max(found, x[0] - math.log(farthest))))
     if goal < y[-1]:
         if slope > -0.05:
             return math.inf
         found = x[-1] + (goal - y[-1]) / slope
-        return math.inf if found > x[-1] + math.log(farthest) or found > 700.0 else float(math.exp(found))
+        return math.inf if found > x[-1] + math.log(farthest) else float(math.exp(found))
     return float(math.exp(np.interp(-goal, -y, x)))

@@ -244,6 +244,8 @@ def test_what_is_needed_follows_the_rows() -> None:
     assert found[0].needed["epsilon"] == pytest.approx(5.0)  # type: ignore[index]
     assert found[3].needed["epsilon"] == pytest.approx(0.5)  # type: ignore[index]
     assert needed_of(rows, {"median": 0.01})[0].needed["epsilon"] is None  # type: ignore[index]
+    assert needed_of(rows, {"median": 0.11})[0].needed["n"] == pytest.approx(826_447, abs=1)  # type: ignore[index]
+    assert needed_of(rows, {"median": 0.09})[0].needed["n"] is None  # type: ignore[index]
     assert needed_of(rows, {})[0].needed is None
 
 
