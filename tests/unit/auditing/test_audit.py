@@ -227,7 +227,7 @@ def test_a_synthesizer_that_copies_too_much_is_found() -> None:
 def test_from_spec_to_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump({"data": NUMBER, "mechanism": {"kind": "laplace", "epsilon": 1.0}}))
-    often = ["audit", str(path), "--runs", "1000", "--confidence", str(LEVEL)]
+    often = ["audit", str(path), "--runs", "4000", "--confidence", str(LEVEL)]
     assert run(app, [*often, "--json"]) == 0  # the data need not be there
     found = json.loads(capsys.readouterr().out)
     assert 0 < found["epsilon_lower_bound"] <= found["epsilon"] <= 1.0

@@ -213,6 +213,7 @@ def test_summarize_passes_its_flags(spec: Path, capsys: Any, calls: Calls) -> No
         "report": report,
         "require_convergence": True,
         "force": False,
+        "quiet": False,
     }
     code, out, err = outcome(capsys, "summarize", chains, "--json")
     assert (code, json.loads(out), err) == (0, {"a": 1}, "")

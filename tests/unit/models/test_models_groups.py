@@ -403,7 +403,7 @@ def test_a_mixture_of_groups_is_fitted_and_reported(tmp_path: Path) -> None:
         assert all(found["parameters"][row]["contraction"] is not None for row in own)
     check = found["check"]
     assert 0.0 < check["overall"] <= 1.0 and len(check["p"]) == 6
-    assert check["entries"][3]["name"] == "male: [-1, 0.3333)"
+    assert check["entries"][3]["name"] == "male: [-1, 0.333333)"
     with h5py.File(out) as file:
         replicates, masses = file["posterior_predictive/z"][()], file["posterior/bin_probability"][()]
         assert replicates.shape == (2, 40, 6, 1)
