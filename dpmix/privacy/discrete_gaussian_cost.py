@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,15 +103,7 @@ def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
     low = 0.0
     if _holds(0.0, sigma, moved, delta):
         return 0.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if middle in (low, high) or high - low <= 1e-13 * high:
-            break
-        if _holds(middle, sigma, moved, delta):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _least(lambda epsilon: _holds(epsilon, sigma, moved, delta), low, high, 1e-13)
 
 
 def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
@@ -140,11 +133,16 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
     low = 0.5 * high
     while _meets(epsilon, delta, low, moved) and low > 1e-3:
         high, low = low, 0.5 * low
-    for _ in range(60):
+    return _least(lambda sigma: _meets(epsilon, delta, sigma, moved), low, high, 1e-12)
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
+    """Return where a condition begins to hold, from above: it does at the end `high`, and not at `low`."""
+    for _ in range(100):
         middle = 0.5 * (low + high)
-        if middle in (low, high) or high - low <= 1e-12 * high:
+        if middle in (low, high) or high - low <= tolerance * high:
             break
-        if _meets(epsilon, delta, middle, moved):
+        if holds(middle):
             high = middle
         else:
             low = middle

@@ -37,7 +37,7 @@ from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.models.counts_mixture.coordinates import log_prior_moments, place_moments
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
-from dpmix.models.counts_mixture.pairs import adopt, common, part
+from dpmix.models.counts_mixture.pairs import adopt, common, copy_atom, part
 from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.numerics.jit import njit
 
@@ -91,13 +91,7 @@ def _move_last(work, theta, place, atoms):
     last = atoms - 1
     if place != last:
         work.weights[place] = work.weights[last]
-        work.sloped[place] = work.sloped[last]
-        for i in range(len(theta)):
-            theta[i, place] = theta[i, last]
-        source, target = work.rows[last], work.rows[place]
-        for i in range(source.shape[0]):
-            for c in range(source.shape[1]):
-                target[i, c] = source[i, c]
+        copy_atom(theta, work, last, place)
     return last
 
 

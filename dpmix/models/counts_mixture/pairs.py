@@ -32,7 +32,7 @@ from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.models.histogram_mixture.model import moments
 from dpmix.numerics.jit import njit
 
-__all__ = ["adopt", "common", "move_mass", "move_pair", "part"]
+__all__ = ["adopt", "common", "copy_atom", "move_mass", "move_pair", "part"]
 
 _ANYWHERE = 0.5  # share of moves of mass that go anywhere
 _NARROWEST = 5.0  # log of how much smaller the smallest steps of a pair's shape are than the largest
@@ -92,6 +92,18 @@ def part(kernel, mean, variance, share, gap, log_odds, theta):
     if not place_moments(kernel, mean - share * gap, second, theta, 1):
         return 0.0
     return inner
+
+
+@njit
+def copy_atom(theta, work, source, target):
+    """Copy parameters, masses and slopes of an atom to another place; its weight is the caller's."""
+    work.sloped[target] = work.sloped[source]
+    for i in range(len(theta)):
+        theta[i, target] = theta[i, source]
+    own, other = work.rows[source], work.rows[target]
+    for i in range(own.shape[0]):
+        for c in range(own.shape[1]):
+            other[i, c] = own[i, c]
 
 
 @njit

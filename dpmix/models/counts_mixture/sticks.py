@@ -18,6 +18,7 @@ import math
 from dpmix.kernels.kernel_functions import draw_prior
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
+from dpmix.models.counts_mixture.pairs import copy_atom
 from dpmix.models.counts_mixture.source import log_gain, take_over
 from dpmix.numerics.jit import njit
 
@@ -59,13 +60,7 @@ def _compact(theta, work, atoms):
             continue
         if h != k:
             work.weights[k] = work.weights[h]
-            work.sloped[k] = work.sloped[h]
-            for i in range(len(theta)):
-                theta[i, k] = theta[i, h]
-            source, target = work.rows[h], work.rows[k]
-            for i in range(source.shape[0]):
-                for c in range(source.shape[1]):
-                    target[i, c] = source[i, c]
+            copy_atom(theta, work, h, k)
         k += 1
     return k
 

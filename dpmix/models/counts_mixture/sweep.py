@@ -21,7 +21,7 @@ from dpmix.models.counts_mixture.jumps import jump
 from dpmix.models.counts_mixture.langevin import langevin
 from dpmix.models.counts_mixture.loops import log, mix
 from dpmix.models.counts_mixture.masses import fill_rows
-from dpmix.models.counts_mixture.pairs import move_mass, move_pair
+from dpmix.models.counts_mixture.pairs import copy_atom, move_mass, move_pair
 from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, log_fit, renew
 from dpmix.models.counts_mixture.state import (
     ACCEPTED,
@@ -227,17 +227,11 @@ def _allocate(rng, work, atoms):
 def _keep_clusters(state, work, atoms):
     """Keep the atoms that hold records."""
     k = 0
-    theta = state.theta
     for h in range(atoms):
         if work.numbers[h] > 0:
             state.sizes[k] = work.numbers[h]
             if h != k:
-                work.sloped[k] = work.sloped[h]
-                for i in range(len(theta)):
-                    theta[i, k] = theta[i, h]
-                for i in range(work.rows.shape[1]):
-                    for c in range(work.rows.shape[2]):
-                        work.rows[k, i, c] = work.rows[h, i, c]
+                copy_atom(state.theta, work, h, k)
             k += 1
     state.clusters[0] = k
 
