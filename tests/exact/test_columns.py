@@ -196,7 +196,7 @@ def test_a_starter_fits_another_column(tmp_path: Path) -> None:
     assert grid[0] == pytest.approx(-250.0) and grid[-1] == pytest.approx(2750.0)
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.skipif(EARNINGS.path is None, reason="the survey of earnings is not here")
 def test_earnings_are_not_read_in_other_units() -> None:
     """The first of three failures: sd 1,086 +- 11 by the old `empirical: true`, now `paper`; truth 647."""

@@ -77,7 +77,10 @@ def test_rule_for_the_concentration() -> None:
 
 @pytest.mark.parametrize(
     "channel",
-    [pytest.param(channel, marks=() if channel == CHANNELS[1] else pytest.mark.matrix) for channel in CHANNELS],
+    [
+        pytest.param(channel, marks=() if channel == CHANNELS[1] else pytest.mark.matrix)
+        for channel in CHANNELS
+    ],
 )
 def test_block_integrals_have_converged(channel: lg.Channel) -> None:
     coarse = bl.block_table(Z, channel, BASE, GRID)
