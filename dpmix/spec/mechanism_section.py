@@ -37,9 +37,18 @@ Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
 
 class MechanismSection(Capabilities, Section):
-    """What every mechanism has: public bounds, and exactly one statement of its noise."""
+    """What every mechanism has: public bounds, and exactly one statement of its noise.
+
+    Attributes
+    ----------
+    statements : tuple of tuple of str
+        Keys that state the noise, one of these together.
+    assumed : mapping of str to object
+        With which other keys advice compares it with others, where a spec does not say them.
+    """
 
     statements: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    assumed: ClassVar[Mapping[str, Any]] = {}
     whole_levels: ClassVar[bool] = False  # whether records are numbers of levels, from 1 on
     kind: Any
     domain: Domain | None = Field(

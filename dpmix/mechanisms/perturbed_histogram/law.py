@@ -14,6 +14,7 @@ from dpmix.mechanisms.laws.law_base import (
     Floats,
     Labels,
     OneScale,
+    Pictured,
     Says,
     counted,
     first,
@@ -30,16 +31,12 @@ class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
 
     capabilities = PerturbedHistogramMechanism
+    pictured = Pictured("released counts, noise included", "the released counts, with their noise")
     noise: Annotated[
         Literal["laplace", "gaussian", "geometric", "discrete_gaussian"],
         Says(f"does not state its noise, one of {', '.join(NOISES)}"),
     ]
     scale: OneScale
-
-    @property
-    def drawn(self) -> int | None:
-        """None: counts are released."""
-        return None
 
     @property
     def noise_scale(self) -> float:
@@ -85,6 +82,10 @@ class PerturbedHistogramLaw(HistogramLaw):
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
         """Draw noisy counts."""
         return counts + draw_noise(self.noise, self.noise_scale, counts.size, rng)
+
+    def covariance(self, shares: Floats, n: int) -> tuple[float, Floats]:
+        """Return gain and covariance; see `HistogramLaw`."""
+        return 1.0, noise_variance(self.noise, self.scale[0]) / n**2 * np.eye(len(shares))
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -51,7 +51,7 @@ def law(kind: str, **keys: Any) -> Law:
 
 def told(which: Law, n: int = 1000) -> tuple[Any, Any, Any]:
     """Return the information, the shares of cells, and their middles."""
-    edges = cells_of(beta(), informed.noise_scale(which), bounded=True)
+    edges = cells_of(beta(), which.blur, bounded=True)
     shares = beta().masses(edges)
     ends = np.concatenate([[0.0], edges, [1.0]])
     found = informed.information(which, edges, shares, n, (0.0, 1.0))
