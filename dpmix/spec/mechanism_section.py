@@ -78,6 +78,10 @@ class MechanismSection(Capabilities, Section):
             raise refusal(lacking, f"missing beside {min(given)}; {self.kind} takes {choices}")
         raise refusal("", f"states its noise twice ({', '.join(sorted(given))}); {self.kind} takes {choices}")
 
+    def columns_stated(self) -> int | None:
+        """Return the number of columns that it is stated for, where none are named; None where it is not."""
+        return len(self.domain or ((),))
+
     def states(self, *keys: str) -> bool:
         """Whether the noise is stated by exactly these keys."""
         return {k for s in self.statements for k in s if getattr(self, k) is not None} == set(keys)

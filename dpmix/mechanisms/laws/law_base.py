@@ -306,6 +306,21 @@ class Law(Capabilities):
         return None
 
     @property
+    def chosen(self) -> str:
+        """What was chosen by the data, and is public, in words; empty where nothing was."""
+        return ""
+
+    @property
+    def data_column(self) -> str:
+        """Name of the column of the data that a release is of, where its own columns do not have it."""
+        return "value"
+
+    @property
+    def dated(self) -> tuple[str, ...]:
+        """Names of the columns that are dates, where the law knows them."""
+        return ()
+
+    @property
     def blur(self) -> float:
         """Over what width a released number hides a record, in the data's units; infinite where not known."""
         return math.inf
@@ -356,6 +371,13 @@ class Law(Capabilities):
 
     def warning(self, values: Floats, n: int) -> str | None:
         """Say what is legal and yet suspect in released values of n records; None where nothing is."""
+        return None
+
+    def tabulated(self, values: Floats) -> dict[str, Any] | None:
+        """Return what was released as a table whose columns say what each of the numbers (rows,) is of.
+
+        None where its rows are records, or where nothing is known of them but their order.
+        """
         return None
 
     def edges(self) -> Floats:
@@ -597,6 +619,11 @@ def _clause(law: type[Law], error: ValidationError) -> str:
 def of_scale(scale: Sequence[float]) -> str:
     """Return " of scale 2", or nothing where there is none."""
     return f" of scale {', '.join(f'{value:.4g}' for value in scale)}" if scale else ""
+
+
+def whole_where_all_are(values: Floats) -> Floats | Ints:
+    """Return numbers as integers where all of them are whole."""
+    return values.astype(np.int64) if (values == np.floor(values)).all() else values
 
 
 def counted(number: int, noun: str) -> str:

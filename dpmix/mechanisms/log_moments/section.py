@@ -98,5 +98,9 @@ class LogMomentsMechanism(MechanismSection):
                 "it stands for each incomplete record",
             )
 
+    def columns_stated(self) -> int | None:
+        """Return the number of columns; see `MechanismSection`."""
+        return self.components
+
 
 SECTION = LogMomentsMechanism

@@ -66,5 +66,9 @@ class NoisyCountsMechanism(MechanismSection):
         """Return the key of classes, and the number of levels within all of them."""
         return "classes", self.classes * sum(self.levels)
 
+    def columns_stated(self) -> int:
+        """Return the number of columns; see `MechanismSection`."""
+        return len(self.levels) + 1
+
 
 SECTION = NoisyCountsMechanism

@@ -20,6 +20,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_cells,
     of_scale,
+    whole_where_all_are,
 )
 from dpmix.mechanisms.laws.noise_laws import NOISES, WHOLE, draw_noise, noise_name, noise_variance
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
@@ -78,6 +79,15 @@ class PerturbedHistogramLaw(HistogramLaw):
         from dpmix.mechanisms.channels.all_channels import perturbed_histogram
 
         return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
+
+    def tabulated(self, values: Floats) -> dict[str, Any]:
+        """Return counts by group and bin; see `Law`."""
+        edges, groups = self.edges(), self.group_names or (None,)
+        found: dict[str, Any] = {}
+        if self.groups:
+            found[next(iter(self.groups))] = [name for name in self.group_names for _ in range(self.bins)]
+        ends = {"lower": np.tile(edges[:-1], len(groups)), "upper": np.tile(edges[1:], len(groups))}
+        return {**found, **ends, "count": whole_where_all_are(values)}
 
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
         """Draw noisy counts."""

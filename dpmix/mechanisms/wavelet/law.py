@@ -63,6 +63,11 @@ class WaveletLaw(Law):
         """Return the edges of the finest cells, in the units of the data."""
         return equal_edges(self.domain[0], self.cells)
 
+    @property
+    def data_column(self) -> str:
+        """Name of the column."""
+        return self.column
+
     def width(self, columns: int) -> int:
         """Return the number of coefficients."""
         return self.cells - 1
