@@ -90,7 +90,8 @@ def check_kind(kind: str, own: str | None) -> None:
     names = [name for name in names if MECHANISMS.section(name).protects]
     if kind not in names:
         guess = did_you_mean(kind, names)
-        what = "takes no epsilon" if kind == "none" else "is no mechanism for the density of one column"
+        bare = kind in MECHANISMS and not MECHANISMS.section(kind).protects
+        what = "takes no epsilon" if bare else "is no mechanism for the density of one column"
         raise UsageError(
             f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}"
         )

@@ -32,6 +32,7 @@ Order = Annotated[
         "randomness; public, the file's own, which then must say nothing of the records."
     ),
 ]
+Reads = Literal["numbers", "compositions", "levels", "category", "categories"]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
@@ -43,13 +44,17 @@ class MechanismSection(Capabilities, Section):
     ----------
     statements : tuple of tuple of str
         Keys that state the noise, one of these together.
+    reads : str
+        What columns of confidential data hold: ``"numbers"``; ``"compositions"``, numbers that are missing
+        together or not at all; ``"levels"``, from 1 on; ``"category"`` or ``"categories"``, of one column or
+        of any.
     assumed : mapping of str to object
         With which other keys advice compares it with others, where a spec does not say them.
     """
 
     statements: ClassVar[tuple[tuple[str, ...], ...]] = ()
     assumed: ClassVar[Mapping[str, Any]] = {}
-    whole_levels: ClassVar[bool] = False  # whether records are numbers of levels, from 1 on
+    reads: ClassVar[Reads] = "numbers"
     kind: Any
     domain: Domain | None = Field(
         None, description="Public bounds that records are clamped to; data.domain where left out."

@@ -26,7 +26,7 @@ class NoisyCountsMechanism(MechanismSection):
     statistic = True
     grouped = True
     of_known_number = True
-    whole_levels = True
+    reads = "levels"
     statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
     kind: Literal["noisy_counts"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
