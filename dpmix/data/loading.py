@@ -17,7 +17,6 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
@@ -332,7 +331,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         )
     groups = groups_of(spec.groups)
     labels: tuple[tuple[str, ...] | None, ...] = ()
-    if groups is not None and issubclass(law, SmoothedHistogramLaw):
+    if groups is not None and law.released == "histogram" and not law.counts_bins:
         values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
     else:
         values, names = load_table(spec.release.source, spec.release.columns, public=True)
