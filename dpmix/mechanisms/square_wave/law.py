@@ -119,9 +119,9 @@ class SquareWaveLaw(Law):
         """Return the transition of cells; see `Law`."""
         return WindowTransition(self.cells, self.reach, self.odds, len(cells) - 1, chosen)
 
-    def cell_likelihood(self, values: Floats, scale: float) -> NearOutputs:
+    def cell_likelihood(self, values: Floats, scale: float) -> WindowLikelihood:
         """Return what is near each output; see `Law`."""
-        return NearOutputs(self, values.ravel().astype(np.int64))
+        return WindowLikelihood(self, values.ravel().astype(np.int64))
 
     def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
         """Return the information of outputs; see `Law`."""
@@ -185,7 +185,7 @@ class SquareWaveLaw(Law):
         return moments_of_records(u, v).moved(lo, hi - lo)
 
 
-class NearOutputs:
+class WindowLikelihood:
     """Likelihoods of outputs: (1 + (r - 1) A)/W, A the mass of the cells near each.
 
     Parameters
