@@ -49,6 +49,7 @@ def _brief(cell: str) -> str:
     try:
         return f"{float(cell):.6g}" if len(cell) > 9 else cell
     except ValueError:
+        cell = cell.removesuffix(".000000")  # of a time of day
         return cell if len(cell) <= 40 else f"{cell[:37]}..."
 
 
@@ -58,7 +59,7 @@ def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
     what, of_whom = (
         ("a release", f" by {law.kind}") if tally is None else ("a tally", f" of a {law.kind} release")
     )
-    if isinstance(law, SyntheticLaw):
+    if law.released == "synthetic":
         what, of_whom = "synthetic records", f", drawn by {law.made_by}"
     columns = columns_of(release)
     rows, width = release.values.shape
