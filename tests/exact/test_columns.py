@@ -214,17 +214,18 @@ def test_earnings_are_not_read_in_other_units() -> None:
 def test_a_regression_in_small_units_does_not_return_its_prior(tmp_path: Path) -> None:
     """The third: prior sds of 2 in raw units, here on francs by francs of expenditure in centimes."""
     y = np.loadtxt(ROOT / "configs" / "data" / "engel.csv", delimiter=",", skiprows=1) * [1.0, 100.0]
-    bounds = [[0.0, 5000.0], [0.0, 250_000.0]]
+    bounds = [[0.0, 5000.0], [0.0, 1.0], [0.0, 250_000.0]]  # two predictors, as compiled for others
     spec: dict[str, Any] = {
-        "mechanism": {"kind": "clamped_moments", "bounds": bounds, "epsilon": 1.0},
-        "model": {"kind": "linear_regression", "predict": [[1000.0]]},
+        "mechanism": {"kind": "clamped_moments", "bounds": bounds, "epsilon": 2.0},
+        "model": {"kind": "linear_regression", "predict": [[1000.0, 0.5]]},
         "sampler": {"iterations": 1500, "burn_in": 500, "chains": 1, "seed": 1},
     }
-    mechanism = mechanism_of(load_spec(spec), 2, len(y))
-    release = mechanism.simulate(y, ("income", "food"), np.random.default_rng(1))[0]
+    mechanism, rng = mechanism_of(load_spec(spec), 3, len(y)), np.random.default_rng(1)
+    records = np.column_stack([y[:, 0], rng.random(len(y)), y[:, 1]])
+    release = mechanism.simulate(records, ("income", "nothing", "food"), rng)[0]
     slope, intercept = np.polyfit(*y.T, 1)
     # about nought centimes a franc, give or take 2, at nought francs and in the middle of the bounds
-    old = {"prior_mean": [-1.0, 0.0], "prior_sd": 2.0 * 2500.0 / 125_000.0}
+    old = {"prior_mean": [-1.0, 0.0, 0.0], "prior_sd": 2.0 * 2500.0 / 125_000.0}
     found = {}
     for name, prior in (("default", {}), ("old", old)):
         spec["model"] |= prior

@@ -41,10 +41,8 @@ def test_steps_leave_the_posterior_as_it_is() -> None:
     assert _gap("") < RIGHT
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(fault, marks=pytest.mark.matrix if i else ()) for i, fault in enumerate(FAULTS)],
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_way_back_is_found(fault: str) -> None:
     assert _gap(fault) > WRONG
 
@@ -54,8 +52,7 @@ def test_what_is_light_has_the_prior_where_nothing_is_known() -> None:
     assert _printed("tests.helpers.counts_light", "") > 1e-5
 
 
-@pytest.mark.parametrize(
-    "fault", [pytest.param(fault, marks=pytest.mark.matrix if i else ()) for i, fault in enumerate(LIGHT)]
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("fault", LIGHT)
 def test_a_wrong_draw_of_what_is_light_is_found(fault: str) -> None:
     assert _printed("tests.helpers.counts_light", fault) < 1e-4

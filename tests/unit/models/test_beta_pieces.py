@@ -89,6 +89,7 @@ def test_cells_under_laplace_noise(scale: float, theta: tuple[float, float]) -> 
     assert_allclose(found, masses(tails, channel, theta, len(edges) + 1), rtol=1e-10)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("theta", [(5.0, 2.0), (0.4, 0.7), (1.2, 40.0)])
 def test_cells_under_gaussian_noise(theta: tuple[float, float]) -> None:
     sd, edges = 0.9, np.array([-4.0, -1.3, -1.0, 0.2, 0.4, 2.0, 5.5])

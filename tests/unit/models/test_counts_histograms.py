@@ -103,13 +103,8 @@ def test_joint_law_is_invariant_where_counts_move_along(model: Model) -> None:
     assert counts_histograms.p_value_along(model, 1000, 6) > 1e-5
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, marks=() if fault == "what the release says dropped" else pytest.mark.matrix)
-        for fault in counts_faults.FAULTS
-    ],
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("fault", counts_faults.FAULTS)
 def test_a_fault_that_is_planted_is_found(fault: str) -> None:
     assert float(interpreted("-m", "tests.helpers.counts_faults", fault)) < 1e-4
 

@@ -55,13 +55,14 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sex = rng.random(400) < 0.4
     x = rng.normal(0.0, 2.0, 400)
     y = np.where(sex, 1.0 + 2.0 * x, -2.0 - x) + rng.normal(0.0, 1.0, 400)
-    rows = [f"{a:.6f},{b:.6f},{'ja' if s else 'no'}" for a, b, s in zip(x, y, sex, strict=True)]
-    (folder / "t.csv").write_text("x,y,s\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    data = {"path": str(folder / "t.csv"), "columns": ["x", "y"], "group": "s"}
+    w = rng.normal(0.0, 1.0, 400)  # a second predictor, as where groups are compiled for others
+    rows = [f"{a:.6f},{c:.6f},{b:.6f},{'ja' if s else 'no'}" for a, c, b, s in zip(x, w, y, sex, strict=True)]
+    (folder / "t.csv").write_text("x,w,y,s\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    data = {"path": str(folder / "t.csv"), "columns": ["x", "w", "y"], "group": "s"}
     spec = {
         "data": {**data, "categories": {"s": ["ja", "no"]}},
-        "mechanism": {"kind": "clamped_moments", "bounds": [[-6, 6], [-12, 12]], "epsilon": 20.0},
-        "model": {"kind": "linear_regression", "predict": [[0.0], [1.0]], "prior_sd": 5.0},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[-6, 6], [-4, 4], [-12, 12]], "epsilon": 40.0},
+        "model": {"kind": "linear_regression", "predict": [[0.0, 0.0], [1.0, 0.0]], "prior_sd": 5.0},
         "sampler": {"iterations": 1500, "burn_in": 500, "chains": 2, "seed": 1},
     }
     return fitted(spec, folder)
@@ -172,10 +173,10 @@ def test_what_groups_do_not_go_with_is_refused(compositions: Path, tmp_path: Pat
 
 def test_regressions_of_groups_are_told_apart(regression: Path, tmp_path: Path) -> None:
     _, draws = named(regression)
-    assert draws["beta"].shape == (2, 1000, 2, 2)
+    assert draws["beta"].shape == (2, 1000, 2, 3)
     content = dpmix.summarize([regression]).to_json()
     rows = content["parameters"]
-    assert list(content["beyond_bounds"]) == ["ja,x", "ja,y", "no,x", "no,y"]
+    assert list(content["beyond_bounds"]) == [f"{group},{name}" for group in ("ja", "no") for name in "xwy"]
     # x / 2 and y less its mean over its sd are standard normal
     for key, sds in (("ja,x", 3.0), ("no,y", 14.0 / 5.0**0.5)):
         assert content["beyond_bounds"][key] == pytest.approx(2.0 * ndtr(-sds), abs=0.01)

@@ -67,8 +67,8 @@ def test_a_prior_in_other_units_shows(tmp_path: Path) -> None:
 
 def regression(prior: dict[str, Any], path: Path) -> dict[str, Any]:
     return {
-        "data": {"path": str(path), "columns": ["age", "income"]},
-        "mechanism": {"kind": "clamped_moments", "bounds": [[15, 75], [0, 100_000]], "epsilon": 1.0},
+        "data": {"path": str(path), "columns": ["age", "school", "income"]},
+        "mechanism": {"kind": "clamped_moments", "bounds": [[15, 75], [0, 20], [0, 100_000]], "epsilon": 3.0},
         "model": {"kind": "linear_regression", **prior},
         "sampler": {"iterations": 300, "burn_in": 100, "chains": 1, "seed": 1},
     }
@@ -78,8 +78,9 @@ def test_a_regression_that_returns_its_prior_shows(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     age = rng.uniform(20, 70, 1000)
     income = np.maximum(0, 5000 + 600 * (age - 20) + 9000 * rng.standard_normal(1000))
-    table = tmp_path / "t.csv"
-    np.savetxt(table, np.column_stack([age, income]), delimiter=",", header="age,income", comments="")
+    school = rng.uniform(8, 18, 1000)  # two predictors, as where a regression is compiled for others
+    table, header = tmp_path / "t.csv", "age,school,income"
+    np.savetxt(table, np.column_stack([age, school, income]), delimiter=",", header=header, comments="")
     spec = regression({"prior_mean": 0.0, "prior_sd": 2e-5}, table)
     release = dpmix.privatize(spec, quiet=True)
     bad = checked(spec, release, tmp_path / "c.h5")
