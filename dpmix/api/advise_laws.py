@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from dpmix.advising.advice import Row
 from dpmix.advising.asked import ASSUMED, check_kind
 from dpmix.advising.cell_information import knows
 from dpmix.errors import PrivacyError, SpecError
@@ -13,7 +15,7 @@ from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.kinds import MECHANISMS
 
-__all__ = ["laws_of"]
+__all__ = ["central_left_out", "laws_of"]
 
 _DELTA = 1e-6
 LOCAL = ("laplace", "gaussian", "wavelet", "binomial", "square_wave")
@@ -67,6 +69,23 @@ def _offered(spec: RunSpec, own: str | None) -> list[str]:
         if section.released == "records" and section.on_domain and section.protects and kind in LOCAL
     ]
     return local + ([own] if own is not None and own not in local else [])
+
+
+def central_left_out(rows: Sequence[Row]) -> str:
+    """Say that mechanisms of another trust model are not compared, and how to ask for them.
+
+    Which of the two models holds is policy: a release by a curator who sees all records is the more precise
+    in nearly all rows, and would be the best of them whoever asks for local ones. Empty where one is there,
+    or where rows are of no density of one column.
+    """
+    names = {row.mechanism for row in rows}
+    if not names & set(LOCAL) or any(MECHANISMS.section(name).trust == "global" for name in names):
+        return ""
+    known = [kind for kind in ASSUMED if MECHANISMS.section(kind).trust == "global"]
+    return (
+        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: add "
+        f"--mechanism {','.join(known)}."
+    )
 
 
 def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int) -> tuple[Law, float]:

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 def row_noun(release: Release) -> str:
     """Return what the rows of the released values are called."""
     law = release.mechanism
-    return law.rows_name if release.trust == "global" else f"{law.row}s"
+    return f"{law.row}s" if release.by_record else law.rows_name
 
 
 def table_of(release: Release) -> Pieces:
@@ -135,7 +135,7 @@ def _counts_of(release: Release) -> Frame | None:
     if isinstance(law, PosteriorLaw):
         names = law.categories or tuple(str(i + 1) for i in range(len(law.prior)))
         return Frame({"category": names, "prior": np.asarray(law.prior), "posterior": release.values[:, 0]})
-    if release.columns == ("statistic",) and release.trust == "global":
+    if release.columns == ("statistic",) and not release.by_record:
         return Frame({"entry": np.arange(len(values)), "value": values})
     return None
 
