@@ -255,7 +255,7 @@ def test_best_is_least_at_each_epsilon_and_n() -> None:
 
 
 def test_what_is_not_compared_is_said_where_nobody_asked() -> None:
-    """Local mechanisms alone are compared by themselves: a central one would be the best of nearly all rows."""
+    """Local mechanisms alone are compared: a central one would be best in nearly all rows."""
     line = central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("square_wave", 1.0, 1000, 0.5)))
     assert line.endswith("add --mechanism perturbed_histogram.") and "\n" not in line
     assert (
