@@ -60,7 +60,7 @@ with a report. Seconds of processor time, one process at a time (`dpmix tally --
 once; making the parts is not counted), and megabytes at the peak.
 """
 _BILLION = """\
-Four chains on counts of a billion records that are drawn at once from the probabilities of the cells, each in a
+Four chains on counts of a billion records, drawn at once from the probabilities of the cells, each in a
 process of its own on one thread:
 """
 _SAMPLERS = """\
