@@ -11,7 +11,6 @@ import math
 import re
 from typing import Any
 
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.column_units import unit_of
 from dpmix.release.sanitized import Release, neighbours_in_words
 
@@ -95,8 +94,7 @@ def _parameters(release: Release) -> dict[str, float]:
 def _answers(release: Release) -> dict[str, Any]:
     """Return what is known, in words."""
     law = release.mechanism
-    origin = law.origin if isinstance(law, SyntheticLaw) else None
-    elsewhere = bool((origin or law).get("stated"))
+    elsewhere = bool((law.origin or law).get("stated"))
     public = f"the number of records ({release.n:,})"
     bounds = "the public bounds of numbers and the public categories"
     unprotected = f"Public, and not protected: {public}; the names of columns; {bounds}."
@@ -121,7 +119,7 @@ def _answers(release: Release) -> dict[str, Any]:
             "took. The samplers themselves do not run in constant time."
         )
         randomness = "The operating system's generator; no seed."
-        if origin is not None:
+        if law.origin is not None:
             randomness = f"That of the release: {randomness} The records are drawn from the fit by a seed."
         code = f"dpmix {release.dpmix_version}, noise by opendp 0.16"
     ledger = {
@@ -148,12 +146,11 @@ def _answers(release: Release) -> dict[str, Any]:
 
 def _trust(release: Release) -> str:
     """Say the trust model, and of records drawn from a fit that nothing but a release was used."""
-    origin = release.mechanism.origin if isinstance(release.mechanism, SyntheticLaw) else None
     if release.trust == "local":
         words = "Local: each record is privatized by itself, before others see it"
     else:
         words = "Central: the curator sees all records, and releases a noisy function of them"
-    if origin is None:
+    if release.mechanism.origin is None:
         return f"{words}."
     return f"{words}. These records are drawn from a model fitted to that release, and keep its guarantee."
 
@@ -213,7 +210,7 @@ def _checklist(release: Release, answers: dict[str, Any]) -> list[dict[str, str]
 
 def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
     """Return a record of the registry, of tier 3 (schema: deployments-schema.yaml)."""
-    synthetic = isinstance(release.mechanism, SyntheticLaw)
+    synthetic = release.mechanism.released == "synthetic"
     local = release.trust == "local"
     return {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", "-".join(release.columns).lower()).strip("-")[:60]
