@@ -230,6 +230,22 @@ def test_a_metropolis_move_takes_a_sampler_that_has_it() -> None:
         check_combination("laplace", spec, tallied=True)
 
 
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [
+        ({"discount": 0.3}, {}),
+        ({"kernel": "multivariate_normal", "base": None}, {}),
+        ({}, {"store": ["allocations"]}),
+    ],
+)
+def test_no_other_sampler_is_named_where_a_tally_takes_none(
+    model: dict[str, Any], sampler: dict[str, Any]
+) -> None:
+    with pytest.raises(SpecError) as error:
+        check_combination("laplace", load_spec(spec_of(sampler=sampler, **model)), tallied=True)
+    assert "neal8" not in str(error.value) and "private_slice" not in str(error.value)
+
+
 def test_validate_says_which_as_far_as_it_is_known() -> None:
     assert auto_in_words(load_spec(spec_of())) == (
         "auto: counts above 5,000 records and given a tally, else neal8"
