@@ -74,8 +74,8 @@ def central_left_out(rows: Sequence[Row]) -> str:
     in nearly all rows, and would be the best of them whoever asks for local ones. Empty where one is there,
     or where rows are of no density of one column.
     """
-    names = {row.mechanism for row in rows}
-    central = any(MECHANISMS.section(name).trust == "global" for name in names if name in MECHANISMS)
+    names = {row.mechanism for row in rows if row.mechanism in MECHANISMS}
+    central = any(MECHANISMS.section(name).trust == "global" for name in names)
     if central or not any(map(_needs_nothing, names)):
         return ""
     known = [
@@ -83,8 +83,8 @@ def central_left_out(rows: Sequence[Row]) -> str:
     ]
     known = [name for name in known if MECHANISMS.section(name).trust == "global"]
     return (
-        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: add "
-        f"--mechanism {','.join(known)}."
+        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: "
+        f"--mechanism {','.join(known)} tells how much."
     )
 
 

@@ -316,11 +316,12 @@ def test_best_is_least_at_each_epsilon_and_n() -> None:
 def test_what_is_not_compared_is_said_where_nobody_asked() -> None:
     """Local mechanisms alone are compared: a central one would be best in nearly all rows."""
     line = central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("square_wave", 1.0, 1000, 0.5)))
-    assert line.endswith("add --mechanism perturbed_histogram.") and "\n" not in line
+    assert line.endswith("noise: --mechanism perturbed_histogram tells how much.") and "\n" not in line
     assert (
         central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("smoothed_histogram", 1.0, 1000, 0.5))) == ""
     )
-    assert central_left_out(rows_of(("noisy_counts", 1.0, 1000, 1.0))) == ""
+    for kind in ("noisy_counts", "pitman_yor"):  # a statistic, and synthetic records
+        assert central_left_out(rows_of((kind, 1.0, 1000, 1.0))) == ""
     rows = tuple(rows_of(("laplace", 1.0, 1000, 1.0)))
     assert line in Advice(rows, "a beta", {}, (), "median", left_out=line).to_text().replace("\n  ", " ")
 
