@@ -44,7 +44,7 @@ CASES = [
     for channel in CHANNELS
     for sampler in ("neal8-3", "slice", "slice-metropolis", "blocked", "blocked-metropolis", "neal5-4")
 ]
-QUICK = {("neal8-3", "binomial"), ("neal8-3", "square_wave")}
+QUICK = {("neal8-3", "binomial")}
 
 
 @functools.cache

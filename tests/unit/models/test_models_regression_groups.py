@@ -170,9 +170,8 @@ def test_joint_law_is_invariant(sampler: str, alone: bool) -> None:
     assert values[worst] > LEVEL, worst
 
 
-@pytest.mark.parametrize(
-    ("sampler", "alone"), [pytest.param("soma, joint", False, marks=pytest.mark.matrix), ("joint", True)]
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize(("sampler", "alone"), [("soma, joint", False), ("joint", True)])
 def test_joint_law_is_invariant_with_truncated_errors(sampler: str, alone: bool) -> None:
     joint, offers = SAMPLERS[sampler]
     line = dataclasses.replace(FREE, truncated=True)
