@@ -26,7 +26,7 @@ from dpmix.advising.asked import (
 )
 from dpmix.advising.mixtures import Found, MixtureAdvice
 from dpmix.advising.population import Population, population_of, prior_predictive
-from dpmix.api.advise_laws import laws_of
+from dpmix.api.advise_laws import central_left_out, laws_of
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis
 from dpmix.api.kernel_of_spec import base_constants, kernel_of
@@ -132,7 +132,8 @@ def advise(
     if min(records) < 100:
         warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
     quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
-    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, _unit(checked, quantity))
+    unit, left_out = _unit(checked, quantity), "" if kinds is not None else central_left_out(rows)
+    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, unit, left_out)
     if target_file is not None:
         from dpmix.advising.picture import write
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 def row_noun(release: Release) -> str:
     """Return what the rows of the released values are called."""
     law = release.mechanism
-    return law.rows_name if release.trust == "global" else f"{law.row}s"
+    return f"{law.row}s" if release.by_record else law.rows_name
 
 
 def table_of(release: Release) -> Pieces:
@@ -117,7 +117,7 @@ def _counts_of(release: Release) -> Frame | None:
     if found is not None:
         dates = ("lower", "upper") if release.dates else ()
         return Frame(found | {name: dates_of(found[name]) for name in dates if name in found})
-    if release.columns == ("statistic",) and release.trust == "global":
+    if release.columns == ("statistic",) and not release.by_record:
         return Frame({"entry": np.arange(len(values)), "value": values})
     return None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpmix.spec.counts import counts_problem
-from dpmix.spec.kinds import capabilities_of
+from dpmix.spec.kinds import AUTO, capabilities_of
 from dpmix.spec.model_section import MixtureSection, default_sampler
 
-__all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "stands_for"]
+__all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "stands_for", "why_settled"]
 
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
@@ -22,14 +22,11 @@ class ChosenSampler(NamedTuple):
     why: str
 
 
-def stands_for(model: Any, *, grouped: bool | None, tallied: bool | None) -> str:
-    """Return a kind that auto may take, whatever the release: what goes with it goes with auto.
-
-    `model` is the section of the spec, or None.
-    """
-    if isinstance(model, MixtureSection) and tallied:
+def stands_for(spec: Any, *, grouped: bool | None, tallied: bool | None) -> str:
+    """Return a kind that auto may take, whatever the release: what goes with it goes with auto."""
+    if isinstance(spec.model, MixtureSection) and tallied:
         return _COUNTS
-    return default_sampler(model, grouped=bool(grouped))
+    return default_sampler(spec.model, spec.sampler, grouped=bool(grouped))
 
 
 def choose(
@@ -59,13 +56,16 @@ def choose(
         Whether it is a tally.
     """
     model = spec.model
-    own = default_sampler(model, grouped=grouped)
+    own = default_sampler(model, spec.sampler, grouped=grouped)
+    reason = model.own_sampler(spec.sampler)[1]
     if not isinstance(model, MixtureSection):
-        return ChosenSampler(own, f"the one that {model.kind} has by itself")
+        return ChosenSampler(own, reason or f"the one that {model.kind} has by itself")
     if grouped:
         return ChosenSampler(own, "the sizes of the groups are private")
     if tallied:
         return ChosenSampler(_COUNTS, "the release is a tally")
+    if reason:
+        return ChosenSampler(own, reason)
     asks = _asks_for_records(spec)
     if asks is not None:
         return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
@@ -84,6 +84,13 @@ def choose(
     return ChosenSampler(
         _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
     )
+
+
+def why_settled(spec: Any) -> str | None:
+    """Say why a kind that a spec does not name is not its model's first; None where it is, or is named."""
+    if "kind" in spec.sampler.model_fields_set or spec.sampler.kind == AUTO:
+        return None
+    return spec.model.own_sampler(spec.sampler)[1] or None
 
 
 def _asks_for_records(spec: Any) -> str | None:

@@ -10,6 +10,7 @@ from dpmix.spec.kinds import kinds_that
 __all__ = ["counts_problem"]
 
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
+_NO_OTHER = "no other sampler takes a tally"
 
 
 def counts_problem(
@@ -29,35 +30,40 @@ def counts_problem(
         Whether the release is a tally, whose cells are known; None where that is not known yet.
     """
     model, sampler = spec.model, spec.sampler
+    others, instead = (_NO_OTHER, "") if tallied else (_OTHERS, ", or neal8 or private_slice")
     if model.several:
         return (
             "sampler.kind",
-            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {_OTHERS}",
+            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {others}",
         )
     if not model.in_cells:
         return (
             "sampler.kind",
-            f"counts knows no masses of cells under the kernel {model.kernel}; {_OTHERS}",
+            f"counts knows no masses of cells under the kernel {model.kernel}; {others}",
         )
     if of is not None and not of.countable:
         return (
             "sampler.kind",
             "counts is for one number a record, or a histogram of all, released by "
-            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {_OTHERS}",
+            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {others}",
         )
     if getattr(model.base, "kind", None) == "truncated_nig":
-        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {_OTHERS}"
+        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {others}"
     if model.discount > 0:
         return (
             "model.discount",
             f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
-            "0 it has too many components of too much weight; use 0, or neal8 or private_slice",
+            f"0 it has too many components of too much weight; use 0{instead}",
         )
     if sampler.store:
         return (
             "sampler.store",
-            "counts knows of no single records, so that there are no allocations; leave it out, give "
-            "sampler.subsample, whose partition is drawn afterwards, or use neal8",
+            "counts knows of no single records, so that there are no allocations; leave it out"
+            + (
+                ""
+                if tallied
+                else ", give sampler.subsample, whose partition is drawn afterwards, or use neal8"
+            ),
         )
     if tallied and sampler.subsample is not None:
         return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"

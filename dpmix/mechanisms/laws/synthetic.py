@@ -181,6 +181,11 @@ class SyntheticLaw(Law):
         return law_of(self.source) if self.source else None
 
     @property
+    def of_local(self) -> bool:
+        """Whether they are post-processing of a local release, whose trust model is then theirs."""
+        return self.source is not None and self.source.get("trust") == "local"
+
+    @property
     def unproved(self) -> str | None:
         """Why the release that they are post-processing of is not proved."""
         return None if self.origin is None else self.origin.unproved

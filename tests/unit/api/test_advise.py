@@ -22,7 +22,7 @@ from dpmix.advising.advice import Advice, Row, judged, needed_of
 from dpmix.advising.picture import _finding, draw
 from dpmix.advising.population import cells_of, population_of
 from dpmix.advising.statistics import multinomial
-from dpmix.api.advise_laws import laws_of
+from dpmix.api.advise_laws import central_left_out, laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.likelihoods import information_of_outputs
@@ -316,6 +316,19 @@ def test_what_is_needed_follows_the_rows() -> None:
 def test_best_is_least_at_each_epsilon_and_n() -> None:
     rows = judged(rows_of(("a", 1.0, 10, 2.0), ("b", 1.0, 10, 1.0), ("a", 2.0, 10, 0.1)), {})
     assert [row.best for row in rows] == [False, True, True]
+
+
+def test_what_is_not_compared_is_said_where_nobody_asked() -> None:
+    """Local mechanisms alone are compared: a central one would be best in nearly all rows."""
+    line = central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("square_wave", 1.0, 1000, 0.5)))
+    assert line.endswith("noise: --mechanism perturbed_histogram tells how much.") and "\n" not in line
+    assert (
+        central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("smoothed_histogram", 1.0, 1000, 0.5))) == ""
+    )
+    for kind in ("noisy_counts", "pitman_yor"):  # a statistic, and synthetic records
+        assert central_left_out(rows_of((kind, 1.0, 1000, 1.0))) == ""
+    rows = tuple(rows_of(("laplace", 1.0, 1000, 1.0)))
+    assert line in Advice(rows, "a beta", {}, (), "median", left_out=line).to_text().replace("\n  ", " ")
 
 
 def test_lognormal_populations_are_stated_in_three_ways() -> None:
