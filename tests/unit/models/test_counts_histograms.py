@@ -180,7 +180,9 @@ def test_groups_are_refused_by_name() -> None:
     assert text.startswith("sampler.kind: counts is for the histogram of one group"), text
 
 
-@pytest.mark.parametrize("mechanism", ["smoothed_histogram", "perturbed_histogram"])
+@pytest.mark.parametrize(
+    "mechanism", ["perturbed_histogram", pytest.param("smoothed_histogram", marks=pytest.mark.matrix)]
+)
 def test_a_fit_is_summarized(mechanism: str, tmp_path: Path) -> None:
     spec = combined_spec(mechanism, "nig", "counts", "exact")
     spec["sampler"] |= {"iterations": 400, "burn_in": 100, "chains": 2}
