@@ -79,6 +79,9 @@ def _checked_columns(value: Any) -> Any:
             isinstance(names, list | tuple) and names and all(isinstance(c, str) for c in names)
         ):
             raise ValueError(f"does not state the categories of {part['name']}")
+    names = [part.name if isinstance(part, PublicColumn) else part["name"] for part in value]
+    if len(set(names)) < len(names):
+        raise ValueError("names a column twice")
     return value
 
 

@@ -260,6 +260,10 @@ class HalvesLaw(Law):
         return information_of_outputs(np.stack([1.0 - told, told]), shares, n)
 
 
+class BareLaw(Law):
+    capabilities = HalvesMechanism
+
+
 class Halves:
     """What the curator would have."""
 
@@ -284,8 +288,9 @@ def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> 
         move = upper / upper.sum() - ~upper / (~upper).sum()  # all of a mass from the lower half to the upper
         exact = 1000 * (2.0 * p - 1.0) ** 2 / (told_upper * (1.0 - told_upper))
         assert move @ information @ move == pytest.approx(exact, rel=0.02)
+        MECHANISMS.add("halves", section=HalvesMechanism, law=BareLaw, curator=Halves)
+        assert {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])} == before
         with pytest.raises(SpecError, match=r"mechanism\.kind: what halves tells of a density is not known"):
-            MECHANISMS.add("halves", section=HalvesMechanism, law=type("Bare", (Law,), {}), curator=Halves)
             laws_of(spec, (0.0, 1.0), [2.0], [1000], ["halves"], [])
     finally:
         MECHANISMS.drop("halves")

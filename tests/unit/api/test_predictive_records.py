@@ -229,6 +229,10 @@ def test_the_guarantee_of_records_is_that_of_the_release(tmp_path, capsys, trust
         (tmp_path / "r.csv.json").write_text(json.dumps(account | {key: value}))
         with pytest.raises(DataError, match=key):
             read_any(tmp_path / "r.csv")
+    twice = account["mechanism"] | {"columns": account["mechanism"]["columns"] * 2}
+    (tmp_path / "r.csv.json").write_text(json.dumps(account | {"mechanism": twice}))
+    with pytest.raises(DataError, match="names a column twice"):
+        read_any(tmp_path / "r.csv")
     if trust == "global":  # nobody makes a central release a local one
         (tmp_path / "r.csv.json").write_text(json.dumps(account | {"trust": other}))
         with pytest.raises(DataError, match="trust is not that of their source"):
