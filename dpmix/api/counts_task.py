@@ -14,8 +14,8 @@ from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts.cell_counts import histogram_likelihood
-from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsMixture
+from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
 from dpmix.release.sanitized import Release

@@ -22,8 +22,7 @@ from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
 from dpmix.run.predictive_groups import Predictive
 from dpmix.run.progress import Watch, show_fit
-from dpmix.run.runner import available_cores, run
-from dpmix.run.stopping import stop_on_signals
+from dpmix.run.runner import available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO

@@ -31,7 +31,7 @@ from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import grid_of
-from dpmix.run.ragged_draws import Components
+from dpmix.run.chains_writer import Components
 from dpmix.run.record_quantities import Derive, Recorded
 from dpmix.run.subsample import subsample_of
 from dpmix.samplers import Algorithm

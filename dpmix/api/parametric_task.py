@@ -13,7 +13,7 @@ from dpmix.errors import DataError
 from dpmix.models.model_protocols import STATISTICS, ParametricModel
 from dpmix.models.registry import build
 from dpmix.release.sanitized import Release
-from dpmix.run.named_draws import Named
+from dpmix.run.chains_writer import Named
 from dpmix.spec import RunSpec
 
 __all__ = ["check_columns", "parametric_task", "task_of"]

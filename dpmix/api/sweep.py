@@ -17,8 +17,7 @@ from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
 from dpmix.results.tabulated import Tabulated, frame_of_rows
-from dpmix.run.runner import available_cores
-from dpmix.run.stopping import stop_on_signals
+from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep

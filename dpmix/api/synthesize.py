@@ -22,8 +22,8 @@ from dpmix.release.synthetic_files import beside, check_synthetic_output, write_
 from dpmix.run.progress import show_phase
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.standard_input import is_stream
 from dpmix.spec.synthesis_section import SynthesisSection
+from dpmix.spec.table_source import is_stream
 from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of

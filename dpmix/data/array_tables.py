@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.refusals import no_column, too_many
-from dpmix.data.typed_columns import as_floats, days_of
+from dpmix.data.typed_tables import as_floats, days_of
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 

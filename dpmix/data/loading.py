@@ -22,8 +22,7 @@ from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.data_section import ColumnsSection, DataSpec
-from dpmix.spec.standard_input import is_stream
-from dpmix.spec.table_source import TableFiles
+from dpmix.spec.table_source import TableFiles, is_stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.data.array_tables import from_h5, from_npy
-from dpmix.data.cell_text import number_in
 from dpmix.data.missing import Missing, advice
 from dpmix.data.refusals import too_many
-from dpmix.data.text_tables import Take, is_text, numbers_in_text, read_text, texts_in_text
+from dpmix.data.text_tables import Take, is_text, number_in, numbers_in_text, read_text, texts_in_text
 from dpmix.data.typed_tables import pieces
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
-from dpmix.spec.standard_input import StandardInput
-from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, TableFiles
+from dpmix.spec.table_source import TABLE_SUFFIXES, InMemory, Part, StandardInput, TableFiles
 
 __all__ = ["TableSource", "load_mixed", "load_table", "load_text", "number_in", "scan_table"]
 

@@ -15,7 +15,7 @@ from dpmix.mechanisms.channels.all_channels import augmented
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
-from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.samplers.state import SERIAL_LIMIT
 
 __all__ = ["Mixture", "MixtureChain"]
 

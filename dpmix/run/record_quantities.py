@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmix.errors import DataError
-from dpmix.run.component_layouts import Floats
+from dpmix.run.stored_parameters import Floats
 from dpmix.store import h5
 
 __all__ = ["Derive", "Recorded", "RecordedColumn", "fill_recorded", "make_recorded", "read_recorded"]

@@ -1,13 +1,39 @@
-"""What the spec's section `sampler` says of an algorithm, and how each sampler is built of it."""
+"""What a sampler is: how it is built of the spec's section `sampler`, and the loop over its sweeps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dpmix.numerics.mixing import PitmanYor
+import numpy as np
 
-__all__ = ["BUILDERS", "TABLED", "Algorithm", "Built", "builds", "by_fields"]
+from dpmix.kernels.learned_base import with_base
+from dpmix.mechanisms.channels.all_channels import fill_marginal, log_constant, log_marginal
+from dpmix.numerics.jit import dispatch, njit
+from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
+from dpmix.samplers.state import BLOCK, DONE, TILE, Serial, Threads
+
+__all__ = [
+    "Algorithm",
+    "BUILDERS",
+    "Built",
+    "FULL",
+    "Output",
+    "STEP",
+    "TABLED",
+    "builds",
+    "by_fields",
+    "by_sweeps",
+    "group_records",
+    "log_likelihood",
+    "move_base",
+    "move_concentration",
+    "record",
+    "run",
+    "sum_logs",
+    "sweep",
+]
 
 
 class Algorithm(NamedTuple):
@@ -63,3 +89,190 @@ def builds(kind: str, *, tabled: bool = False) -> Callable[[Builder], Builder]:
 def by_fields(algorithm: Any) -> Builder:
     """Return what builds a sampler whose fields are among the settings."""
     return lambda settings, *_: Built(algorithm(*(getattr(settings, name) for name in algorithm._fields)))
+
+
+# One sweep of an algorithm, and the loop over sweeps that every algorithm shares
+
+
+# The record kept of a chain: what each saved draw holds.
+
+
+class Output(NamedTuple):
+    """Where saved draws go; the components of all draws stand one after the other.
+
+    n_clusters, concentration, acceptance_rate, log_likelihood (T,), first (T + 1,) offsets into weights
+    (F,) and theta (P, F), base (T, 2, d) of a learned base measure (d = 0 of others), allocations (T, m) of
+    the m records whose places are in `kept` (m,).
+    """
+
+    n_clusters: Any
+    concentration: Any
+    acceptance_rate: Any
+    log_likelihood: Any
+    first: Any
+    weights: Any
+    theta: Any
+    base: Any
+    allocations: Any
+    kept: Any
+
+
+@njit
+def record(state, channel, kernel, learned, mixing, rng, output, t):
+    """Save the state as draw t, with one draw of P given it. Return False where `output` is too small."""
+    k = state.now.occupied
+    start = output.first[t]
+    if start + k > len(output.weights):
+        return False
+    output.first[t + 1] = start + k
+    output.n_clusters[t] = k
+    alpha = state.now.concentration
+    output.concentration[t] = alpha
+    proposed = state.now.proposed
+    output.acceptance_rate[t] = state.now.accepted / proposed if proposed > 0.0 else math.nan
+    output.log_likelihood[t] = log_likelihood(state, channel, kernel) + log_constant(channel)
+    counts = np.empty(k)
+    for j in range(k):
+        h = state.order[j]
+        counts[j] = state.counts[h]
+        for p in range(len(state.theta)):
+            output.theta[p, start + j] = state.theta[p, h]
+    draw_measure(rng, alpha, mixing.discount, counts, k, output.weights[start : start + k])
+    for j in range(output.base.shape[2]):
+        for row in range(2):
+            output.base[t, row, j] = learned.values[row, j]
+    for i in range(len(output.kept)):
+        output.allocations[t, i] = state.where[state.labels[output.kept[i]]]
+    return True
+
+
+# Records sorted by component within tiles, and log-likelihoods of components over them.
+
+
+@njit
+def group_records(start, stop, state, x):
+    """Sort the values of each tile of records start..stop by component, into state.grouped."""
+    k = state.now.occupied
+    place = np.empty(k, dtype=np.int64)
+    for low in range(start, stop, TILE):
+        high = min(low + TILE, stop)
+        first = state.tiles[low // TILE]
+        place[:] = 0
+        for i in range(low, high):
+            place[state.where[state.labels[i]]] += 1
+        at = low
+        for j in range(k):
+            first[j] = at
+            at += place[j]
+            place[j] = first[j]
+        first[k] = at
+        for i in range(low, high):
+            j = state.where[state.labels[i]]
+            state.grouped[place[j]] = x[i]
+            place[j] += 1
+
+
+@njit
+def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
+    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` is for densities.
+
+    Densities are multiplied up and their logarithm taken where the product nears the ends of a double.
+    """
+    total = 0.0
+    product = 1.0
+    size = len(scratch)
+    for low in range(start, stop, size):
+        high = min(low + size, stop)
+        fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
+        for b in range(high - low):
+            value = scratch[b]
+            if value < 1e-30 or value > 1e30:
+                total += log_marginal(channel, kernel, x[low + b], theta, h)
+            else:
+                product *= value
+                if product < 1e-250 or product > 1e250:
+                    total += math.log(product)
+                    product = 1.0
+    return total + math.log(product)
+
+
+@njit
+def log_likelihood(state, channel, kernel):
+    """Return sum_i log g(z_i | theta of its component), leaving the released values grouped."""
+    n = len(state.labels)
+    group_records(0, n, state, state.z)
+    scratch = np.empty(BLOCK)
+    total = 0.0
+    for tile in range(len(state.tiles)):
+        first = state.tiles[tile]
+        for j in range(state.now.occupied):
+            h = state.order[j]
+            total += sum_logs(channel, kernel, state.theta, h, state.grouped, first[j], first[j + 1], scratch)
+    return total
+
+
+FULL = 2  # what `run` returns when the output has no room for a draw
+# plan, an integer array: sweeps done, sweeps between saved draws, sweeps before the first, draws saved in
+# the output, whether the last sweep has still to be saved
+STEP, THIN, SKIP, SAVED, PENDING = 0, 1, 2, 3, 4
+
+
+@dispatch(on=2)
+def sweep(algorithm, executor, state, channel, kernel, mixing, rng):
+    """Move the state by one sweep that leaves the posterior invariant; DONE, or GROW to be called again."""
+
+
+def by_sweeps(function: Callable[..., Any], algorithm: type) -> None:
+    """Let an algorithm sweep by one function: compiled whole, or in Python over phases on threads."""
+    sweep.register(function, algorithm, Serial)
+    sweep.register(function, algorithm, Threads, compiled=False)
+
+
+@dispatch()
+def move_base(learned, algorithm, state, channel, kernel, rng, sweeps):
+    """Move what is learned of the base measure, before which so many sweeps were done.
+
+    `kernel` has the base measure that there is. What the algorithm keeps of the base measure follows.
+    """
+
+
+@njit
+def move_concentration(state, mixing, rng):
+    """Move the concentration given the present partition."""
+    alpha, k = state.now.concentration, state.now.occupied
+    state.now.concentration = draw_concentration(rng, mixing, alpha, len(state.labels), k)
+
+
+@njit
+def run(algorithm, executor, state, channel, kernel, learned, mixing, rng, output, plan, until):
+    """Sweep until plan[STEP] is `until`, saving every plan[THIN]-th state after the first plan[SKIP].
+
+    `learned`: the base measure of the kernel as it is now, which moves between sweeps where it is learned.
+
+    Return DONE; or GROW or FULL, after which the caller makes room and calls again: the draws are the same.
+    """
+    while plan[STEP] < until or plan[PENDING] == 1:
+        if plan[PENDING] == 0:
+            state.tuning.adapting = 1.0 if plan[STEP] < plan[SKIP] else 0.0
+            now = with_base(kernel, learned.values)
+            status = sweep(algorithm, executor, state, channel, now, mixing, rng)
+            if status != DONE:
+                return status
+            if len(learned.rate) > 0:
+                move_base(learned, algorithm, state, channel, now, rng, plan[STEP])
+            plan[STEP] += 1
+            if plan[STEP] > plan[SKIP] and (plan[STEP] - plan[SKIP]) % plan[THIN] == 0:
+                plan[PENDING] = 1
+        if plan[PENDING] == 1:
+            if plan[SAVED] == len(output.n_clusters):
+                return FULL
+            if not record(state, channel, kernel, learned, mixing, rng, output, plan[SAVED]):
+                return FULL
+            plan[SAVED] += 1
+            plan[PENDING] = 0
+            state.now.accepted = 0.0
+            state.now.proposed = 0.0
+    return DONE
+
+
+run_plain = getattr(run, "py_func", run)  # the same loop in plain Python, over sweeps that run on threads

@@ -14,8 +14,7 @@ from dpmix.spec.fields import shown
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec, check_spec
-from dpmix.spec.standard_input import STREAM
-from dpmix.spec.table_source import InMemory
+from dpmix.spec.table_source import STREAM, InMemory
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 
 

@@ -18,8 +18,13 @@ import numpy as np
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.certificate import Neighbours
-from dpmix.posteriors.distance_tables import Integers
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import (
+    ROUNDING,
+    ExponentialMechanism,
+    Integers,
+    theorem_gamma,
+    weight_bits,
+)
 
 __all__ = ["Certified", "SMALLEST_DELTA", "calibrated", "certify", "directory", "search", "verified"]
 

@@ -18,8 +18,7 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
 from dpmix.mechanisms.posterior.certified_search import least
 from dpmix.mechanisms.posterior.expected_errors import mean_errors, some_databases
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, weight_bits
+from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, Posteriors, weight_bits
 
 __all__ = ["Proof", "Proved", "proved"]
 

@@ -28,9 +28,8 @@ from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
-from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior, prior_of
 from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
-from dpmix.models.dirichlet.start import joint_pays
+from dpmix.models.dirichlet.start import AlphaPrior, gamma_prior, joint_pays, prior_of
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import Release

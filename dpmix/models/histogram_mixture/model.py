@@ -15,8 +15,7 @@ from dpmix.kernels.beta import A, B, Beta
 from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
-from dpmix.models.counts.group_counts import draw_shares, group_masses
-from dpmix.models.counts.latent_counts import Latent, start_counts
+from dpmix.models.counts.latent_counts import Latent, draw_shares, group_masses, start_counts
 from dpmix.models.histogram_mixture.counts_state import draw_random_measure, make_groups
 from dpmix.models.histogram_mixture.sweep import sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups

@@ -34,11 +34,12 @@ from dpmix.models.linear_regression.latent_records import (
     Moments,
     distance,
     farthest_change,
+    make_room,
     size_of,
     subtract,
+    sweep_blocks,
 )
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
-from dpmix.models.linear_regression.sweep import make_room, sweep_blocks
 from dpmix.models.linear_regression.truncated import make_learnt
 from dpmix.models.model_protocols import Parameter, ParametricChain
 from dpmix.models.sum_augmentation import (

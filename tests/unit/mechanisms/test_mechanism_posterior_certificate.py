@@ -17,13 +17,11 @@ import pytest
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import certified_search
-from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
+from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, divergences_of_pairs, neighbours
 from dpmix.mechanisms.posterior.certified_search import certify, largest, search
-from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors
 from tests.oracles import posteriors as oracle
 
 TWO = [

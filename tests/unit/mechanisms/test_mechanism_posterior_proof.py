@@ -23,9 +23,14 @@ from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.mechanisms.posterior.method_choice import choose
 from dpmix.mechanisms.posterior.proof import Proof, proved
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
-from dpmix.posteriors import distance_tables
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
+from dpmix.posteriors import hellinger_law
+from dpmix.posteriors.hellinger_law import (
+    ROUNDING,
+    ExponentialMechanism,
+    Posteriors,
+    theorem_gamma,
+    weight_bits,
+)
 from dpmix.posteriors.noisy_posterior import distances
 from dpmix.release.release_file import read_release
 from tests.oracles import posteriors as oracle
@@ -183,7 +188,7 @@ def coarse(of: Posteriors, bits: int) -> Posteriors:
     """Return the same posteriors with fewer bits in their tables, so that rounding shows."""
     made = Posteriors(of.prior, of.n)
     table = np.zeros_like(of.table)
-    steps = [np.rint(np.ldexp(distance_tables._half_steps(entry, of.n), bits)) for entry in of.prior]
+    steps = [np.rint(np.ldexp(hellinger_law._half_steps(entry, of.n), bits)) for entry in of.prior]
     np.cumsum(np.array(steps, dtype=np.int64), axis=1, out=table[:, 1:])
     made.__dict__["_made"] = (table, bits)
     return made

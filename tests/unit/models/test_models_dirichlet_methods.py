@@ -21,7 +21,7 @@ from dpmix.models.dirichlet.normal_approximation import (
     censored_moments,
     make_moments,
 )
-from dpmix.models.dirichlet.priors import elicited, gamma_prior
+from dpmix.models.dirichlet.start import elicited, gamma_prior
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from tests.helpers.compositions import log_moments_release, stated_release

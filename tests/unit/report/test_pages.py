@@ -13,9 +13,7 @@ import pytest
 import dpmix
 from dpmix.report.page import render
 from dpmix.report.plots import trace_figure
-from dpmix.store.fitting import plain_number
-from dpmix.store.html import BLUE, captioned, drawing, drawings, image, svg
-from dpmix.store.inline_svg import THEMED, inlined
+from dpmix.store.html import BLUE, THEMED, captioned, drawing, drawings, image, inlined, plain_number, svg
 from dpmix.summary.headline import amount
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
