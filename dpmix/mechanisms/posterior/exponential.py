@@ -22,10 +22,16 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
+from dpmix.mechanisms.posterior.calibrations import (
+    SMALLEST_DELTA,
+    Certified,
+    Proved,
+    calibrated,
+    certify,
+    proved,
+)
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.certified_search import SMALLEST_DELTA, Certified, calibrated, certify
 from dpmix.mechanisms.posterior.law import unproved_in_words
-from dpmix.mechanisms.posterior.proof import Proved, proved
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
 from dpmix.numerics.rounding import figure
 from dpmix.posteriors import weight_loops

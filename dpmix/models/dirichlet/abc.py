@@ -27,8 +27,8 @@ from dpmix.errors import DataError
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
+from dpmix.models.dirichlet.mean_logarithms import release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
-from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
 from dpmix.models.dirichlet.start import AlphaPrior, gamma_prior, joint_pays, prior_of
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit

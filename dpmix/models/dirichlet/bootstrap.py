@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
-from dpmix.models.dirichlet.mle import dirichlet_mle
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of
-from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import Release

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
-from dpmix.models.dirichlet.mle import dirichlet_mle, gamma_mle, in_range
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, gamma_mle, in_range, release_generator
 from dpmix.models.dirichlet.model import CompositionPart, parts_of, settings_of
-from dpmix.models.dirichlet.simulated_statistic import release_generator
 from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import GammaPrior
 from dpmix.spec.run_spec import RunSpec

@@ -16,8 +16,7 @@ import dpmix
 from dpmix.data.loading import load_data
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.latent_records import make_shapes
-from dpmix.models.dirichlet.mle import dirichlet_mle
-from dpmix.models.dirichlet.simulated_statistic import simulate_means
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, simulate_means
 from dpmix.models.dirichlet.start import gamma_prior
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.models.registry import build

@@ -16,12 +16,12 @@ from scipy import stats
 import dpmix
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import expected_errors, proof
+from dpmix.mechanisms.posterior import calibrations, expected_errors
+from dpmix.mechanisms.posterior.calibrations import Proof, proved
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.mechanisms.posterior.method_choice import choose
-from dpmix.mechanisms.posterior.proof import Proof, proved
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors import hellinger_law
 from dpmix.posteriors.hellinger_law import (
@@ -331,7 +331,7 @@ def test_a_method_left_out_is_the_one_that_errs_less() -> None:
 
 def test_the_choice_does_not_depend_on_data_or_chance() -> None:
     first = choose((1.0, 1.0, 1.0), 100, 3.0, 1e-6, 2 / 3)
-    proof.proved.cache_clear()
+    calibrations.proved.cache_clear()
     assert first == choose((1.0, 1.0, 1.0), 100, 3.0, 1e-6, 2 / 3)
     assert first.calibration is None and set(first.errors) == {"hellinger", "geometric"}
 

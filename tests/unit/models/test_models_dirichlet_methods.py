@@ -13,7 +13,7 @@ from dpmix.errors import DataError
 from dpmix.models.dirichlet.abc import Simulated
 from dpmix.models.dirichlet.augmentation import Augmented
 from dpmix.models.dirichlet.bootstrap import Bootstrap, draw_refits, make_refits
-from dpmix.models.dirichlet.mle import dirichlet_mle
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle
 from dpmix.models.dirichlet.model import parts_of
 from dpmix.models.dirichlet.normal_approximation import (
     NormalApproximation,
