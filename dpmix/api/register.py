@@ -18,8 +18,8 @@ from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics import jit
 from dpmix.samplers import registered
-from dpmix.samplers.algorithm import BUILDERS, Algorithm, by_fields, sweep
 from dpmix.samplers.base_moves import keep_nothing, renew
+from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds
 from dpmix.spec.mechanism_section import MechanismSection

@@ -12,9 +12,9 @@ from dpmix.mechanisms.curators.neighbours import Pair
 
 __all__ = [
     "LOOKED_AT",
+    "AuditedSubject",
     "Event",
     "Pair",
-    "AuditedSubject",
     "Trial",
     "lower_bound",
     "paired_bound",

@@ -22,7 +22,7 @@ from dpmix.synthesis import records as confidential
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.records import Records
 
-__all__ = ["AuditedSubject", "ENOUGH", "subject_of_generator", "subject_of_mechanism"]
+__all__ = ["ENOUGH", "AuditedSubject", "subject_of_generator", "subject_of_mechanism"]
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from dpmix.errors import PrivacyError
 from dpmix.posteriors import weight_loops
 
 __all__ = [
-    "ExponentialMechanism",
     "LARGEST_N",
     "LISTED",
+    "ExponentialMechanism",
     "Posteriors",
     "checked_counts",
     "theorem_gamma",

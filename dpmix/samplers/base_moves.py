@@ -27,7 +27,6 @@ from dpmix.kernels.learned_base import (
     with_base,
 )
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.algorithm import log_likelihood, move_base
 from dpmix.samplers.blocked import BlockedGibbs, draw_empty
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal3 import Neal3
@@ -35,6 +34,7 @@ from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.neal8 import Neal8
 from dpmix.samplers.slice import PrivateSlice
 from dpmix.samplers.split_merge import SplitMerge
+from dpmix.samplers.sweeps import log_likelihood, move_base
 
 __all__ = ["keep_nothing", "renew"]
 

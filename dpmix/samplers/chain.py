@@ -28,19 +28,7 @@ from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_
 from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_start, hides, settle
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
-from dpmix.samplers import algorithm as base
-from dpmix.samplers.algorithm import (
-    BUILDERS,
-    FULL,
-    PENDING,
-    SAVED,
-    SKIP,
-    STEP,
-    TABLED,
-    THIN,
-    Algorithm,
-    Output,
-)
+from dpmix.samplers import sweeps as base
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.offers import estimates
@@ -56,6 +44,18 @@ from dpmix.samplers.state import (
     grown,
     numbers_of,
     set_numbers,
+)
+from dpmix.samplers.sweeps import (
+    BUILDERS,
+    FULL,
+    PENDING,
+    SAVED,
+    SKIP,
+    STEP,
+    TABLED,
+    THIN,
+    Algorithm,
+    Output,
 )
 
 __all__ = ["Algorithm", "Chain", "Draws"]

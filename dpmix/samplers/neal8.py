@@ -15,7 +15,6 @@ from typing import NamedTuple
 from dpmix.kernels import draw_prior
 from dpmix.mechanisms.channels.all_channels import log_marginal
 from dpmix.numerics.jit import inlined, njit
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.scan import (
     by_densities,
     discard,
@@ -28,6 +27,7 @@ from dpmix.samplers.scan import (
     sweep_by_scan,
 )
 from dpmix.samplers.state import BLOCK
+from dpmix.samplers.sweeps import Built, builds
 
 __all__ = ["Neal8"]
 

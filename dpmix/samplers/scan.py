@@ -19,9 +19,9 @@ import numpy as np
 
 from dpmix.mechanisms.channels.all_channels import augment, fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, inlined, njit
-from dpmix.samplers.algorithm import by_sweeps, move_concentration
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import BLOCK, DONE, GROW, HUGE, TINY, sort_by_size, swap
+from dpmix.samplers.sweeps import by_sweeps, move_concentration
 
 __all__ = [
     "by_densities",

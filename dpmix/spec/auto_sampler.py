@@ -8,7 +8,7 @@ from dpmix.spec.capabilities import Capabilities, listed
 from dpmix.spec.kinds import capabilities_of, kinds_that
 from dpmix.spec.model_section import MixtureSection, default_sampler
 
-__all__ = ["ChosenSampler", "FEW_RECORDS", "auto_in_words", "choose", "counts_problem", "stands_for"]
+__all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "counts_problem", "stands_for"]
 
 # What the sampler on counts goes with
 

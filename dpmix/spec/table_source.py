@@ -13,14 +13,14 @@ from typing import IO, Any, Final
 from dpmix.errors import DataError
 
 __all__ = [
-    "Dialect",
-    "InMemory",
-    "Part",
     "STREAM",
-    "StandardInput",
     "TABLE_SUFFIXES",
     "TEXT_SUFFIXES",
     "TYPED_SUFFIXES",
+    "Dialect",
+    "InMemory",
+    "Part",
+    "StandardInput",
     "TableFiles",
     "delimiter_of",
     "delimiter_problem",

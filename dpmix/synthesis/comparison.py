@@ -25,10 +25,10 @@ from dpmix.synthesis.records import Column as Recorded
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
 __all__ = [
+    "NOTICE",
+    "ComparedDensity",
     "Comparison",
     "Contender",
-    "ComparedDensity",
-    "NOTICE",
     "Refusal",
     "Spread",
     "most_frequent",

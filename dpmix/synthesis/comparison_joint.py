@@ -14,7 +14,7 @@ from dpmix.results.nodes import Note, ResultSection, Table, TableColumn
 from dpmix.spec.days import day_text
 from dpmix.synthesis.joint_utility import PairOfColumns
 
-__all__ = ["Jointly", "LEGEND", "Spread", "joint_sections", "number", "spread", "spreads"]
+__all__ = ["LEGEND", "Jointly", "Spread", "joint_sections", "number", "spread", "spreads"]
 
 # Figures of a comparison over runs, and how they are written
 

@@ -17,8 +17,8 @@ from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additiv
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
-from dpmix.privacy.exact import random_order
 from dpmix.privacy.noise import AdditiveNoise, Kind
+from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
 
 # What is public of the records that a mechanism releases, beside the section of a spec

@@ -15,7 +15,7 @@ from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, clamp
 from dpmix.mechanisms.curators.neighbours import BEYOND, Pair, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.numerics.equal_cells import cell_of, equal_edges
-from dpmix.privacy.exact import random_order
+from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
 
 

@@ -27,9 +27,9 @@ from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
 from dpmix.release.sanitized import Release
 
 __all__ = [
+    "SUM_TOLERANCE",
     "Grouped",
     "LogMoments",
-    "SUM_TOLERANCE",
     "chosen_threshold",
     "epsilons_of",
     "exact_width",

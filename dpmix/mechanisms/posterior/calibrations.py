@@ -38,10 +38,10 @@ from dpmix.posteriors.hellinger_law import (
 )
 
 __all__ = [
+    "SMALLEST_DELTA",
     "Certified",
     "Proof",
     "Proved",
-    "SMALLEST_DELTA",
     "calibrated",
     "certify",
     "directory",

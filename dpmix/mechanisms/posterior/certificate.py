@@ -16,8 +16,8 @@ from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, Integer
 from dpmix.posteriors.weight_loops import row_of_two
 
 __all__ = [
-    "Few",
     "MARGIN",
+    "Few",
     "Neighbours",
     "Two",
     "can_be_certified",

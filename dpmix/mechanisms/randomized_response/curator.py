@@ -24,8 +24,8 @@ from dpmix.mechanisms.curators.mechanism import (
 from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, Pair, loss_of_near_outputs, moved
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.privacy.accounting import Guarantee, sum_up
-from dpmix.privacy.exact import random_order
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
+from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
 
 

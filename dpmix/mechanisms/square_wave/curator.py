@@ -29,8 +29,9 @@ from dpmix.mechanisms.curators.one_column import checked_edges
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.exact import Source, digits, random_order
+from dpmix.privacy.exact import Source, digits
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
+from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
 
 

@@ -47,9 +47,9 @@ from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.special import erfcx, exp
 
 __all__ = [
+    "NO_PIECES",
     "BetaPieces",
     "MassCells",
-    "NO_PIECES",
     "can_sum",
     "cut_between",
     "fill_rows",

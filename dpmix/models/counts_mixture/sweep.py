@@ -50,7 +50,7 @@ from dpmix.models.counts_mixture.state import (
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
-__all__ = ["CountsOutput", "DONE", "FULL", "GROW", "SAVED", "STEP", "ladder_power", "run"]
+__all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "CountsOutput", "ladder_power", "run"]
 
 # Moves of a learned base measure given counts (methods, section 15)
 

@@ -45,10 +45,10 @@ from dpmix.numerics.gamma import log_gamma_draw
 from dpmix.numerics.jit import njit
 
 __all__ = [
+    "MOST_STICKS",
     "FixedAtoms",
     "FunctionalsPlan",
     "LabelColumn",
-    "MOST_STICKS",
     "Measure",
     "NumericColumn",
     "default_tolerance",

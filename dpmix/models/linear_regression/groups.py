@@ -55,7 +55,7 @@ from dpmix.numerics.factors import invert_lower, product
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import GROUP, Release
 
-__all__ = ["KnownGroupedMoments", "GroupedRegression", "GroupedRegressionChain"]
+__all__ = ["GroupedRegression", "GroupedRegressionChain", "KnownGroupedMoments"]
 
 Floats = NDArray[np.float64]
 

@@ -36,10 +36,10 @@ from dpmix.numerics.streams import fill_normals, make_words, seed
 __all__ = [
     "BLOCK",
     "COV",
-    "Line",
     "MEAN",
-    "Moments",
     "SD",
+    "Line",
+    "Moments",
     "StreamRoom",
     "farthest_change",
     "fill",

@@ -36,9 +36,9 @@ from dpmix.posteriors.weight_loops import row_of_two, weight
 from dpmix.release.sanitized import Release
 
 __all__ = [
+    "MOST_STATES",
     "KnownRelease",
     "ListedCounts",
-    "MOST_STATES",
     "TwoCounts",
     "exponential_mechanism_of",
     "known_of",

@@ -10,9 +10,9 @@ import dpmix
 from dpmix.kernels import draw_prior
 from dpmix.mechanisms.channels.all_channels import log_marginal
 from dpmix.numerics.jit import njit
-from dpmix.samplers.algorithm import by_sweeps, move_concentration
 from dpmix.samplers.parameters import update_parameters
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
+from dpmix.samplers.sweeps import by_sweeps, move_concentration
 from dpmix.spec.capabilities import SamplerCapabilities
 
 

@@ -18,7 +18,7 @@ from dpmix.mechanisms.channels.all_channels import (
 )
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
-from dpmix.samplers.algorithm import sum_logs
+from dpmix.samplers.sweeps import sum_logs
 
 KERNEL = NormalNIG(0.0, 0.1, 3.0, 3.0)
 CHANNELS = [LaplaceNoise(0.05), LaplaceNoise(4.0), GaussianNoise(2.0), NoNoise()]

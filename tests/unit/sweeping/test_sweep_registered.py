@@ -69,7 +69,7 @@ def test_a_sweep_knows_what_was_registered_where_it_began(folder: Path) -> None:
 def test_what_the_processes_cannot_import_is_refused_by_name(folder: Path) -> None:
     own = (
         "from dpmix.spec.capabilities import SamplerCapabilities\n"
-        "from dpmix.samplers.algorithm import by_sweeps\n"
+        "from dpmix.samplers.sweeps import by_sweeps\n"
         "class Own(restaurant.Restaurant): pass\n"
         "by_sweeps(restaurant._sweep, Own)\n"
         "dpmix.register(SamplerCapabilities('own', exact=True), algorithm=Own)\n"

@@ -15,13 +15,13 @@ from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
 from dpmix.samplers.state import BLOCK, DONE, TILE, Serial, Threads
 
 __all__ = [
-    "Algorithm",
     "BUILDERS",
-    "Built",
     "FULL",
-    "Output",
     "STEP",
     "TABLED",
+    "Algorithm",
+    "Built",
+    "Output",
     "builds",
     "by_fields",
     "by_sweeps",
