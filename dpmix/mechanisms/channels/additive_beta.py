@@ -338,8 +338,6 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
 # Beta kernel: its density without noise, and convolved with Laplace or Gaussian noise
 
 
-__all__: list[str] = []
-
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 2  # so many releases are integrated one by one
 
