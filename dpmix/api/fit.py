@@ -20,7 +20,7 @@ from dpmix.release.tallies import one_column, wide_grid
 from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
-from dpmix.run.predictive_groups import Predictive
+from dpmix.run.kept_quantities import Predictive
 from dpmix.run.progress import Watch, show_fit
 from dpmix.run.runner import available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of

@@ -32,8 +32,7 @@ from dpmix.numerics.mixing import PitmanYor, truncation_error
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import grid_of
 from dpmix.run.chains_writer import Components
-from dpmix.run.record_quantities import Derive, Recorded
-from dpmix.run.subsample import subsample_of
+from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
 from dpmix.samplers import Algorithm
 from dpmix.spec import GammaPrior, RunSpec
 from dpmix.spec.capabilities import listed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpmix.models.model_protocols import Samples
 from dpmix.run.chains_writer import Content
-from dpmix.run.record_quantities import Derive
+from dpmix.run.kept_quantities import Derive
 from dpmix.run.runner import Run
 from dpmix.spec import RunSpec
 
@@ -42,7 +42,7 @@ class Task:
     kept : str
         What is kept of each draw, in words; may be empty.
     derive : callable, optional
-        Computes quantities of a record from the finished draws (`dpmix.run.record_quantities`).
+        Computes quantities of a record from the finished draws (`dpmix.run.kept_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
     edges : array, optional

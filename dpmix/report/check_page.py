@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.report.drawn_release import plain
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
+from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.dated import NONE, Dated
 

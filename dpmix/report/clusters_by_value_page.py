@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpmix.report.drawn_release import plain
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import BLUE, GREEN, GREY, INK, ORANGE, captioned, drawing
+from dpmix.store.html import BLUE, GREEN, GREY, INK, ORANGE, captioned, drawing, on_dates
 from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
 
 __all__ = ["pictures", "probabilities_figure"]

@@ -16,8 +16,20 @@ from matplotlib.ticker import MaxNLocator
 from dpmix.errors import UsageError
 from dpmix.report.drawn_release import plain, shown
 from dpmix.store.atomic import write_bytes
-from dpmix.store.date_axes import on_dates, whole_dates
-from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
+from dpmix.store.html import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    STYLES,
+    drawing,
+    drawing_at,
+    on_dates,
+    picture,
+    whole_dates,
+)
 from dpmix.summary.families.family import Floats
 from dpmix.summary.summary_result import Summary
 

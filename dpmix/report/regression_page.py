@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.report.drawn_release import plain
-from dpmix.store.date_axes import on_dates, whole_dates
-from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing
+from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing, on_dates, whole_dates
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
 from dpmix.summary.summary_result import Summary

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dpmix.report.drawn_release import values_of
 from dpmix.report.plots import axis_of
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import BLUE, INK, ORANGE, drawing
+from dpmix.store.html import BLUE, INK, ORANGE, drawing, on_dates
 from dpmix.summary.partition import Clustering
 from dpmix.summary.summary_result import Summary
 

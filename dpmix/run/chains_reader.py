@@ -17,8 +17,7 @@ from dpmix.release.cells import Counts
 from dpmix.release.column_units import Unit, unit_from_text
 from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
 from dpmix.run.differences import Fit, check_same
-from dpmix.run.predictive_groups import read_log_likelihood, read_totals
-from dpmix.run.record_quantities import Recorded, read_recorded
+from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
 from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
 from dpmix.store.h5 import Attribute, reading
 

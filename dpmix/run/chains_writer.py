@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.run.predictive_groups import Predict, write_predictive
-from dpmix.run.record_quantities import Derive, fill_recorded, make_recorded
+from dpmix.run.kept_quantities import Derive, Predict, fill_recorded, make_recorded, write_predictive
 from dpmix.run.workspace import Workspace
 from dpmix.store import h5
 from dpmix.store.atomic import publish
@@ -71,11 +70,11 @@ class Finished:
     attrs : mapping
         Root attributes.
     derive : callable, optional
-        Computes the quantities of a record that `content` has made room for (`dpmix.run.record_quantities`).
+        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
     prior : mapping of str to array (draws, ..)
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     predict : callable, optional
-        Computes replicates of the release and log likelihoods of its records (`dpmix.run.predictive_groups`).
+        Computes replicates of the release and log likelihoods of its records (`dpmix.run.kept_quantities`).
     edges : array, optional
         Of a tally, whose counts `observed` then holds: all edges of its cells.
     """

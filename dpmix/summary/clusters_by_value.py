@@ -38,7 +38,7 @@ from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
 from dpmix.release.cells import Counts, tally
 from dpmix.run.chains_reader import Chains
-from dpmix.run.subsample import subsample_of
+from dpmix.run.kept_quantities import subsample_of
 from dpmix.summary.check.state_densities import states_at
 from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
 from dpmix.summary.dated import dated_of

@@ -26,8 +26,7 @@ from scipy import special
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmix.run.chains_reader import Chains, read_chains
-from dpmix.run.record_quantities import Recorded
+from dpmix.run.kept_quantities import Recorded
 from dpmix.summary.density import BLOCK, draw_block, of_column
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.quantities import quantiles

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.run.chains_reader import ChainSet, read_chains
-from dpmix.run.predictive_groups import Predictive
+from dpmix.run.kept_quantities import Predictive
 from dpmix.summary.check.public_cells import counted, goes_by_cell, of_all_cells
 from dpmix.summary.check.record_likelihoods import MOST_RECORDS, cell_log_likelihoods, log_likelihoods
 from dpmix.summary.check.release_check import REPLICATES, replicator_of

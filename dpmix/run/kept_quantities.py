@@ -1,4 +1,9 @@
-"""The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
+"""What `fit` keeps beside its draws: quantities of a record, and groups that ArviZ knows.
+
+`record_mean`, `record_sd` and `record_quantile` (over `quantile`) of the random density drawn for each saved
+state; over `column` too where there are several. `mean` there is that of each component.
+
+The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them.
 
 Each has the variable `z`, as `observed_data` has (`counts` in fits to a tally), over chain, draw and what
 that has: the coordinate `draw` holds the numbers of the saved states that it is of, evenly spaced. Log
@@ -16,9 +21,113 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.run.stored_parameters import Floats
 from dpmix.store import h5
 
-__all__ = ["Predict", "Predictive", "read_log_likelihood", "read_totals", "write_predictive"]
+__all__ = [
+    "Derive",
+    "Predict",
+    "Predictive",
+    "Recorded",
+    "RecordedColumn",
+    "fill_recorded",
+    "make_recorded",
+    "read_log_likelihood",
+    "read_recorded",
+    "read_totals",
+    "subsample_of",
+    "write_predictive",
+]
+
+NAMES = ("record_mean", "record_sd", "record_quantile")
+LEVEL = "quantile"
+
+
+@dataclass(frozen=True)
+class RecordedColumn:
+    """The quantities of one column: mean, sd (C, D), and quantiles (C, D) by level."""
+
+    mean: Floats
+    sd: Floats
+    quantiles: Mapping[float, Floats]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The quantities of all columns.
+
+    Parameters
+    ----------
+    levels : tuple of float
+        Of the quantiles.
+    mean, sd : float64 arrays (C, D, columns)
+    quantile : float64 array (C, D, columns, levels)
+    """
+
+    levels: tuple[float, ...]
+    mean: Floats
+    sd: Floats
+    quantile: Floats
+
+    def of_column(self, number: int) -> RecordedColumn:
+        """Return those of one column."""
+        by_level = {level: self.quantile[:, :, number, i] for i, level in enumerate(self.levels)}
+        return RecordedColumn(self.mean[:, :, number], self.sd[:, :, number], by_level)
+
+
+Derive = Callable[[Path, Callable[[], None]], Recorded]
+"""Computes the quantities from an unfinished chains file; calls its second argument between its blocks."""
+
+
+def make_recorded(posterior: h5.Group, levels: Sequence[float], columns: Sequence[str]) -> None:
+    """Make the datasets, of one column or of several with these names, empty as yet."""
+    if len(columns) > 1:
+        posterior.coordinate("column", np.asarray(columns))
+    posterior.coordinate(LEVEL, np.asarray(levels, dtype=np.float64))
+    dims = ("chain", "draw", *(("column",) if len(columns) > 1 else ()))
+    for name in NAMES:
+        posterior.dataset(name, dims=(*dims, LEVEL) if name == NAMES[2] else dims, dtype=np.float64)
+
+
+def fill_recorded(posterior: h5.Group, found: Recorded) -> None:
+    """Write the quantities into their datasets."""
+    for name, values in zip(NAMES, (found.mean, found.sd, found.quantile), strict=True):
+        table = posterior[name]
+        table[...] = values.reshape(table.shape)
+
+
+def read_recorded(rows: Sequence[tuple[Path, int]], draws: int, columns: int) -> Recorded | None:
+    """Read the quantities of chains in rows of files; None where a file has none, as of earlier versions.
+
+    Raises
+    ------
+    DataError
+        When they are not as `dpmix fit` wrote them.
+    """
+    levels: tuple[float, ...] = ()
+    parts: list[list[Floats]] = []
+    for path, row in rows:
+        with h5.reading(path) as root:
+            posterior = root.group("posterior")
+            if not all(name in posterior for name in NAMES):
+                return None
+            there = tuple(float(level) for level in posterior[LEVEL].numbers())
+            if parts and there != levels:
+                raise DataError(f"{path} differs from {rows[0][0]} in the levels of {NAMES[2]}")
+            levels = there
+            shapes = ((draws, columns), (draws, columns), (draws, columns, len(levels)))
+            parts.append([])
+            for name, shape in zip(NAMES, shapes, strict=True):
+                found = posterior[name].numbers((row,))
+                if found.size != int(np.prod(shape)) or not np.isfinite(found).all():
+                    raise DataError(f"{path} holds a {name} that is not as `dpmix fit` wrote it")
+                parts[-1].append(found.reshape(shape))
+    mean, sd, quantile = (np.stack(of_chains) for of_chains in zip(*parts, strict=True))
+    return Recorded(levels, mean, sd, quantile)
+
+
+# The groups `posterior_predictive` and `log_likelihood` of a chains file, as ArviZ knows them
+
 
 NAME = "z"
 
@@ -140,3 +249,16 @@ def read_totals(
         np.stack([part[some] for part, some in zip(states, chosen, strict=True)]),
         np.stack([part[some] for part, some in zip(sums, chosen, strict=True)]),
     )
+
+
+# Which records a stated subsample has
+
+
+def subsample_of(n: int, wanted: int) -> NDArray[np.int64]:
+    """Return the places of so many of n records, all of them where there are no more.
+
+    The same in all chains and processes: picked once and for all, whatever the seed and the values.
+    """
+    if wanted >= n:
+        return np.arange(n, dtype=np.int64)
+    return np.sort(np.random.default_rng(n).choice(n, wanted, replace=False)).astype(np.int64)
