@@ -125,6 +125,15 @@ def test_incomes_are_logged_and_missing_ones_skipped(tmp_path, monkeypatch, caps
     assert (tmp_path / "o" / "table1.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_visits_are_those_that_ship(tmp_path):
+    output = ["--output", str(tmp_path)]
+    assert command.main([*TINY, "--only", "table1_visits", *output]) == 0
+    with (tmp_path / "table1_visits.csv").open() as file:
+        rows = {row["kind"]: row for row in csv.DictReader(file)}
+    assert int(rows["confidential"]["records"]) == 20_190
+    assert (tmp_path / "table1_visits.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_document_names_every_spec_and_figure():
     page = (ROOT / "docs" / "reproduction.md").read_text()
     for path in CONFIGS.glob("*.yaml"):

@@ -41,7 +41,7 @@ def table_of(rows: Iterable[Row]) -> str:
 
 def in_list(values: Iterable[float | None], digits: int = 2) -> str:
     """Return numbers with commas between."""
-    return ", ".join(_MISSING if v is None else f"{v:.{digits}f}" for v in values)
+    return ", ".join(_MISSING if v is None else f"{v:z.{digits}f}" for v in values)
 
 
 def between(values: Iterable[float], digits: int = 2) -> str:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpmix.synthesis.urn_guarantee import largest_records, theorem_records
 from papers import draw
+from papers.kept import CONFIGS
 from papers.p2.cells import MEASURES, Cell, Results, Size
 
 __all__ = ["CELLS", "DRAW", "EARNINGS", "KINDS", "prepare", "recorded", "table"]
@@ -173,7 +174,7 @@ def _estimate(values: Floats, grid: Floats) -> Floats:
 
 def _shares(panel: Any, results: Results, shown: list[str]) -> list[dict[str, Any]]:
     """Draw the shares of 0, 1, 2, .. visits in one release of each kind."""
-    path = Path(__file__).resolve().parents[2] / "configs" / "data" / "randhie_visits.csv"
+    path = CONFIGS / "data" / "randhie_visits.csv"
     visits = np.arange(13)
     data = {"confidential": np.loadtxt(path, skiprows=1)}
     data |= {kind: np.array(results[name("visits", kind)]["records"]) for kind in shown}
