@@ -15,7 +15,6 @@ from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = [
-    "ASSUMED",
     "BAND",
     "EPSILONS",
     "QUANTITIES",
@@ -33,12 +32,6 @@ EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 RECORDS: Final = (1_000, 10_000, 100_000)
 QUANTITIES: Final = ("mean", "median", "quantile[0.25]", "quantile[0.75]")
 BAND: Final = "band"
-ASSUMED: Final = {
-    "wavelet": {"levels": 3},
-    "binomial": {"trials": 12},
-    "perturbed_histogram": {"bins": 32},
-}
-"""What kinds are taken with that the spec says nothing of."""
 _MOST_RECORDS = 10**12
 _ALIASES = {"quantile[0.5]": "median"}
 
@@ -97,12 +90,13 @@ def check_kind(kind: str, own: str | None) -> None:
     names = [name for name in names if MECHANISMS.section(name).protects]
     if kind not in names:
         guess = did_you_mean(kind, names)
-        what = "takes no epsilon" if kind == "none" else "is no mechanism for the density of one column"
+        bare = kind in MECHANISMS and not MECHANISMS.section(kind).protects
+        what = "takes no epsilon" if bare else "is no mechanism for the density of one column"
         raise UsageError(
             f"--mechanism: {kind[:40]} {what}; {guess + ' ' if guess else ''}known: {', '.join(names)}"
         )
     section = MECHANISMS.section(kind)
-    if kind != own and kind not in ASSUMED:
+    if kind != own and not section.assumed:
         needs = [key for key, field in section.model_fields.items() if field.is_required() and key != "kind"]
         if needs:
             raise UsageError(

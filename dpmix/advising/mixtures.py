@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.advising.asked import QUANTITIES
-from dpmix.advising.cell_information import information, noise_scale
+from dpmix.advising.cell_information import information
 from dpmix.advising.population import Population, cells_of
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase
@@ -116,7 +116,7 @@ class MixtureAdvice:
 
     def _told(self, law: Law, n: int) -> tuple[Coins, Floats]:
         bounded = isinstance(self.kernel, Beta)
-        edges = cells_of(self.population, noise_scale(law), bounded=bounded)
+        edges = cells_of(self.population, law.blur, bounded=bounded)
         shares = self.population.masses(edges)
         told = information(law, edges, shares, n, self.population.pair)
         return coins_of(told, shares, edges, self._bank(edges), _LEAST), edges

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmix.advising.asked import ASSUMED, check_kind
+from dpmix.advising.asked import check_kind
 from dpmix.advising.cell_information import knows
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.laws.every import Law, law_of, law_type
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.kinds import MECHANISMS
 
 __all__ = ["laws_of"]
 
 _DELTA = 1e-6
-LOCAL = ("laplace", "gaussian", "wavelet", "binomial", "square_wave")
-"""Mechanisms that are compared where none are named."""
-
 Pair = tuple[float, float]
 
 
@@ -37,6 +34,14 @@ def laws_of(
     wanted = kinds if kinds is not None else _offered(spec, own)
     for kind in wanted:
         check_kind(kind, own)
+        if not knows(law_type(kind)):
+            raise SpecError(
+                f"mechanism.kind: what {kind} tells of a density is not known here; choose another"
+            )
+        if not _by_epsilon(kind):
+            raise SpecError(
+                f"mechanism.kind: {kind} is not calibrated by epsilon, which advice goes by; choose another"
+            )
     found = []
     for kind in dict.fromkeys(wanted):
         for epsilon in epsilons:
@@ -48,10 +53,6 @@ def laws_of(
                         raise
                     warnings.append(f"{kind} is left out at epsilon = {epsilon:g}: {error}")
                     break
-                if not knows(law):
-                    raise SpecError(
-                        f"mechanism.kind: what {kind} tells of a density is not known here; choose another"
-                    )
                 found.append((kind, epsilon, n, law, delta))
     return found
 
@@ -60,21 +61,28 @@ def _offered(spec: RunSpec, own: str | None) -> list[str]:
     """Return the local mechanisms of one column that need nothing said, and the spec's own."""
     if spec.groups is not None:
         return [own] if own is not None else []
-    sections = {kind: MECHANISMS.section(kind) for kind in MECHANISMS.names}
-    local = [
-        kind
-        for kind, section in sections.items()
-        if section.released == "records" and section.on_domain and section.protects and kind in LOCAL
-    ]
+    local = [kind for kind in MECHANISMS.names if _needs_nothing(kind)]
     return local + ([own] if own is not None and own not in local else [])
+
+
+def _needs_nothing(kind: str) -> bool:
+    """Whether it is local, and calibrated for one column by epsilon and what is assumed."""
+    section = MECHANISMS.section(kind)
+    local = section.released == "records" and section.on_domain and section.protects
+    needed = {key for key, field in section.model_fields.items() if field.is_required()} - {"kind"}
+    return bool(local and needed <= set(section.assumed) and _by_epsilon(kind) and knows(law_type(kind)))
+
+
+def _by_epsilon(kind: str) -> bool:
+    return any("epsilon" in statement for statement in MECHANISMS.section(kind).statements)
 
 
 def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int) -> tuple[Law, float]:
     """Return the law of a mechanism at an epsilon, as `privatize` calibrates it, and its delta."""
-    stated: dict[str, Any] = {"kind": kind, **ASSUMED.get(kind, {})}
+    section = MECHANISMS.section(kind)
+    stated: dict[str, Any] = {"kind": kind, **section.assumed}
     if kind == own and spec.mechanism is not None:
         stated = spec.mechanism.model_dump(by_alias=True, exclude_none=True)
-    section = MECHANISMS.section(kind)
     delta = stated.get("delta")
     for key in {key for statement in section.statements for key in statement} | {"domain", "n", "order"}:
         stated.pop(key, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from dpmix.errors import SpecError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.log_moments.curator import epsilons_of
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
@@ -36,19 +36,18 @@ from dpmix.spec.mechanism_section import MechanismSection
 
 __all__ = ["advise_statistic", "is_statistic"]
 
-_MODELS: Mapping[str, tuple[str, ...]] = {
-    "noisy_counts": ("naive_bayes",),
-    "clamped_moments": ("linear_regression",),
-    "log_moments": ("dirichlet",),
-    "randomized_response": ("multinomial", "naive_bayes"),
-}
 _PREDICTORS = (0.16, 0.04)
 """Prior sample size of the predictors' mean, and prior mean of their variances, rescaled to [-1, 1]."""
 
 
 def is_statistic(section: MechanismSection | None) -> bool:
     """Whether a mechanism releases what a parametric model is fitted to."""
-    return section is not None and section.kind in _MODELS
+    return section is not None and bool(_models_for(section))
+
+
+def _models_for(section: MechanismSection) -> tuple[str, ...]:
+    """Return the models that advice is known for given what a mechanism releases."""
+    return tuple(model for released, model in _EXPECTED if released == section.released)
 
 
 def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -> tuple[list[Row], str]:
@@ -61,7 +60,7 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
     """
     section = spec.mechanism
     assert section is not None  # the caller looked
-    wanted = _MODELS[section.kind]
+    wanted = _models_for(section)
     model: Any = spec.model
     if model is None:
         model = MODELS.section(wanted[0]).model_validate({"kind": wanted[0]})
@@ -75,10 +74,11 @@ def advise_statistic(spec: RunSpec, epsilons: list[float], records: list[int]) -
             "means of the model, so leave it out"
         )
     rows = []
+    named = () if spec.data is None else spec.data.columns or ()
     for epsilon in epsilons:
         for n in records:
             law, delta = _law(spec, section, epsilon, n)
-            found = _expected(spec, law, model, n)
+            found = _EXPECTED[section.released, model.kind](law, model, n, named)
             rows.append(
                 Row(
                     section.kind,
@@ -133,36 +133,42 @@ def _law(spec: RunSpec, section: MechanismSection, epsilon: float, n: int) -> tu
     return law_of(public), float(mechanism.guarantee.delta or 0.0)
 
 
-def _expected(spec: RunSpec, law: Law, model: Any, n: int) -> Expected:
-    named = () if spec.data is None else spec.data.columns or ()
-    if isinstance(law, NoisyCountsLaw):
-        return naive_bayes(law, n, float(model.prior), named)
-    if isinstance(law, RandomizedResponseLaw):
-        if model.kind == "naive_bayes":
-            return randomized_bayes(law, n, float(model.prior))
-        if len(law.sizes) != 1:
-            raise SpecError(
-                f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; "
-                f"name one, and divide epsilon by {len(law.sizes)}, as a release of all does"
-            )
-        prior = np.ones(law.sizes[0]) if model.prior is None else np.array(model.prior, dtype=np.float64)
-        if len(prior) != law.sizes[0]:
-            raise SpecError(f"model.prior: has {len(prior)} entries for {law.sizes[0]} categories")
-        return multinomial(law, n, prior)
-    if isinstance(law, LogMomentsLaw):
-        if isinstance(model.prior, str):
-            raise SpecError(
-                f"model.prior: {model.prior} is made of the release, and there is none; advise with a gamma "
-                "{shape, rate}"
-            )
-        places = named if len(named) == law.components else [str(i + 1) for i in range(law.components)]
-        return dirichlet(law, n, float(model.prior.shape), float(model.prior.rate), [str(v) for v in places])
-    assert isinstance(law, ClampedMomentsLaw)  # there is no other
-    return _regression(law, model, n)
+def _of_counts(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+    return naive_bayes(expect(law, NoisyCountsLaw), n, float(model.prior), named)
 
 
-def _regression(law: ClampedMomentsLaw, model: Any, n: int) -> Expected:
+def _of_answers(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+    return randomized_bayes(expect(law, RandomizedResponseLaw), n, float(model.prior))
+
+
+def _of_categories(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+    """Return what is expected of the shares of one column."""
+    law = expect(law, RandomizedResponseLaw)
+    if len(law.sizes) != 1:
+        raise SpecError(
+            f"data.columns: advice is about one column of categories, and there are {len(law.sizes)}; "
+            f"name one, and divide epsilon by {len(law.sizes)}, as a release of all does"
+        )
+    prior = np.ones(law.sizes[0]) if model.prior is None else np.array(model.prior, dtype=np.float64)
+    if len(prior) != law.sizes[0]:
+        raise SpecError(f"model.prior: has {len(prior)} entries for {law.sizes[0]} categories")
+    return multinomial(law, n, prior)
+
+
+def _of_compositions(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
+    law = expect(law, LogMomentsLaw)
+    if isinstance(model.prior, str):
+        raise SpecError(
+            f"model.prior: {model.prior} is made of the release, and there is none; advise with a gamma "
+            "{shape, rate}"
+        )
+    places = named if len(named) == law.components else [str(i + 1) for i in range(law.components)]
+    return dirichlet(law, n, float(model.prior.shape), float(model.prior.rate), [str(v) for v in places])
+
+
+def _of_regression(law: Law, model: Any, n: int, named: Sequence[str]) -> Expected:
     """Return what is expected of a regression whose priors are those of the model, rescaled."""
+    law = expect(law, ClampedMomentsLaw)
     units, p = Units.of(law.bounds), len(law.bounds) - 1
     beta, sd = (
         np.broadcast_to(np.asarray(value, dtype=np.float64), (p + 1,))
@@ -185,3 +191,13 @@ def _regression(law: ClampedMomentsLaw, model: Any, n: int) -> Expected:
     own = [str(name) for name in law.columns]
     places = own[:p] if len(set(own[:p])) == p and len(own) == p + 1 else [str(i + 1) for i in range(p)]
     return regression(law, n, beta, sd, errors, (centre, spread, weight), turn, ["intercept", *places])
+
+
+_EXPECTED: Mapping[tuple[str, str], Callable[[Law, Any, int, Sequence[str]], Expected]] = {
+    ("noisy_counts", "naive_bayes"): _of_counts,
+    ("clamped_moments", "linear_regression"): _of_regression,
+    ("log_moments", "dirichlet"): _of_compositions,
+    ("categories", "multinomial"): _of_categories,
+    ("categories", "naive_bayes"): _of_answers,
+}
+"""By what is released, and the model."""

@@ -29,6 +29,7 @@ from dpmix.privacy.gaussian_cost import gaussian_epsilon
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
+from dpmix.spec.kinds import capabilities_of
 from dpmix.store.frames import Frame
 
 __all__ = ["Audit", "DisprovedError", "WeakError", "audit"]
@@ -357,7 +358,7 @@ def _stated(kind: str, claim: Guarantee) -> tuple[float, float]:
         return claim.epsilon, claim.delta or 0.0
     if claim.rho is None:
         raise PrivacyError("mechanism: has no guarantee to audit")
-    if kind == "gaussian":
+    if capabilities_of(kind).normal_noise:
         return gaussian_epsilon(math.sqrt(2 * claim.rho), _DELTA), _DELTA
     return rho_to_epsilon(claim.rho, _DELTA), _DELTA
 

@@ -11,11 +11,8 @@ from dpmix.api.cautions import of_mechanism
 from dpmix.api.confidential import check_countable
 from dpmix.data.loading import load_data
 from dpmix.errors import SpecError
-from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.results.notebook import to_notebook
 from dpmix.results.tabulated import TabulatedFigures
 from dpmix.spec import RunSpec, load_spec
@@ -138,15 +135,10 @@ def mechanism_of(spec: RunSpec, columns: int | None = None, n: int | None = None
 
 def columns_of(section: MechanismSection) -> int:
     """Return the number of columns that a mechanism is stated for, where none are named."""
-    if isinstance(section, LogMomentsMechanism):
-        if section.components is None:
-            raise SpecError("mechanism.components: missing; say how many shares a composition has")
-        return section.components
-    if isinstance(section, NoisyCountsMechanism):
-        return len(section.levels) + 1
-    if isinstance(section, ClampedMomentsMechanism):
-        return len(section.bounds or section.domain or ((),))
-    return len(section.domain or ((),))
+    found = section.columns_stated()
+    if found is None:
+        raise SpecError("mechanism.components: missing; say how many shares a composition has")
+    return found
 
 
 def public_of(spec: RunSpec) -> tuple[tuple[str, ...], tuple[tuple[str, ...] | None, ...]]:

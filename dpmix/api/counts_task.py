@@ -12,6 +12,7 @@ from dpmix.api.observation import Observation, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import NoNoise
+from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts.cell_counts import histogram_likelihood
 from dpmix.models.counts_mixture.model import CountsMixture
@@ -28,10 +29,10 @@ __all__ = ["check_tally", "count_release", "counts_of", "observe_bins"]
 def observe_bins(release: Release) -> Observation | None:
     """Return what counts take of a histogram, whatever the number of records; None for other releases."""
     law = release.mechanism
-    if not isinstance(law, HistogramLaw):
+    if law.released != "histogram":
         return None
     column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
-    return Observation(np.empty(0), NoNoise(), column, ("released",), law.noise_scale)
+    return Observation(np.empty(0), NoNoise(), column, ("released",), expect(law, HistogramLaw).noise_scale)
 
 
 def counts_of(
@@ -51,7 +52,7 @@ def counts_of(
         As `count_release`.
     """
     counts: Counts | HistogramCounts
-    if isinstance(release.mechanism, HistogramLaw):
+    if release.mechanism.released == "histogram":
         edges = release.mechanism.edges()
         counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
     else:

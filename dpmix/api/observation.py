@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.channels.all_channels import NoNoise
-from dpmix.mechanisms.gaussian.law import GaussianLaw
 from dpmix.mechanisms.laws.every import Observation
 from dpmix.release.sanitized import Release
 from dpmix.spec import MultivariateNormalMixture, RunSpec
@@ -113,7 +112,7 @@ def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
     seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
     if not law.protects and kernel == "beta":
         return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
-    if isinstance(law, GaussianLaw) and _truncated(spec):
+    if law.normal_noise and _truncated(spec):
         return seen._replace(channel=NoNoise())  # the noise is in the kernel's variance
     return seen
 

@@ -16,8 +16,6 @@ from dpmix.api.shaped_records import drawn, shape_of
 from dpmix.errors import DataError, UsageError
 from dpmix.mechanisms.laws.every import Law, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.mechanisms.posterior.law import PosteriorLaw
-from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
@@ -195,16 +193,16 @@ def _in_words(source: Law) -> str:
 def _columns(chains: ChainSet, names: tuple[str, ...], width: int) -> tuple[list[dict[str, Any]], Labels]:
     """Return what is public of each column, and the labels that its codes stand for."""
     source = chains.mechanism
-    if isinstance(source, SyntheticLaw) and len(source.columns) == width:
-        described = source.stated()["columns"]
+    described = source.stated()["columns"] if source.released == "synthetic" else []
+    if len(described) == width:
         return described, tuple(_labels(chains, part, width) for part in described)
-    if isinstance(source, PosteriorLaw) and width == 1:
+    if source.released == "posterior" and width == 1:
         part: dict[str, Any] = {"name": names[0] or "category"}
         labels = _labels(chains, part, width)
         return [{**part, "categories": list(labels or ())}], (labels,)
     names = names if all(names) else chains.columns
     if len(names) != width:  # the coefficients of one column
-        names = (source.column if isinstance(source, WaveletLaw) else "value",)
+        names = (source.data_column,)
     found: list[dict[str, Any]] = [{"name": name} for name in names]
     if width == 1 and source.domain is not None and len(source.domain) == 1:
         found[0]["domain"] = list(source.domain[0])

@@ -15,7 +15,6 @@ from dpmix.api.spending import Entering, spending_of
 from dpmix.data.loading import load_data
 from dpmix.errors import PrivacyError, UsageError
 from dpmix.mechanisms.curators.by_kind import Mechanism, needs_n
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.privacy.accounting import Guarantee
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release, guarantee_in_words
@@ -130,9 +129,8 @@ def privatize(
     if target is not None:
         write_release(target, release, force=force)
     _tell(in_words(mechanism, records.columns, guarantee), quiet)
-    law = release.mechanism
-    if isinstance(law, LogMomentsLaw) and len(law.thresholds) > 1:
-        _tell(f"the threshold chosen is {law.threshold:g}", quiet)
+    if release.mechanism.chosen:
+        _tell(release.mechanism.chosen, quiet)
     for name, count in zip(records.columns, clamped, strict=True):
         if count:
             _tell(f"warning: {count} of {release.n} values of {name} were outside the bounds, and clamped")

@@ -15,13 +15,14 @@ from dpmix.kernels import kernel_functions
 from dpmix.kernels.layout import Layout, add_layout
 from dpmix.kernels.learned_base import keep_fixed, with_base
 from dpmix.mechanisms.channels import channel_functions
-from dpmix.mechanisms.laws.every import Law
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.every import Law, law_type
 from dpmix.numerics import jit
 from dpmix.samplers import registered
 from dpmix.samplers.base_moves import keep_nothing, renew
 from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, sweep
 from dpmix.spec.capabilities import SamplerCapabilities
-from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds
+from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds, capabilities_of
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.spec.model_section import MixtureSection
 from dpmix.spec.run_spec import RunSpec
@@ -252,6 +253,15 @@ def _check_mechanism(name: str, section: type[MechanismSection], given: dict[str
     for function in ("make", "stated"):
         if not callable(getattr(given["curator"], function, None)):
             raise UsageError(f"register: the curator of {name} lacks {function}(section, records)")
+    base = _law_of_released(section.released)
+    if not issubclass(law, base):
+        raise UsageError(
+            f"register: {name} releases {section.released}, so that its law must be a {base.__name__}"
+        )
+    if section.additive and not issubclass(law, Additive):
+        raise UsageError(f"register: {name} says that it is additive, so that its law must be an Additive")
+    if section.transitional and not law.provides("transition"):
+        raise UsageError(f"register: {name} says that it is transitional, and its law lacks transition")
     fitted = MixtureSection.takes_release(section)
     if fitted != (channel is not None):
         what = "needs a channel" if fitted else "has a channel, and mixtures take records or histograms alone"
@@ -271,6 +281,15 @@ def _check_mechanism(name: str, section: type[MechanismSection], given: dict[str
         )
     for pair in pairs:
         _has(name, channel_functions, _OF_PAIR, pair)
+
+
+def _law_of_released(released: str) -> type[Law]:
+    """Return what the laws of all that ship and release the same are."""
+    laws = [law_type(kind) for kind in _SHIPPED[id(MECHANISMS)] if capabilities_of(kind).released == released]
+    shared = (
+        each for each in (laws[0].__mro__ if laws else ()) if all(issubclass(law, each) for law in laws)
+    )
+    return next(shared, Law)
 
 
 def _check_kernel(name: str, section: type[MixtureSection], kernel: Any, layout: Layout) -> None:

@@ -14,7 +14,6 @@ from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import groups_of
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.posterior.law import PosteriorLaw
@@ -106,7 +105,7 @@ def _found(
         if spec.mechanism is None and isinstance(spec.model, CustomModel):
             return load_values(spec), True
         return load_stated_release(spec), True
-    if spec.mechanism is not None and spec.mechanism.kind == "none" and spec.data is not None:
+    if spec.mechanism is not None and not spec.mechanism.protects and spec.data is not None:
         return unprotected(spec), section is not None
     raise UsageError("release: missing; give --release FILE, or name the sanitized values in the spec")
 
@@ -130,9 +129,9 @@ def read_any(path: Path) -> Release:
 
 def _check_synthesis(spec: RunSpec, found: Release) -> None:
     """Refuse a spec whose synthesis is of another kind than the generator of the release."""
-    if not isinstance(found.mechanism, SyntheticLaw) or spec.synthesis is None:
+    if found.mechanism.released != "synthetic" or spec.synthesis is None:
         return
-    generator = found.mechanism.generator
+    generator = found.mechanism.made_by
     kind = "dirichlet_multinomial" if getattr(spec.synthesis, "discount", 0) < 0 else spec.synthesis.kind
     if generator not in (kind, "posterior_predictive"):
         raise SpecError(
@@ -164,8 +163,8 @@ def check_mechanism(spec: RunSpec, found: Release) -> None:
     if not law.protects:
         return
     _check_settings(mechanism, found)
-    if isinstance(law, PosteriorLaw):
-        _check_posterior(mechanism, law)
+    if law.released == "posterior":
+        _check_posterior(mechanism, expect(law, PosteriorLaw))
         return
     requested = law.requested or {}
     for key in ("epsilon", "epsilon1", "epsilon2", "delta", "rho", "scale", "weight"):

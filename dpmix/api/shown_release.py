@@ -58,7 +58,7 @@ def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
     what, of_whom = (
         ("a release", f" by {law.kind}") if tally is None else ("a tally", f" of a {law.kind} release")
     )
-    if isinstance(law, SyntheticLaw):
+    if law.released == "synthetic":
         what, of_whom = "synthetic records", f", drawn by {law.made_by}"
     columns = columns_of(release)
     rows, width = release.values.shape

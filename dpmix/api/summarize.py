@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpmix.data.simulations import true_labels
 from dpmix.errors import ConvergenceError, DataError, UsageError
-from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.release.release_file import is_release, read_release
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.run.progress import show_phase
@@ -163,7 +162,7 @@ def _summarize_release(
         if key != "summary.level":
             raise UsageError(f"--set {key}: the summary of a released posterior takes summary.level alone")
     release = read_release(path)
-    if not isinstance(release.mechanism, PosteriorLaw):
+    if release.mechanism.released != "posterior":
         raise DataError(
             f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
             "is; give what `dpmix fit` wrote"

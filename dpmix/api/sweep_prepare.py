@@ -321,7 +321,7 @@ def _check_mechanism(spec: RunSpec, met: set[str]) -> None:
     contents = spec.to_dict()
     data = {key: value for key, value in contents["data"].items() if key != "seed"}
     said = json.dumps([data, contents["mechanism"]], sort_keys=True)
-    if said not in met and spec.mechanism.kind != "none":
+    if said not in met and spec.mechanism.protects:
         met.add(said)
         mechanism_of(spec)
 

@@ -148,7 +148,7 @@ def _release(spec: RunSpec, folder: Folder, own: RunFolder) -> Path | None:
         if not path.exists():
             raise DataError(f"{path}: no such release; dpmix sweep makes all releases before any run begins")
         return path
-    if spec.mechanism is not None and spec.mechanism.kind == "none":
+    if spec.mechanism is not None and not spec.mechanism.protects:
         return None
     if not own.release.exists():
         privatize(spec, own.release, quiet=True)

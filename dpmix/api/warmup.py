@@ -21,12 +21,7 @@ from dpmix.api.calibrate import mechanism_of
 from dpmix.api.fit import fit
 from dpmix.api.summarize import summarize
 from dpmix.errors import DpmixError, SpecError, UsageError
-from dpmix.mechanisms.curators.by_kind import Mechanism
 from dpmix.mechanisms.laws.every import law_of, law_type
-from dpmix.mechanisms.log_moments.curator import LogMoments
-from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
-from dpmix.mechanisms.posterior.curator import PosteriorRelease
-from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
@@ -235,34 +230,19 @@ def _made_up(spec: RunSpec, default: int = _RECORDS) -> Release:
     stated = getattr(spec.mechanism, "n", None) or (None if data is None else data.n) or default
     n = stated if getattr(spec.mechanism, "n", None) else min(int(stated), _MOST_RECORDS)
     names = data.columns if data is not None else None
-    if spec.mechanism.kind == "none":
+    if not spec.mechanism.protects:
         bounds = spec.mechanism.domain or ((0.0, 1.0),)
         values = _uniform(bounds, n, rng)
         names = names or tuple(f"column {i + 1}" for i in range(len(bounds)))
         kind = law_of({"kind": "none"})
         return Release(values, tuple(names), kind, float("inf"), None, None, n, private=False, simulated=True)
     mechanism = mechanism_of(spec, n=n)
-    values = _records(mechanism, n, rng)
+    values = mechanism.random_records(n, rng)
     groups = getattr(mechanism, "groups", None)
     if groups is not None:
         values = np.column_stack([values, rng.integers(groups.count, size=n)])
     names = names or tuple(f"column {i + 1}" for i in range(values.shape[1] - (groups is not None)))
     return mechanism.simulate(values, names, rng)[0]
-
-
-def _records(mechanism: Mechanism, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return records that a mechanism takes, shape (n, d)."""
-    if isinstance(mechanism, NoisyCounts):
-        sizes = (*mechanism.levels, mechanism.classes)
-        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
-    if isinstance(mechanism, RandomizedResponse):
-        sizes = tuple(len(names) for names in mechanism.categories)
-        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
-    if isinstance(mechanism, PosteriorRelease):
-        return rng.integers(len(mechanism.prior), size=(n, 1)).astype(np.float64)
-    if isinstance(mechanism, LogMoments):
-        return rng.dirichlet(np.ones(len(mechanism.columns)), n)
-    return _uniform(mechanism.domain, n, rng)
 
 
 def _uniform(bounds: Sequence[tuple[float, float]], n: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -147,7 +147,7 @@ def fit(
         raise UsageError(f"model: missing; fit needs this section in {spec}")
     sources = (release,) if release else checked.release.files if checked.release else ()
     if not sources:
-        unprotected = checked.mechanism is not None and checked.mechanism.kind == "none"
+        unprotected = checked.mechanism is not None and not checked.mechanism.protects
         if checked.data is None or not unprotected:
             raise UsageError(f"give --release FILE, or a release section in {spec} with a path")
         sources = checked.data.paths

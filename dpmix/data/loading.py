@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,6 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
-from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
-from dpmix.mechanisms.smoothed_histogram.law import SmoothedHistogramLaw
 from dpmix.release.categories import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
@@ -75,15 +74,16 @@ def load_data(spec: RunSpec) -> Data:
     section = spec.data
     if section is None:
         raise SpecError("data: missing; name the confidential file, its columns and their public domain")
-    if isinstance(spec.mechanism, NoisyCountsMechanism):
+    reads = "numbers" if spec.mechanism is None else spec.mechanism.reads
+    if reads == "levels":
         return _load_codes(spec, spec.mechanism)
-    if spec.mechanism is not None and spec.mechanism.kind in ("posterior", "randomized_response"):
-        return _load_categories(spec, several=spec.mechanism.kind == "randomized_response")
+    if reads in ("category", "categories"):
+        return _load_categories(spec, several=reads == "categories")
     if section.labelled:
         raise SpecError("data.categories: are not for numeric columns; give data.domain instead")
     if section.simulate is not None:
         return _simulated(section)
-    missing = missing_of(section, whole=spec.mechanism is not None and spec.mechanism.kind == "log_moments")
+    missing = missing_of(section, whole=reads == "compositions")
     if section.group is not None:
         return _load_groups(section, section.group, missing)
     values, names = load_table(section.source, section.columns, least=2, missing=missing)
@@ -127,7 +127,7 @@ def _simulated(section: DataSpec) -> Data:
     return Data(values, columns, noise, group=section.group)
 
 
-def _load_codes(spec: RunSpec, mechanism: NoisyCountsMechanism) -> Data:
+def _load_codes(spec: RunSpec, mechanism: Any) -> Data:
     """Return the levels of features and the class, as codes from 0 on.
 
     Columns with public categories are coded by them; others hold whole numbers from 1 on.
@@ -330,7 +330,7 @@ def load_stated_release(spec: RunSpec) -> Release:
         )
     groups = groups_of(spec.groups)
     labels: tuple[tuple[str, ...] | None, ...] = ()
-    if groups is not None and issubclass(law, SmoothedHistogramLaw):
+    if groups is not None and law.released == "histogram" and not law.counts_bins:
         values, names, labels = _load_draws(spec.release.source, spec.release.columns, groups)
     else:
         values, names = load_table(spec.release.source, spec.release.columns, public=True)

@@ -11,7 +11,6 @@ import math
 import re
 from typing import Any
 
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.column_units import unit_of
 from dpmix.release.sanitized import Release, neighbours_in_words
 
@@ -203,7 +202,7 @@ def _checklist(release: Release, answers: dict[str, Any]) -> list[dict[str, str]
 
 def _registry(release: Release, answers: dict[str, Any]) -> dict[str, Any]:
     """Return a record of the registry, of tier 3 (schema: deployments-schema.yaml)."""
-    synthetic = isinstance(release.mechanism, SyntheticLaw)
+    synthetic = release.mechanism.released == "synthetic"
     local = release.trust == "local"
     return {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", "-".join(release.columns).lower()).strip("-")[:60]

@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
-from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw
-from dpmix.mechanisms.posterior.law import PosteriorLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.store.frames import Frame, Pieces, dates_of
 
 if TYPE_CHECKING:
@@ -78,17 +73,16 @@ def _labels(release: Release) -> tuple[tuple[str, ...] | None, ...]:
     law = release.mechanism
     if release.labels:
         return release.labels
-    if isinstance(law, RandomizedResponseLaw) and len(law.categories) == len(release.columns):
-        return law.categories
+    if law.released == "categories" and len(law["categories"]) == len(release.columns):
+        return tuple(tuple(names) for names in law["categories"])
     return (None,) * len(release.columns)
 
 
 def _dates(release: Release) -> tuple[Callable[[Floats], Any] | None, ...]:
     """Return for each column of dates how its days are written: all alike, whichever piece they stand in."""
     law, found = release.mechanism, list[Callable[[Floats], Any] | None]()
-    drawn = {part.name for part in law.columns if part.date} if isinstance(law, SyntheticLaw) else set()
     for i, name in enumerate(release.columns):
-        if not (name in release.dates and law.on_data_scale) and name not in drawn:
+        if not (name in release.dates and law.on_data_scale) and name not in law.dated:
             found.append(None)
             continue
         kind = dates_of(release.values[:, i]).dtype
@@ -118,59 +112,13 @@ def _counts_of(release: Release) -> Frame | None:
             }
         )
     values = release.values[:, 0]
-    counts: Any = values.astype(np.int64) if (values == np.floor(values)).all() else values
-    if isinstance(law, PerturbedHistogramLaw):
-        dated = _days if release.dates else np.asarray
-        edges, groups = law.edges(), law.group_names or (None,)
-        found: dict[str, Any] = {}
-        if law.groups:
-            found[next(iter(law.groups))] = [name for name in law.group_names for _ in range(law.bins)]
-        ends = {
-            "lower": dated(np.tile(edges[:-1], len(groups))),
-            "upper": dated(np.tile(edges[1:], len(groups))),
-        }
-        return Frame({**found, **ends, "count": counts})
-    if isinstance(law, NoisyCountsLaw):
-        return _by_class(law, counts)
-    if isinstance(law, PosteriorLaw):
-        names = law.categories or tuple(str(i + 1) for i in range(len(law.prior)))
-        return Frame({"category": names, "prior": np.asarray(law.prior), "posterior": release.values[:, 0]})
+    found = law.tabulated(values)
+    if found is not None:
+        dates = ("lower", "upper") if release.dates else ()
+        return Frame(found | {name: dates_of(found[name]) for name in dates if name in found})
     if release.columns == ("statistic",) and release.trust == "global":
         return Frame({"entry": np.arange(len(values)), "value": values})
     return None
-
-
-def _days(days: Floats) -> Any:
-    return dates_of(days)
-
-
-def _by_class(law: NoisyCountsLaw, counts: Any) -> Frame:
-    """Return noisy counts with what they are of; they stand by feature, group, class, level."""
-    sizes = (*law.levels, law.classes)
-    titles = law.columns
-    if len(titles) != len(sizes):
-        titles = (*(f"feature_{k + 1}" for k in range(len(law.levels))), "class")
-    names = [_levels(law, title, size) for title, size in zip(titles, sizes, strict=True)]
-    groups = law.group_names or (None,)
-    rows = [
-        (group, title, level, of_class)
-        for title, levels in zip(titles[:-1], names[:-1], strict=True)
-        for group in groups
-        for of_class in names[-1]
-        for level in levels
-    ]
-    found: dict[str, Any] = {} if not law.groups else {next(iter(law.groups)): [row[0] for row in rows]}
-    found |= {"feature": [row[1] for row in rows], "level": [row[2] for row in rows]}
-    return Frame({**found, _other(titles[-1]): [row[3] for row in rows], "count": counts})
-
-
-def _other(title: str) -> str:
-    return "class" if title in ("feature", "level", "count") else title
-
-
-def _levels(law: NoisyCountsLaw, title: str, size: int) -> tuple[str, ...]:
-    stated = (law.categories or {}).get(title, ())
-    return tuple(stated) if len(stated) == size else tuple(str(number + 1) for number in range(size))
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dpmix._version import __version__
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.numerics.rounding import figure
 from dpmix.release.cells import Counts
 from dpmix.release.column_units import Unit
@@ -108,10 +107,8 @@ class Release(Tabulated):
         """Check that shapes and names agree."""
         stated: Any = self.mechanism  # a law, or what JSON holds of one
         object.__setattr__(self, "mechanism", law_of(stated))
-        if isinstance(self.mechanism, SyntheticLaw) and not self.dates:
-            object.__setattr__(
-                self, "dates", tuple(part.name for part in self.mechanism.columns if part.date)
-            )
+        if not self.dates:
+            object.__setattr__(self, "dates", self.mechanism.dated)
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
         if self.tally is not None and (self.trust != "local" or len(self.columns) != 1):

@@ -6,7 +6,6 @@ from html import escape
 
 import numpy as np
 
-from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.release.column_units import unit_of
 from dpmix.report import (
     check_page,
@@ -119,7 +118,7 @@ def _value(dated: Dated, column: str, value: float, grid: Floats) -> str:
 
 
 def _density_caption(summary: Summary, column: str, about: str) -> str:
-    density, steps = summary.densities[column], shown(summary, column)
+    density, steps, law = summary.densities[column], shown(summary, column), summary.provenance.mechanism
     caption = (
         f"Density of a record{about}. The band holds {100 * summary.level:g}% of the {summary.source} at "
         f"each point by itself, from {summary.band_draws:,} draws of the random density; it does not hold "
@@ -127,8 +126,9 @@ def _density_caption(summary: Summary, column: str, about: str) -> str:
     )
     if steps is not None:
         caption += f" {steps.sentence}"
-    elif isinstance(summary.provenance.mechanism, WaveletLaw):
-        caption += " What was released, noisy wavelet coefficients, is not on this scale and not shown."
+    elif law.released == "records":
+        what = f", {law.unpictured}," * bool(law.unpictured)
+        caption += f" What was released{what} is not on this scale and not shown."
     if "deconvolution_kde" in density.baselines:
         caption += (
             " The dotted line is a kernel estimate without a model, with the noise deconvolved (bandwidth "

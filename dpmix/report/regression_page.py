@@ -7,6 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
+from dpmix.mechanisms.laws.every import expect
 from dpmix.report.drawn_release import plain
 from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing, on_dates, whole_dates
 from dpmix.summary.families.family import Floats
@@ -21,9 +22,10 @@ _MOST = 6  # predictors with a line
 
 def pictures(summary: Summary) -> list[str]:
     """Return the pictures of a regression; none of other models."""
-    law = summary.provenance.mechanism
-    if not isinstance(law, ClampedMomentsLaw) or not any(n.startswith("beta[") for n in summary.parameters):
+    regression = summary.provenance.mechanism.released == "clamped_moments"
+    if not regression or not any(n.startswith("beta[") for n in summary.parameters):
         return []
+    law = _law(summary)
     names, groups = _names(law), law.group_names or ("",)
     level = f"{100 * summary.level:g}%"
     parts = []
@@ -52,8 +54,7 @@ def line_draws(summary: Summary, place: int, group: str = "") -> tuple[Floats, F
 
     Other predictors stand in the middle of their bounds.
     """
-    law = summary.provenance.mechanism
-    assert isinstance(law, ClampedMomentsLaw)
+    law = _law(summary)
     names = _names(law)
     prefix = f"{group}," if group else ""
     draws = [summary.series[f"beta[{prefix}{name}]"].ravel() for name in ("intercept", *names[:-1])]
@@ -67,8 +68,7 @@ def line_draws(summary: Summary, place: int, group: str = "") -> tuple[Floats, F
 
 def lines_figure(summary: Summary, place: int) -> Figure:
     """Draw the mean response over a predictor, a line with its band for each group."""
-    law = summary.provenance.mechanism
-    assert isinstance(law, ClampedMomentsLaw)
+    law = _law(summary)
     names, groups = _names(law), law.group_names or ("",)
     subject = summary.provenance.subject
     tails = [0.5 * (1.0 - summary.level), 0.5 * (1.0 + summary.level)]
@@ -150,6 +150,10 @@ def forest_figure(
 def _response(summary: Summary, name: str) -> str:
     """Return the response with its unit, days of a date."""
     return f"{name} (days)" if summary.dated.response else summary.provenance.subject.titled(name)
+
+
+def _law(summary: Summary) -> ClampedMomentsLaw:
+    return expect(summary.provenance.mechanism, ClampedMomentsLaw)
 
 
 def _names(law: ClampedMomentsLaw) -> tuple[str, ...]:

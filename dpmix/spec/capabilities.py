@@ -28,6 +28,8 @@ class Capabilities(BaseModel):
         What a row of the released values is, as their dimension is named.
     rows_name : str
         What the rows of a release of the whole sample are called.
+    counts_bins : bool
+        Whether what is released of a histogram are its counts, and not draws.
     additive : bool
         Whether each released number is the record's own plus noise.
     normal_noise : bool
@@ -62,6 +64,7 @@ class Capabilities(BaseModel):
     trust: ClassVar[str] = "local"
     row: ClassVar[str] = "record"
     rows_name: ClassVar[str] = "numbers"
+    counts_bins: ClassVar[bool] = False
     additive: ClassVar[bool] = False
     normal_noise: ClassVar[bool] = False
     on_data_scale: ClassVar[bool] = False

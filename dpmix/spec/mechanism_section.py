@@ -32,15 +32,29 @@ Order = Annotated[
         "randomness; public, the file's own, which then must say nothing of the records."
     ),
 ]
+Reads = Literal["numbers", "compositions", "levels", "category", "categories"]
 Records = Annotated[Integer, Field(ge=1, le=MOST_RECORDS)]
 Bins = Annotated[Integer, Field(ge=1, le=1_000_000)]
 
 
 class MechanismSection(Capabilities, Section):
-    """What every mechanism has: public bounds, and exactly one statement of its noise."""
+    """What every mechanism has: public bounds, and exactly one statement of its noise.
+
+    Attributes
+    ----------
+    statements : tuple of tuple of str
+        Keys that state the noise, one of these together.
+    reads : str
+        What columns of confidential data hold: ``"numbers"``; ``"compositions"``, numbers that are missing
+        together or not at all; ``"levels"``, from 1 on; ``"category"`` or ``"categories"``, of one column or
+        of any.
+    assumed : mapping of str to object
+        With which other keys advice compares it with others, where a spec does not say them.
+    """
 
     statements: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    whole_levels: ClassVar[bool] = False  # whether records are numbers of levels, from 1 on
+    assumed: ClassVar[Mapping[str, Any]] = {}
+    reads: ClassVar[Reads] = "numbers"
     kind: Any
     domain: Domain | None = Field(
         None, description="Public bounds that records are clamped to; data.domain where left out."
@@ -68,6 +82,10 @@ class MechanismSection(Capabilities, Section):
             lacking = next(key for key in fitting[0] if key not in given)
             raise refusal(lacking, f"missing beside {min(given)}; {self.kind} takes {choices}")
         raise refusal("", f"states its noise twice ({', '.join(sorted(given))}); {self.kind} takes {choices}")
+
+    def columns_stated(self) -> int | None:
+        """Return the number of columns that it is stated for, where none are named; None where it is not."""
+        return len(self.domain or ((),))
 
     def states(self, *keys: str) -> bool:
         """Whether the noise is stated by exactly these keys."""

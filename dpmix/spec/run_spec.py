@@ -181,7 +181,7 @@ class RunSpec(Section):
             )
         if bounds is not None and not bounds[0] <= value <= bounds[1]:
             raise refusal(key, f"{value:g} is outside the bounds [{bounds[0]:g}, {bounds[1]:g}] of {name}")
-        whole = self.mechanism is not None and self.mechanism.whole_levels
+        whole = self.mechanism is not None and self.mechanism.reads == "levels"
         if whole and value != int(value):
             raise refusal(key, f"{value:g} is no level: whole numbers from 1 on")
 

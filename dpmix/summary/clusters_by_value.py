@@ -31,9 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.kernels import Beta, NormalNIG
+from dpmix.kernels import Beta
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
 from dpmix.release.cells import Counts, tally
@@ -46,6 +45,7 @@ from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds, spread
+from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
 from dpmix.summary.random_measures import Measures
 
 __all__ = ["clusters_by_value", "kept_by_counts", "partition_of_cells", "subsample_labels"]
@@ -90,7 +90,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
     assert not isinstance(family, NormalInverseWishart)  # the sampler is for one column
     edges = _latent_edges(chains)
     released = _released_cells(chains)
-    channel, kernel = _channel_of(chains), _kernel_of(chains)
+    channel, kernel = _channel_of(chains), kernel_of_fit(chains)
     parts, latent, seen = [], [], []
     for _, _, measure in _states(chains, family, MOST_DRAWS):
         weights = measure.weights / measure.weights.sum()
@@ -98,7 +98,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
         latent.append(mass)
         parts.append(weights)
         if released is not None:
-            at = _released_masses(channel, kernel, measure.atoms, released)
+            at = _released_masses(channel, kernel, theta_of(chains, measure.atoms), released)
             seen.append(np.add.reduceat(at, released.starts, axis=1) * weights[:, None])
     together, mean_mass = _coclustering(latent), np.mean([mass.sum(axis=0) for mass in latent], axis=0)
     estimate = partition_of_cells(together, mean_mass)
@@ -107,7 +107,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
     shares = np.stack([np.bincount(own, w, minlength=size) for own, w in zip(owners, parts, strict=True)])
     tails = [0.5 * (1.0 - level), 0.5 * (1.0 + level)]
     lower, upper = np.quantile(shares, tails, axis=0)
-    own_bins = chains.mechanism.kind == "none" or isinstance(chains.mechanism, HistogramLaw)
+    own_bins = not chains.mechanism.protects or chains.mechanism.released == "histogram"
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     if isinstance(kernel, Beta):
         ends[[0, -1]] = kernel.lo, kernel.lo + kernel.width
@@ -137,7 +137,7 @@ def clusters_by_value(chains: Chains, level: float, *, coclustering: bool = Fals
 def kept_by_counts(chains: Chains) -> Ints:
     """Return the places of the records of ``sampler.subsample``, for chains on counts; else none."""
     wanted = (chains.spec.get("sampler") or {}).get("subsample")
-    if wanted is None or not on_counts(chains) or isinstance(chains.mechanism, HistogramLaw):
+    if wanted is None or not on_counts(chains) or chains.mechanism.released == "histogram":
         return np.empty(0, dtype=np.int64)
     return subsample_of(chains.n, int(wanted))
 
@@ -150,13 +150,14 @@ def subsample_labels(chains: Chains, kept: Ints, most: int) -> Ints:
     """
     family = family_of(chains)
     assert not isinstance(family, NormalInverseWishart)
-    channel, kernel = _channel_of(chains), _kernel_of(chains)
+    channel, kernel = _channel_of(chains), kernel_of_fit(chains)
     values = np.ascontiguousarray(chains.observed, dtype=np.float64).reshape(chains.n, -1)[kept, 0]
     grid, place = _cells_around(chains, values)
     found = []
     for chain, state, measure in _states(chains, family, most):
         rng = generator(chains, int(chains.ids[chain]), -(2 * 10**9) - state)
-        joint = _released_masses(channel, kernel, measure.atoms, grid) * measure.weights[:, None]
+        joint = _released_masses(channel, kernel, theta_of(chains, measure.atoms), grid)
+        joint *= measure.weights[:, None]
         below = np.cumsum(joint, axis=0)
         below /= np.maximum(below[-1], _TINY)
         u = rng.random(len(kept))
@@ -280,9 +281,9 @@ def _probabilities(
 def _latent_edges(chains: Chains) -> Floats:
     """Return inner edges of the cells of latent values: a histogram's bins, else of the public bounds."""
     law = chains.mechanism
-    if isinstance(law, HistogramLaw):
+    if law.released == "histogram":
         edges = law.edges()
-        step = -(-law.bins // MOST_CELLS)
+        step = -(-(edges.size - 1) // MOST_CELLS)
         return np.asarray(edges[step:-1:step], dtype=np.float64)
     bounds = public_bounds(chains, 0, 1)
     low, high = bounds or (chains.constants["cells_first"], chains.constants["cells_last"])
@@ -291,7 +292,7 @@ def _latent_edges(chains: Chains) -> Floats:
 
 def _released_cells(chains: Chains) -> _Cells | None:
     """Return at most `MOST_CELLS` cells of released values, each of whole cells of the chains' own."""
-    if isinstance(chains.mechanism, HistogramLaw):
+    if chains.mechanism.released == "histogram":
         return None
     first, last = chains.constants["cells_first"], chains.constants["cells_last"]
     width = chains.constants["cells_width"]
@@ -328,13 +329,11 @@ def _masses(family: Family, atoms: Floats, edges: Floats) -> Floats:
     return np.maximum(np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1), 0.0)
 
 
-def _released_masses(channel: Any, kernel: Any, atoms: Floats, cells: _Cells) -> Floats:
+def _released_masses(channel: Any, kernel: Any, theta: Floats, cells: _Cells) -> Floats:
     """Return masses of cells of released values, (component, cell), as the sampler has them."""
     made = cells_for(channel, kernel, np.ascontiguousarray(cells.edges), np.ascontiguousarray(cells.outputs))
     count = len(cells.outputs) or len(cells.edges) + 1
-    rows, theta = np.zeros((3, count)), np.array(atoms[:2])
-    if isinstance(kernel, NormalNIG):
-        theta[1] **= 2  # atoms have the sd, and kernels the variance
+    rows = np.zeros((3, count))
     found = np.empty((theta.shape[1], count))
     for h in range(theta.shape[1]):
         fill_rows(channel, kernel, theta, h, made, rows)
@@ -344,14 +343,6 @@ def _released_masses(channel: Any, kernel: Any, atoms: Floats, cells: _Cells) ->
 
 def _channel_of(chains: Chains) -> Any:
     """Return the channel of a release of one number a record, whatever its values."""
-    if isinstance(chains.mechanism, HistogramLaw):
+    if chains.mechanism.released == "histogram":
         return None
     return chains.mechanism.observe(np.zeros((1, 1)), 1, [0], rows=False).channel
-
-
-def _kernel_of(chains: Chains) -> Any:
-    """Return the kernel; masses do not depend on its base measure."""
-    if chains.layout.kernel == "beta":
-        lo, hi = chains.constants["domain_lo"], chains.constants["domain_hi"]
-        return Beta(1.0, 1.0, 1.0, 1.0, lo, hi - lo)
-    return NormalNIG(0.0, 1.0, 1.0, 1.0)

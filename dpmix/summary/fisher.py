@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
+from dpmix.mechanisms.laws.additive import Additive
+from dpmix.mechanisms.laws.every import expect
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
 from dpmix.models.counts_mixture.model import cells_for
 from dpmix.run.chains_reader import Chains
 
-__all__ = ["channel_of", "kernel_of", "share_kept"]
+__all__ = ["channel_of", "share_kept"]
 
 _FINE = 16.0  # cells of the finer grid to a cell, a noise scale or a standard deviation
 _REACH = 12.0  # standard deviations, and three times as many noise scales, that it covers
@@ -68,17 +69,5 @@ def _moments(kernel: Any, theta: Floats) -> tuple[float, float, Floats]:
 
 def channel_of(chains: Chains) -> Any:
     """Return the channel of a release with noise on each number, or without noise."""
-    kind = chains.mechanism.kind
-    if kind == "none":
-        return NoNoise()
-    scale = float(chains.constants["noise_scale"])
-    return LaplaceNoise(scale) if kind == "laplace" else GaussianNoise(scale)
-
-
-def kernel_of(chains: Chains) -> Any:
-    """Return kernel and base measure."""
-    found = {name.removeprefix("base_"): value for name, value in chains.constants.items()}
-    if chains.layout.kernel == "normal":
-        return NormalNIG(found["mu0"], found["lambda"], found["a"], found["b"])
-    lo, hi = found["domain_lo"], found["domain_hi"]
-    return Beta(found["a_shape"], found["a_rate"], found["b_shape"], found["b_rate"], lo, hi - lo)
+    law = expect(chains.mechanism, Additive)
+    return law.channel(float(chains.constants["noise_scale"]) if law.protects else 0.0)

@@ -7,14 +7,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels import Beta, NormalNIG
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
 from dpmix.run.chains_reader import Chains
+from dpmix.spec.kinds import KERNELS
 from dpmix.summary.families.family import Floats
-from dpmix.summary.fisher import kernel_of
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.grids import public_bounds
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["NoisyMasses"]
+__all__ = ["NoisyMasses", "kernel_of_fit", "theta_of"]
+
+
+def kernel_of_fit(chains: Chains) -> Any:
+    """Return the kernel of one column as compiled code has it; None of one whose atoms have no `theta`.
+
+    Of those that ship the base measure is arbitrary: no mass or density given parameters depends on it.
+    """
+    name = chains.layout.kernel
+    if name == "beta":
+        lo, hi = chains.constants["domain_lo"], chains.constants["domain_hi"]
+        return Beta(1.0, 1.0, 1.0, 1.0, lo, hi - lo)
+    if name == "normal":
+        return NormalNIG(0.0, 1.0, 1.0, 1.0)
+    if not KERNELS.has(name, "kernel") or not hasattr(family_of(chains), "theta"):
+        return None
+    section = KERNELS.section(name).model_validate(chains.spec["model"])
+    return KERNELS.part(name, "kernel").of_spec(section, public_bounds(chains, 0, 1))
+
+
+def theta_of(chains: Chains, atoms: Floats) -> Floats:
+    """Return the parameters (rows, k) of atoms (rows, k) as compiled code has them."""
+    if chains.layout.kernel == "normal":
+        return np.ascontiguousarray(np.stack([atoms[0], atoms[1] ** 2]))
+    if chains.layout.kernel == "beta":
+        return np.ascontiguousarray(atoms)
+    family: Any = family_of(chains)
+    return np.ascontiguousarray(family.theta(atoms))
 
 
 class NoisyMasses:
@@ -28,14 +58,13 @@ class NoisyMasses:
 
     def __init__(self, chains: Chains) -> None:
         assert chains.tally is not None  # the caller has looked
-        self._counts, self._kernel = chains.tally, kernel_of(chains)
+        self._chains, self._counts, self._kernel = chains, chains.tally, kernel_of_fit(chains)
         seen = chains.mechanism.observe(np.zeros((0, 1)), chains.n, (0,), rows=False)
         self._channel: Any = seen.channel
         finite = self._counts.width == 0.0
         outputs = np.arange(len(self._counts.counts), dtype=np.float64) if finite else np.zeros(0)
         edges = np.zeros(0) if finite else np.ascontiguousarray(self._counts.edges)
         self._cells = cells_for(self._channel, self._kernel, edges, outputs)
-        self._normal = chains.layout.kernel == "normal"
 
     def of(self, measure: Measures) -> Floats:
         """Return the masses under a measure, which add to 1: what is on none of its atoms is left out."""
@@ -46,7 +75,7 @@ class NoisyMasses:
 
     def of_atoms(self, atoms: Floats) -> Floats:
         """Return the masses (k, cells) under each of the atoms (2, k), as families have them."""
-        theta = np.ascontiguousarray(np.stack([atoms[0], atoms[1] ** 2]) if self._normal else atoms)
+        theta = theta_of(self._chains, atoms)
         rows: NDArray[np.float64] = np.zeros((3, len(self._counts.counts)))
         found = np.empty((theta.shape[1], rows.shape[1]))
         for h in range(theta.shape[1]):

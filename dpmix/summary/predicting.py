@@ -323,8 +323,8 @@ class _NaiveBayes(Predictor):
     def __init__(self, chains: NamedChains, options: SummarySpec) -> None:
         stored = _stored(chains, "p", 1)
         law = chains.mechanism
-        if isinstance(law, RandomizedResponseLaw):
-            levels, names = law.sizes[:-1], list(chains.columns)
+        if law.released == "categories":
+            levels, names = expect(law, RandomizedResponseLaw).sizes[:-1], list(chains.columns)
         else:
             counts = expect(law, NoisyCountsLaw)
             levels, names = counts.levels, _names(counts, len(counts.levels) + 1)

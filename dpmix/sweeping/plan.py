@@ -229,7 +229,7 @@ def _check_whole(spec: RunSpec, spends: bool) -> None:
         if spec.data.seed is None:
             raise SpecError("data.seed: missing; runs of a sweep are reproducible, so give it or replicates")
         return
-    if spec.mechanism.kind == "none":
+    if not spec.mechanism.protects:
         raise SpecError("mechanism.kind: none is for simulated data in a sweep; the records are confidential")
     if spends:
         check_ledger(spec)

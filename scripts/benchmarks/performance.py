@@ -11,12 +11,24 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from benchmarks import bins as binned
 from benchmarks import growth, large, releases, samplers, tasks
 from benchmarks import versus as beside
 
 __all__ = ["PARTS", "page", "run", "select"]
 
-PARTS = ("idle", "samplers", "versus", "mechanisms", "synthesizers", "growth", "threads", "tasks", "large")
+PARTS = (
+    "idle",
+    "samplers",
+    "versus",
+    "bins",
+    "mechanisms",
+    "synthesizers",
+    "growth",
+    "threads",
+    "tasks",
+    "large",
+)
 
 _HEAD = """\
 # Performance
@@ -70,6 +82,15 @@ Bulk effective draws of two chains per second of processor time, three normals o
 noise, both samplers in one process; *times as many* is the ratio, and where the least is below {target:g},
 the aim, it is named in the last column. An effective sample size is a bound from above where R-hat is far
 from 1.
+"""
+_BINS = """\
+## Histograms
+
+Bulk effective draws of four chains per second of processor time after burn-in, three normals of section 4.1
+on [-10, 10], the default prior (place and scale of the base measure learned, concentration Gamma(2, 1)),
+densities at -6, 0 and 6, tails beyond -5, 0, 2.5 and 5. The largest R-hat is that of the quantity named,
+of all of these, concentration and log-likelihood, chains started apart; an effective sample size is a bound
+from above where it is far from 1.
 """
 _MECHANISMS = """\
 ## Mechanisms
@@ -131,6 +152,7 @@ def run(seconds: float, parts: list[str] | None = None, work: Path | None = None
         "idle": tasks.idle,
         "samplers": lambda: samplers.samplers(seconds, few),
         "versus": lambda: beside.versus(seconds, beside.FEW if few else beside.CASES, work),
+        "bins": lambda: binned.bins(seconds, binned.FEW if few else binned.CASES),
         "mechanisms": lambda: releases.mechanisms(seconds, sizes),
         "synthesizers": lambda: releases.synthesizers(seconds, sizes),
         "growth": lambda: growth.grow(seconds, few=few),
@@ -163,6 +185,8 @@ def page(report: dict[str, Any]) -> str:
         lines += [_SAMPLERS, *samplers.samplers_table(found["samplers"]), ""]
     if "versus" in found:
         lines += [_VERSUS.format(target=beside.TARGET), *beside.versus_table(found["versus"]), ""]
+    if "bins" in found:
+        lines += [_BINS, *binned.bins_table(found["bins"]), ""]
     of_mechanisms, of_generators = releases.tables(found.get("mechanisms", []), found.get("synthesizers", []))
     if "mechanisms" in found:
         lines += [_MECHANISMS, *of_mechanisms, ""]

@@ -20,8 +20,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_records,
     log_marginal,
     noise_density,
     noise_variance,
@@ -159,14 +158,7 @@ def _noise_variance(channel: BinomialNoise):
     return min(0.25 * share * share / channel.trials, 4.0 * channel.width * channel.width)
 
 
-@hides.register
-def _hides(channel: BinomialNoise):
-    return True
-
-
-@log_constant.register
-def _log_constant(channel: BinomialNoise):
-    return 0.0
+hides_records(BinomialNoise)
 
 
 @njit

@@ -20,21 +20,32 @@ from dpmix.mechanisms.laws.law_base import (
     Number,
     Observation,
     OnePair,
+    Pictured,
     Says,
     Scales,
     Whole,
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.likelihoods import TableLikelihood, information_of_outputs
 from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, binomial_matrix
 
 __all__ = ["LAW", "BinomialLaw"]
+
+_CELLS = 1_024  # of the public bounds, for likelihoods
+_MOST_TRIALS = 2_000
 
 
 class BinomialLaw(Law):
     """Z ~ Binomial(M, 1/2 + w (y - 1/2)), y the record's place in its domain."""
 
     capabilities = BinomialMechanism
+    pictured = Pictured(
+        "released values, rescaled",
+        "the released numbers of successes, each turned into an estimate of its record that is right on "
+        "average; these carry the mechanism's noise",
+        "rescaled values",
+    )
     trials: Annotated[Whole, Field(ge=1), Says("does not state its trials, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, lt=1), Says("does not state its weight, between 0 and 1")]
     domain: OnePair
@@ -83,10 +94,42 @@ class BinomialLaw(Law):
             f"{self.weight:.4g})."
         )
 
-    def estimates(self, successes: Floats) -> Floats:
+    def cell_likelihood(self, values: Floats, scale: float) -> TableLikelihood:
+        """Return the probabilities at the middles of cells, and at the ends of the bounds; see `Law`."""
+        from scipy.special import gammaln  # late: laws start without SciPy
+
+        trials, (low, high) = self.trials, self.domain[0]
+        if trials > _MOST_TRIALS:
+            raise ValueError(f"there are more than {_MOST_TRIALS:,} trials")
+        # what lies beyond the domain counts as at its ends, in cells of their own
+        share = np.concatenate([[0.0], (np.arange(_CELLS) + 0.5) / _CELLS, [1.0]])
+        p = 0.5 + self.weight * (share - 0.5)
+        k = np.arange(trials + 1)[:, None]
+        choose = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+        table = np.exp(choose + k * np.log(p) + (trials - k) * np.log1p(-p))
+        edges = np.linspace(low, high, _CELLS + 1)
+        return TableLikelihood(edges, table, np.zeros(len(values)), values.ravel().astype(np.int64))
+
+    def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
+        """Return the information of numbers of successes; see `Law`."""
+        from scipy.special import gammaln, xlog1py, xlogy  # late: laws start without SciPy
+
+        lo, hi = self.domain[0]
+        successes = np.arange(self.outputs)[:, None, None]
+        p = 0.5 + self.weight * (np.clip((places - lo) / (hi - lo), 0.0, 1.0) - 0.5)
+        logs = (
+            gammaln(self.trials + 1)
+            - gammaln(successes + 1)
+            - gammaln(self.trials - successes + 1)
+            + xlogy(successes, p)
+            + xlog1py(self.trials - successes, -p)
+        )
+        return information_of_outputs(np.asarray(np.exp(logs) @ weights), shares, n)
+
+    def places(self, released: Floats, column: int = 0) -> Floats:
         """Return the unbiased estimate lo + width (1/2 + (z/M - 1/2)/w) of each record."""
         low, high = self.domain[0]
-        return np.asarray(low + (high - low) * (0.5 + (successes / self.trials - 0.5) / self.weight))
+        return np.asarray(low + (high - low) * (0.5 + (released / self.trials - 0.5) / self.weight))
 
     @property
     def step(self) -> float:

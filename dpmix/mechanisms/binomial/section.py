@@ -20,6 +20,7 @@ class BinomialMechanism(MechanismSection):
     transitional = True
     on_domain = True
     statements = (("epsilon",), ("weight",))
+    assumed = {"trials": 12}
     kind: Literal["binomial"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     weight: Annotated[Number, Field(gt=0, lt=1)] | None = Field(

@@ -18,6 +18,7 @@ __all__ = [
     "draw_start",
     "fill_marginal",
     "hides",
+    "hides_records",
     "log_constant",
     "log_marginal",
     "noise_density",
@@ -88,3 +89,17 @@ def augment(channel, kernel, rng, z, theta, labels, order, k):
 
     ``order[:k]`` lists the components, and ``labels`` (n,) has each record's.
     """
+
+
+def _always(channel):
+    return True
+
+
+def _nothing(channel):
+    return 0.0
+
+
+def hides_records(channel: type) -> None:
+    """Register a class of channels that hide every record, and whose densities leave nothing out."""
+    hides.register(_always, channel)
+    log_constant.register(_nothing, channel)

@@ -32,5 +32,9 @@ class ClampedMomentsMechanism(MechanismSection):
         "exact", description="Scale by the exact joint sensitivity, or by the paper's bound."
     )
 
+    def columns_stated(self) -> int:
+        """Return the number of columns; see `MechanismSection`."""
+        return len(self.bounds or self.domain or ((),))
+
 
 SECTION = ClampedMomentsMechanism

@@ -105,6 +105,11 @@ class Mechanism(abc.ABC):
             When the values are none that the mechanism takes.
         """
 
+    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw records (n, d) of nobody that the mechanism takes: here, within its bounds."""
+        low, high = np.array(self.domain, dtype=np.float64).T
+        return rng.uniform(low, high, size=(n, low.size))
+
     @abc.abstractmethod
     def privatize(
         self, values: NDArray[np.float64], columns: Sequence[str], progress: Progress | None = None

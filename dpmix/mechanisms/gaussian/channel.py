@@ -10,8 +10,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_records,
     log_marginal,
     noise_density,
     noise_variance,
@@ -56,14 +55,7 @@ def _noise_variance(channel: GaussianNoise):
     return channel.sd * channel.sd
 
 
-@hides.register
-def _hides(channel: GaussianNoise):
-    return True
-
-
-@log_constant.register
-def _log_constant(channel: GaussianNoise):
-    return 0.0
+hides_records(GaussianNoise)
 
 
 @draw_start.register

@@ -25,6 +25,7 @@ class GaussianLaw(Noisy):
     noise = "gaussian"
     noise_name = "Gaussian noise"
     variance_of_unit = 1.0
+    reach = 8.0
 
     def channel(self, scale: float) -> Any:
         """Return the channel of one column."""
@@ -37,6 +38,20 @@ class GaussianLaw(Noisy):
         from dpmix.mechanisms.channels.all_channels import GaussianRows
 
         return GaussianRows(values, scales**2)
+
+    def log_noise(self, t: Floats, scale: float) -> Floats:
+        """Return log exp(-t^2/2)/(s sqrt(2 pi))."""
+        return np.asarray(-0.5 * t**2 - 0.5 * math.log(2.0 * math.pi) - math.log(scale))
+
+    def steepness(self, far: float, scale: float) -> float:
+        """Return far/s^2."""
+        return far / scale**2
+
+    def noise_cdf(self, t: Floats) -> Floats:
+        """Return Pr(noise < t); see `Law`."""
+        from scipy.special import ndtr  # late: laws start without SciPy
+
+        return np.asarray(ndtr(t))
 
     def transition(self, cells: Floats, edges: Floats, chosen: Ints, scale: float) -> Transition:
         """Return the transition of cells; see `Law`."""

@@ -15,8 +15,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_records,
     log_marginal,
     noise_density,
     noise_variance,
@@ -120,14 +119,7 @@ def _noise_variance(channel: LaplaceNoise):
     return 2.0 * channel.scale * channel.scale
 
 
-@hides.register
-def _hides(channel: LaplaceNoise):
-    return True
-
-
-@log_constant.register
-def _log_constant(channel: LaplaceNoise):
-    return 0.0
+hides_records(LaplaceNoise)
 
 
 @draw_start.register

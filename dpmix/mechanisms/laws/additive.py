@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,9 +18,14 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
+from dpmix.mechanisms.laws.likelihoods import FINE, TableLikelihood, information_of_outputs
 from dpmix.mechanisms.laws.noise_laws import draw_noise
 
 __all__ = ["Additive", "Noisy"]
+
+_CELLS = 1_024  # of the public bounds, for likelihoods
+_CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
+_MOST_OUTPUTS = 8_192
 
 
 class Additive(Law):
@@ -57,6 +63,11 @@ class Additive(Law):
         scale = float(scales[0])
         return Observation(z, self.channel(scale), z, ("obs",), scale)
 
+    def log_marginal(self, z: Floats, mean: Floats, sd: Floats, scale: float) -> Floats:
+        """Return log densities of normal records: here with the variance of normal noise added, if any."""
+        wide = np.sqrt(sd**2 + scale**2)
+        return np.asarray(-0.5 * ((z - mean) / wide) ** 2 - np.log(wide) - 0.5 * math.log(2.0 * math.pi))
+
     def variance(self, column: int) -> float:
         """Return the variance of the noise on a column."""
         return 0.0
@@ -71,12 +82,28 @@ class Additive(Law):
 
 
 class Noisy(Additive):
-    """z_l = y_l + noise of scale s_l in each column l."""
+    """z_l = y_l + noise of scale s_l in each column l.
 
-    noise_name: ClassVar[str]
+    Attributes
+    ----------
+    variance_of_unit : float
+        Variance of the noise of scale 1.
+    reach : float
+        Scales beyond which hardly any noise lies.
+    """
+
     variance_of_unit: ClassVar[float]
+    reach: ClassVar[float]
 
     scale: Scales
+
+    def log_noise(self, t: Floats, scale: float) -> Floats:
+        """Return the log density of noise that is `t` scales from 0."""
+        raise NotImplementedError
+
+    def steepness(self, far: float, scale: float) -> float:
+        """Return how fast that log density falls at `far` from 0, in the units of the data."""
+        raise NotImplementedError
 
     def disagreement(self, n: int, columns: int) -> str | None:
         """Say whether there are scales for another number of columns."""
@@ -91,6 +118,34 @@ class Noisy(Additive):
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Add noise; see `Law`."""
         return latent + draw_noise(self.noise, scale, latent.shape, rng)
+
+    @property
+    def blur(self) -> float:
+        """Scale of the noise on the first column."""
+        return self.scale[0]
+
+    def cell_likelihood(self, values: Floats, scale: float) -> TableLikelihood:
+        """Return the densities at the middles of cells; see `Law`."""
+        assert self.domain is not None  # of all but some with kernels on the line
+        (low, high), z = self.domain[0], values.ravel()
+        far = np.abs(np.concatenate([z - low, high - z])).max()
+        if self.steepness(far, scale) * (high - low) / (2.0 * _CELLS) > _CLOSE:
+            raise ValueError("the noise is too narrow for a sum over cells")
+        edges = np.linspace(low, high, _CELLS + 1)
+        apart = np.abs(z[:, None] - 0.5 * (edges[1:] + edges[:-1])) / scale
+        return TableLikelihood.of_logs(edges[1:-1], self.log_noise(apart, scale))
+
+    def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
+        """Return the information of numbers in fine cells; see `Law`."""
+        scale, reach = self.scale[0], self.reach * self.scale[0]
+        low, high = places.min() - reach, places.max() + reach
+        cells = int(min(math.ceil((high - low) / scale * FINE), _MOST_OUTPUTS))
+        edges = np.linspace(low, high, cells + 1)[1:-1]
+        table = np.zeros((cells, len(places)))
+        for k, weight in enumerate(weights):
+            below = self.noise_cdf((edges[:, None] - places[None, :, k]) / scale)
+            table += weight * np.diff(below, axis=0, prepend=0.0, append=1.0)
+        return information_of_outputs(table, shares, n)
 
     def variance(self, column: int) -> float:
         """Return the variance of the noise on a column."""

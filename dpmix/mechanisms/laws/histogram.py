@@ -22,11 +22,6 @@ class HistogramLaw(Law):
     domain: OnePair
 
     @property
-    def drawn(self) -> int | None:
-        """Number of draws that are released, where these are and not counts."""
-        raise NotImplementedError
-
-    @property
     def noise_scale(self) -> float:
         """Scale of the noise on counts; NaN where draws are released."""
         raise NotImplementedError
@@ -37,6 +32,18 @@ class HistogramLaw(Law):
 
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
         """Draw what is released of counts (bins,), in floating point: noisy counts, or numbers of draws."""
+        raise NotImplementedError
+
+    def covariance(self, shares: Floats, n: int) -> tuple[float, Floats]:
+        """Return what the bins' shares are multiplied by in what is released, and its covariance given them.
+
+        Parameters
+        ----------
+        shares : float64 array (bins,)
+            Of the records.
+        n : int
+            Number of records.
+        """
         raise NotImplementedError
 
     def edges(self) -> Floats:

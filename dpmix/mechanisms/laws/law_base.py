@@ -33,9 +33,10 @@ from dpmix.errors import DataError, DpmixError
 from dpmix.spec.capabilities import Capabilities
 
 if TYPE_CHECKING:
+    from dpmix.mechanisms.laws.likelihoods import CellLikelihood
     from dpmix.mechanisms.laws.transitions import Transition
 
-__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Says", "expect"]
+__all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Pictured", "Says", "expect"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -138,20 +139,51 @@ class Observation(NamedTuple):
     noise_scale: float | Floats
 
 
+class Pictured(NamedTuple):
+    """What released values are called in a picture, where they stand behind a density.
+
+    Parameters
+    ----------
+    label : str
+        In the legend.
+    shown : str
+        What the histogram shows, in the caption.
+    values : str
+        What single ones are called.
+    """
+
+    label: str = "released values, noise included"
+    shown: str = (
+        "the released values, which carry the mechanism's noise: the posterior mean is what is left once "
+        "that noise is accounted for"
+    )
+    values: str = "released values"
+
+
 class Law(Capabilities):
     """What is public of a mechanism, as a release states it.
 
-    Keys that are not fields are kept, as those of other versions.
+    Keys that are not fields are kept, as those of other versions. What some mechanisms alone have, such as a
+    density by cells, is a method that raises here: whoever needs it asks `provides` before.
 
     Attributes
     ----------
     capabilities : type of Capabilities
         Where these are stated: the section of the spec, for mechanisms that have one.
+    pictured : Pictured
+        What released values are called in pictures.
+    unpictured : str
+        What was released, in words, where it is not on the data's scale.
+    noise_name : str
+        What the noise is called, within a sentence.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     capabilities: ClassVar[type[Capabilities]] = Capabilities
+    pictured: ClassVar[Pictured] = Pictured()
+    unpictured: ClassVar[str] = ""
+    noise_name: ClassVar[str] = "noise"
 
     _json: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -195,6 +227,11 @@ class Law(Capabilities):
         if isinstance(stated, Mapping):
             found._json = json.loads(json.dumps(dict(stated)))
         return found
+
+    @classmethod
+    def provides(cls, method: str) -> bool:
+        """Whether the law has a method of its own, in place of the one that says that there is none."""
+        return getattr(cls, method) is not getattr(Law, method)
 
     @classmethod
     def of(cls, stated: Mapping[str, Any]) -> Self:
@@ -269,6 +306,31 @@ class Law(Capabilities):
         return None
 
     @property
+    def chosen(self) -> str:
+        """What was chosen by the data, and is public, in words; empty where nothing was."""
+        return ""
+
+    @property
+    def data_column(self) -> str:
+        """Name of the column of the data that a release is of, where its own columns do not have it."""
+        return "value"
+
+    @property
+    def dated(self) -> tuple[str, ...]:
+        """Names of the columns that are dates, where the law knows them."""
+        return ()
+
+    @property
+    def blur(self) -> float:
+        """Over what width a released number hides a record, in the data's units; infinite where not known."""
+        return math.inf
+
+    @property
+    def step(self) -> float:
+        """Distance between the `places` of released numbers; 0 where these are not finitely many."""
+        return 0.0
+
+    @property
     def made_by(self) -> str:
         """What a release is called by: the kind of the mechanism, or a generator."""
         return self.kind
@@ -311,6 +373,13 @@ class Law(Capabilities):
         """Say what is legal and yet suspect in released values of n records; None where nothing is."""
         return None
 
+    def tabulated(self, values: Floats) -> dict[str, Any] | None:
+        """Return what was released as a table whose columns say what each of the numbers (rows,) is of.
+
+        None where its rows are records, or where nothing is known of them but their order.
+        """
+        return None
+
     def edges(self) -> Floats:
         """Return the edges of a histogram's bins or a wavelet's finest cells, in the units of the data.
 
@@ -351,6 +420,97 @@ class Law(Capabilities):
             Whether the kernel is on the public bounds alone (methods, section 4).
         """
         return False
+
+    def places(self, released: Floats, column: int = 0) -> Floats:
+        """Return where released numbers (n,) of a column stand on the data's scale.
+
+        Here as they are, which is where a mechanism says that they are `on_data_scale`.
+        """
+        return released
+
+    def basis(self) -> Floats:
+        """Return the numbers that a record in each of the law's cells is released as, but for noise.
+
+        Returns
+        -------
+        ndarray of float64, shape (cells, numbers)
+            The cells are those of `edges`, equal; columns are orthonormal functions, whose means are 0.
+
+        Raises
+        ------
+        TypeError
+            For a mechanism that does not release a record as coefficients.
+        """
+        raise TypeError(f"a {self.kind} release is not of coefficients")
+
+    def draw_mean_noise(self, n: int, size: int, rng: Generator) -> Floats:
+        """Draw the means (size,) of the noise on the coefficients of n records.
+
+        Raises
+        ------
+        TypeError
+            As `basis`.
+        """
+        raise TypeError(f"a {self.kind} release is not of coefficients")
+
+    def log_marginal(self, z: Floats, mean: Floats, sd: Floats, scale: float) -> Floats:
+        """Return log densities of released numbers of records that are normal; arrays are broadcast.
+
+        Raises
+        ------
+        TypeError
+            For a mechanism for which they have no closed form.
+        """
+        raise TypeError(f"{self.kind} releases of normal records have no density in closed form")
+
+    def noise_cdf(self, t: Floats) -> Floats:
+        """Return Pr(noise < t), of noise of scale 1 that is added to records.
+
+        Raises
+        ------
+        TypeError
+            For a mechanism that adds none of which it is known.
+        """
+        raise TypeError(f"of the noise of {self.kind} no distribution function is stated")
+
+    def cell_likelihood(self, values: Floats, scale: float) -> CellLikelihood:
+        """Return how likely each released record is, given masses of cells.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,) or (n, columns)
+            The release.
+        scale : float
+            Scale of the noise, NaN where there is none of that kind.
+
+        Raises
+        ------
+        TypeError
+            For a mechanism for which it is not known.
+        ValueError
+            Where it takes too many cells; the text says why.
+        """
+        raise TypeError(f"releases by {self.kind} have no likelihood by cells")
+
+    def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
+        """Return the Fisher information (B, B) of a release of n records about the masses of cells.
+
+        Parameters
+        ----------
+        places : ndarray of float64, shape (B, nodes)
+            Places within each cell.
+        weights : ndarray of float64, shape (nodes,)
+            Their weights, which add to 1.
+        shares : ndarray of float64, shape (B,)
+            Masses of the cells.
+        n : int
+
+        Raises
+        ------
+        TypeError
+            For a mechanism for which it is not known.
+        """
+        raise TypeError(f"what {self.kind} tells of a density is not known")
 
     def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
         """Draw what the mechanism releases of records, in floating point: for replicates, never to release.
@@ -459,6 +619,11 @@ def _clause(law: type[Law], error: ValidationError) -> str:
 def of_scale(scale: Sequence[float]) -> str:
     """Return " of scale 2", or nothing where there is none."""
     return f" of scale {', '.join(f'{value:.4g}' for value in scale)}" if scale else ""
+
+
+def whole_where_all_are(values: Floats) -> Floats | Ints:
+    """Return numbers as integers where all of them are whole."""
+    return values.astype(np.int64) if (values == np.floor(values)).all() else values
 
 
 def counted(number: int, noun: str) -> str:

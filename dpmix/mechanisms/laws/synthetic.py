@@ -166,6 +166,11 @@ class SyntheticLaw(Law):
         return self.snap or (None,) * len(self.columns)
 
     @property
+    def dated(self) -> tuple[str, ...]:
+        """Names of the columns that are dates."""
+        return tuple(part.name for part in self.columns if part.date)
+
+    @property
     def made_by(self) -> str:
         """The generator."""
         return self.generator

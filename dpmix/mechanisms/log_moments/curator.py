@@ -290,6 +290,10 @@ class LogMoments(Mechanism):
             groups=groups,
         )
 
+    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw records of nobody; see `Mechanism`."""
+        return rng.dirichlet(np.ones(len(self.columns)), n)
+
     @property
     def n(self) -> int:
         """Number of records."""

@@ -126,6 +126,11 @@ class LogMomentsLaw(SumsOfGroups):
         return self
 
     @property
+    def chosen(self) -> str:
+        """The threshold, where there were several."""
+        return f"the threshold chosen is {self.threshold:g}" if len(self.thresholds) > 1 else ""
+
+    @property
     def entries(self) -> int:
         """Number of logarithms of a record."""
         return self.components

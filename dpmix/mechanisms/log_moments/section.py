@@ -24,6 +24,7 @@ class LogMomentsMechanism(MechanismSection):
     """Noisy means of the logarithms of censored compositions."""
 
     released = "log_moments"
+    reads = "compositions"
     trust = "global"
     statistic = True
     grouped = True
@@ -97,6 +98,10 @@ class LogMomentsMechanism(MechanismSection):
                 "for log_moments must give a whole composition, one share for every column and 1 in all: "
                 "it stands for each incomplete record",
             )
+
+    def columns_stated(self) -> int | None:
+        """Return the number of columns; see `MechanismSection`."""
+        return self.components
 
 
 SECTION = LogMomentsMechanism

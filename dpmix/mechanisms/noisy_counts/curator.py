@@ -123,6 +123,11 @@ class NoisyCounts(NoisyStatistic):
         made: NoisyCounts = least_scale(make, formula_scale(spec), requested, spec.noise)
         return made
 
+    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw records of nobody; see `Mechanism`."""
+        sizes = (*self.levels, self.classes)
+        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
+
     @property
     def sensitivity(self) -> float:
         """Two for each feature, in L1 norm; of discrete Gaussian noise the root of that, in L2 norm."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dpmix.mechanisms.laws.law_base import Floats, OneScale, Says, Whole, of_scale
+from dpmix.mechanisms.laws.law_base import Floats, OneScale, Says, Whole, of_scale, whole_where_all_are
 from dpmix.mechanisms.laws.noise_laws import noise_name
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
@@ -48,6 +48,31 @@ class NoisyCountsLaw(Statistic):
     def warning(self, values: Floats, n: int) -> str | None:
         """Say that counts are beyond what n records and their noise can give."""
         return far_beyond(values, n, 0.0, n, self.scale[0])
+
+    def tabulated(self, values: Floats) -> dict[str, Any]:
+        """Return counts with what they are of; they stand by feature, group, class, level. See `Law`."""
+        sizes = (*self.levels, self.classes)
+        titles = self.columns
+        if len(titles) != len(sizes):
+            titles = (*(f"feature_{k + 1}" for k in range(len(self.levels))), "class")
+        names = [self._names(title, size) for title, size in zip(titles, sizes, strict=True)]
+        groups = self.group_names or (None,)
+        rows = [
+            (group, title, level, of_class)
+            for title, levels in zip(titles[:-1], names[:-1], strict=True)
+            for group in groups
+            for of_class in names[-1]
+            for level in levels
+        ]
+        found: dict[str, Any] = {} if not self.groups else {next(iter(self.groups)): [row[0] for row in rows]}
+        found |= {"feature": [row[1] for row in rows], "level": [row[2] for row in rows]}
+        last = "class" if titles[-1] in ("feature", "level", "count") else titles[-1]
+        return {**found, last: [row[3] for row in rows], "count": whole_where_all_are(values)}
+
+    def _names(self, title: str, size: int) -> tuple[str, ...]:
+        """Return the labels of a column's levels, or their numbers."""
+        stated = (self.categories or {}).get(title, ())
+        return tuple(stated) if len(stated) == size else tuple(str(number + 1) for number in range(size))
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

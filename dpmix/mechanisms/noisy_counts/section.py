@@ -26,7 +26,7 @@ class NoisyCountsMechanism(MechanismSection):
     statistic = True
     grouped = True
     of_known_number = True
-    whole_levels = True
+    reads = "levels"
     statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
     kind: Literal["noisy_counts"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
@@ -65,6 +65,10 @@ class NoisyCountsMechanism(MechanismSection):
     def cells_of_group(self) -> tuple[str, int]:
         """Return the key of classes, and the number of levels within all of them."""
         return "classes", self.classes * sum(self.levels)
+
+    def columns_stated(self) -> int:
+        """Return the number of columns; see `MechanismSection`."""
+        return len(self.levels) + 1
 
 
 SECTION = NoisyCountsMechanism

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.random import Generator
 
 from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.laws.law_base import Floats
+from dpmix.mechanisms.laws.law_base import Floats, Pictured
 from dpmix.mechanisms.none.section import NoMechanism
 
 __all__ = ["LAW", "NoLaw"]
@@ -18,6 +18,7 @@ class NoLaw(Additive):
 
     capabilities = NoMechanism
     noise = "none"
+    pictured = Pictured("data", "the data", "data")
 
     def channel(self, scale: float) -> Any:
         """Return the channel that records go through as they are."""

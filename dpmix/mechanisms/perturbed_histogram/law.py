@@ -14,11 +14,13 @@ from dpmix.mechanisms.laws.law_base import (
     Floats,
     Labels,
     OneScale,
+    Pictured,
     Says,
     counted,
     first,
     moments_of_cells,
     of_scale,
+    whole_where_all_are,
 )
 from dpmix.mechanisms.laws.noise_laws import NOISES, WHOLE, draw_noise, noise_name, noise_variance
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
@@ -30,16 +32,12 @@ class PerturbedHistogramLaw(HistogramLaw):
     """Counts of the records in equal bins, of each group where there are groups, plus noise of scale s."""
 
     capabilities = PerturbedHistogramMechanism
+    pictured = Pictured("released counts, noise included", "the released counts, with their noise")
     noise: Annotated[
         Literal["laplace", "gaussian", "geometric", "discrete_gaussian"],
         Says(f"does not state its noise, one of {', '.join(NOISES)}"),
     ]
     scale: OneScale
-
-    @property
-    def drawn(self) -> int | None:
-        """None: counts are released."""
-        return None
 
     @property
     def noise_scale(self) -> float:
@@ -82,9 +80,22 @@ class PerturbedHistogramLaw(HistogramLaw):
 
         return perturbed_histogram(values, n, self.noise_scale, self.power, self.edges())
 
+    def tabulated(self, values: Floats) -> dict[str, Any]:
+        """Return counts by group and bin; see `Law`."""
+        edges, groups = self.edges(), self.group_names or (None,)
+        found: dict[str, Any] = {}
+        if self.groups:
+            found[next(iter(self.groups))] = [name for name in self.group_names for _ in range(self.bins)]
+        ends = {"lower": np.tile(edges[:-1], len(groups)), "upper": np.tile(edges[1:], len(groups))}
+        return {**found, **ends, "count": whole_where_all_are(values)}
+
     def draw_from_counts(self, counts: Floats, rng: Generator) -> Floats:
         """Draw noisy counts."""
         return counts + draw_noise(self.noise, self.noise_scale, counts.size, rng)
+
+    def covariance(self, shares: Floats, n: int) -> tuple[float, Floats]:
+        """Return gain and covariance; see `HistogramLaw`."""
+        return 1.0, noise_variance(self.noise, self.scale[0]) / n**2 * np.eye(len(shares))
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -24,6 +24,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     """Noisy counts of equal bins."""
 
     released = "histogram"
+    counts_bins = True
     countable = True
     trust = "global"
     row = "bin"
@@ -31,6 +32,7 @@ class PerturbedHistogramMechanism(MechanismSection):
     grouped = True
     on_domain = True
     statements = (("epsilon",), ("epsilon", "delta"), ("rho",), ("scale",))
+    assumed = {"bins": 32}
     kind: Literal["perturbed_histogram"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     delta: Delta = None

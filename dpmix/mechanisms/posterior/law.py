@@ -102,6 +102,11 @@ class PosteriorLaw(Law):
             return f"is not the prior plus whole counts, as method {self.method} gives"
         return None
 
+    def tabulated(self, values: Floats) -> dict[str, Any]:
+        """Return parameters by category; see `Law`."""
+        names = self.categories or tuple(str(i + 1) for i in range(len(self.prior)))
+        return {"category": names, "prior": np.asarray(self.prior), "posterior": values}
+
     def told(self) -> Sequence[float]:
         """Return the noisy counts."""
         return tuple(self.noisy_counts or ())

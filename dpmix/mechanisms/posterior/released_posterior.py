@@ -72,6 +72,10 @@ class PosteriorRelease(Mechanism):
     def imitate(self, counts: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
         """Return what `choose` does, from a seeded generator: simulations only."""
 
+    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw records of nobody; see `Mechanism`."""
+        return rng.integers(len(self.prior), size=(n, 1)).astype(np.float64)
+
     def describe(self) -> dict[str, Any]:
         """Return everything public about the mechanism, for JSON."""
         return {

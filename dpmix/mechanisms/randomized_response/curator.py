@@ -61,6 +61,11 @@ class RandomizedResponse(Mechanism):
         if not self.categories or not all(len(set(names)) == len(names) > 1 for names in self.categories):
             raise PrivacyError("randomized response is of columns with two different categories or more")
 
+    def random_records(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw records of nobody; see `Mechanism`."""
+        sizes = tuple(len(names) for names in self.categories)
+        return rng.integers(sizes, size=(n, len(sizes))).astype(np.float64)
+
     @property
     def responses(self) -> tuple[NearOutputs, ...]:
         """The response of each column."""

@@ -14,6 +14,7 @@ class RandomizedResponseMechanism(MechanismSection):
     """The category of each record, or another at random."""
 
     released = "categories"
+    reads = "categories"
     columns_each = True
     statements = (("epsilon",),)
     kind: Literal["randomized_response"] = Field(description="The mechanism.")

@@ -15,6 +15,7 @@ from dpmix.mechanisms.laws.law_base import (
     Floats,
     Labels,
     Number,
+    Pictured,
     Says,
     Scales,
     Whole,
@@ -31,6 +32,11 @@ class SmoothedHistogramLaw(HistogramLaw):
     """Draws, uniform on the domain with probability w, else from the histogram of the records."""
 
     capabilities = SmoothedHistogramMechanism
+    pictured = Pictured(
+        "released draws",
+        "the released draws, which are from a smoothed histogram of the records",
+        "released draws",
+    )
     draws: Annotated[Whole, Field(ge=1), Says("does not state its draws, a whole number of at least 1")]
     weight: Annotated[Number, Field(gt=0, le=1), Says("does not state its weight, between 0 and 1")]
     scale: Scales
@@ -39,11 +45,6 @@ class SmoothedHistogramLaw(HistogramLaw):
     def labels(self) -> tuple[tuple[str, ...] | None, ...]:
         """Return the names of groups, whose codes stand beside the draws."""
         return (None, self.group_names) if self.groups else ()
-
-    @property
-    def drawn(self) -> int | None:
-        """Number of draws."""
-        return self.draws
 
     @property
     def noise_scale(self) -> float:
@@ -82,6 +83,12 @@ class SmoothedHistogramLaw(HistogramLaw):
         """Draw numbers of draws in the bins."""
         shares = (1.0 - self.weight) * counts / counts.sum() + self.weight / counts.size
         return rng.multinomial(self.draws, shares / shares.sum()).astype(np.float64)
+
+    def covariance(self, shares: Floats, n: int) -> tuple[float, Floats]:
+        """Return gain and covariance; see `HistogramLaw`."""
+        gain = 1.0 - self.weight
+        drawn = gain * shares + self.weight / len(shares)
+        return gain, (np.diag(drawn) - np.outer(drawn, drawn)) / self.draws
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

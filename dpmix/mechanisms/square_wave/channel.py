@@ -21,8 +21,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_records,
     log_marginal,
     noise_density,
     noise_variance,
@@ -121,14 +120,7 @@ def _noise_variance(channel: SquareWaveNoise):
     return channel.spread
 
 
-@hides.register
-def _hides(channel: SquareWaveNoise):
-    return True
-
-
-@log_constant.register
-def _log_constant(channel: SquareWaveNoise):
-    return 0.0
+hides_records(SquareWaveNoise)
 
 
 @njit

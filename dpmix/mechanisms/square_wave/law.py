@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -18,12 +18,14 @@ from dpmix.mechanisms.laws.law_base import (
     Law,
     Observation,
     Pair,
+    Pictured,
     Says,
     Scales,
     Whole,
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.likelihoods import information_of_outputs
 from dpmix.mechanisms.laws.ratio import Ratio, fraction_of
 from dpmix.mechanisms.laws.transitions import Transition, WindowTransition
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
@@ -38,6 +40,12 @@ class SquareWaveLaw(Law):
     """One of M + 2k outputs for each number of a record, those near its cell r times as likely each."""
 
     capabilities = SquareWaveMechanism
+    pictured = Pictured(
+        "released outputs, noise included",
+        "the released outputs at the cells that they stand for, some beyond the bounds: they carry the "
+        "mechanism's noise, which is even but for what is near a record",
+        "released outputs",
+    )
     cells: Annotated[
         Whole, Field(ge=2, le=MOST_CELLS), Says(f"does not state its cells, from 2 to {MOST_CELLS}")
     ]
@@ -111,6 +119,32 @@ class SquareWaveLaw(Law):
         """Return the transition of cells; see `Law`."""
         return WindowTransition(self.cells, self.reach, self.odds, len(cells) - 1, chosen)
 
+    def cell_likelihood(self, values: Floats, scale: float) -> WindowLikelihood:
+        """Return what is near each output; see `Law`."""
+        return WindowLikelihood(self, values.ravel().astype(np.int64))
+
+    def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
+        """Return the information of outputs; see `Law`."""
+        lo, hi = self.domain[0]
+        near = np.arange(self.outputs)[:, None]
+        table = np.zeros((self.outputs, len(places)))
+        for k, weight in enumerate(weights):
+            at = np.clip(np.floor((places[:, k] - lo) / (hi - lo) * self.cells), 0, self.cells - 1)[None, :]
+            table += weight * np.where((near >= at) & (near <= at + 2 * self.reach), self.odds, 1.0)
+        return information_of_outputs(table / self.total, shares, n)
+
+    @property
+    def blur(self) -> float:
+        """Half the width of the cells near an output, one of them at least."""
+        lo, hi = self.domain[0]
+        return (hi - lo) * max(self.reach, 1) / self.cells
+
+    @property
+    def step(self) -> float:
+        """Width of a cell."""
+        lo, hi = self.domain[0]
+        return (hi - lo) / self.cells
+
     def done(self, n: int) -> str:
         """Say what was done to n records."""
         near = f"one of the {2 * self.reach + 1} around" if self.reach else "that of"
@@ -120,13 +154,13 @@ class SquareWaveLaw(Law):
             f"{'each ' * bool(self.reach)}as any other."
         )
 
-    def places(self, outputs: Floats, column: int = 0) -> Floats:
+    def places(self, released: Floats, column: int = 0) -> Floats:
         """Return the middle of the cell that an output stands for, in the units of the data.
 
         The k first and last outputs stand for cells beyond the bounds.
         """
         low, high = self.domain[column]
-        return np.asarray(low + (high - low) * ((outputs - self.reach + 0.5) / self.cells))
+        return np.asarray(low + (high - low) * ((released - self.reach + 0.5) / self.cells))
 
     def moments(
         self, values: Floats, column: int, n: int, pair: tuple[float, float] | None
@@ -149,6 +183,31 @@ class SquareWaveLaw(Law):
         v = (square + i + 1.0 / 3.0) / (m * m)
         lo, hi = self.domain[column] if pair is None else pair
         return moments_of_records(u, v).moved(lo, hi - lo)
+
+
+class WindowLikelihood:
+    """Likelihoods of outputs: (1 + (r - 1) A)/W, A the mass of the cells near each.
+
+    Parameters
+    ----------
+    law : SquareWaveLaw
+    outputs : int64 array (n,)
+    """
+
+    def __init__(self, law: SquareWaveLaw, outputs: Ints) -> None:
+        self.edges = equal_edges(law.domain[0], law.cells)[1:-1]
+        self._gain, self._total = law.odds - 1.0, law.total
+        self._first = np.maximum(outputs - 2 * law.reach, 0)
+        self._last = np.minimum(outputs, law.cells - 1)
+
+    def logs(self, masses: Iterable[Floats]) -> Floats:
+        """Return log likelihoods; see `dpmix.mechanisms.laws.likelihoods.CellLikelihood`."""
+        found = []
+        for each in masses:
+            below = np.concatenate([[0.0], np.cumsum(each[0])])
+            near = below[self._last + 1] - below[self._first]
+            found.append(np.log((1.0 + self._gain * near) / self._total))
+        return np.stack(found)
 
 
 LAW = SquareWaveLaw

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from dpmix.mechanisms.laws.law_base import (
@@ -23,18 +25,23 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
+from dpmix.mechanisms.laws.likelihoods import TableLikelihood
+from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
-from dpmix.numerics.equal_cells import equal_edges
+from dpmix.numerics.equal_cells import cell_of, equal_edges
 
 __all__ = ["LAW", "MOST_LEVELS", "WaveletLaw"]
 
 MOST_LEVELS = 24
+_DRAWS = 40_000
+_PIECE = 4_000
 
 
 class WaveletLaw(Law):
     """2^(J+1) - 1 Haar coefficients of a record, in (j, k) order, each with Laplace noise of scale s."""
 
     capabilities = WaveletMechanism
+    unpictured = "noisy wavelet coefficients"
     levels: Annotated[Whole, Field(ge=0), Says("does not state its levels, a whole number of at least 0")]
     domain: OnePair
     scale: OneScale
@@ -55,6 +62,11 @@ class WaveletLaw(Law):
     def edges(self) -> Floats:
         """Return the edges of the finest cells, in the units of the data."""
         return equal_edges(self.domain[0], self.cells)
+
+    @property
+    def data_column(self) -> str:
+        """Name of the column."""
+        return self.column
 
     def width(self, columns: int) -> int:
         """Return the number of coefficients."""
@@ -82,6 +94,70 @@ class WaveletLaw(Law):
     def bounds_acceptance(self, on_domain: bool) -> bool:
         """Return that it does: records beyond the bounds count as at them."""
         return True
+
+    def basis(self) -> Floats:
+        """Return the Haar coefficients of each dyadic cell, in (j, k) order; see `Law`."""
+        cells = np.arange(self.cells)
+        found = np.zeros((cells.size, cells.size - 1))
+        for j in range(self.levels + 1):
+            halves = cells >> (self.levels - j)
+            found[cells, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -1.0, 1.0) * np.sqrt(2.0**j)
+        return found
+
+    def draw(self, latent: Floats, scale: float | Floats, rng: Generator) -> Floats:
+        """Draw noisy coefficients (n, 2^(J+1) - 1); see `Law`."""
+        rows = self.basis()[cell_of(latent, self.edges())]
+        return rows + draw_noise("laplace", self.scale[0], rows.shape, rng)
+
+    def draw_mean_noise(self, n: int, size: int, rng: Generator) -> Floats:
+        """Draw means of Laplace noise; see `Law`."""
+        return mean_of_laplace(n, self.scale[0], size, rng)
+
+    def cell_likelihood(self, values: Floats, scale: float) -> TableLikelihood:
+        """Return the densities of coefficients given each of the finest cells, which are exact; see `Law`."""
+        (low, high), heights, own = self.domain[0], self.basis(), self.scale[0]
+        edges = low + (high - low) * np.linspace(0.0, 1.0, len(heights) + 1)
+        logs = np.empty((len(values), len(heights)))
+        for cell, height in enumerate(heights):
+            logs[:, cell] = -np.abs(values - height).sum(axis=1) / own
+        logs -= heights.shape[1] * math.log(2.0 * own)
+        return TableLikelihood.of_logs(edges[1:-1], logs)
+
+    def information(self, places: Floats, weights: Floats, shares: Floats, n: int) -> Floats:
+        """Return the information by that about the masses of the finest cells; see `Law`."""
+        finest = cell_of(places.ravel(), self.edges()).reshape(places.shape)
+        spread = np.zeros((self.cells, len(shares)))
+        for k in range(places.shape[1]):
+            np.add.at(spread, (finest[:, k], np.arange(len(shares))), weights[k])
+        return np.asarray(n * (spread.T @ self._information_of_one(spread @ shares) @ spread))
+
+    def _information_of_one(self, shares: Floats) -> Floats:
+        """Return the information about the masses of the finest cells, of one record.
+
+        Averages over drawn coefficients, always the same ones, of E L L'/(p'L)^2, L the densities by cell.
+        """
+        size, scale = self.cells, self.scale[0]
+        waves = self.basis().T
+        rng = np.random.default_rng(13)
+        total = np.zeros((size, size))
+        shares = np.maximum(shares, 0.0) / shares.sum()
+        for _ in range(_DRAWS // _PIECE):
+            cells = rng.choice(size, _PIECE, p=shares)
+            z = waves[:, cells].T + rng.laplace(0.0, scale, (_PIECE, size - 1))
+            logs = np.zeros((_PIECE, size))
+            place = 0
+            for j in range(self.levels + 1):
+                length = size >> (j + 1)
+                height = 2.0 ** (0.5 * j)
+                own = z[:, place : place + 2**j]
+                still = np.abs(own)
+                up, down = (still - np.abs(own - height)) / scale, (still - np.abs(own + height)) / scale
+                logs += np.repeat(np.stack([up, down], axis=2).reshape(_PIECE, -1), length, axis=1)
+                place += 2**j
+            likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+            likely /= (likely @ shares)[:, None]
+            total += likely.T @ likely
+        return np.asarray(total / _DRAWS)
 
     def done(self, n: int) -> str:
         """Say what was done to n records."""

@@ -16,6 +16,7 @@ class WaveletMechanism(MechanismSection):
     released = "records"
     on_domain = True
     statements = (("epsilon",), ("rho",), ("scale",))
+    assumed = {"levels": 3}
     kind: Literal["wavelet"] = Field(description="The mechanism.")
     epsilon: Epsilon = None
     rho: Rho = None

@@ -51,7 +51,8 @@ def histogram_likelihood(release: Release) -> CountsWithNoise | SmoothedDraws:
     With m bins in each of G groups there are G m cells, that of bin j in group g being g m + j.
     """
     law, values = release.mechanism, release.values
-    if isinstance(law, PerturbedHistogramLaw):
+    if law.counts_bins:
+        law = expect(law, PerturbedHistogramLaw)
         return CountsWithNoise(np.ascontiguousarray(values[:, 0]), NOISES[law.noise], law.scale[0])
     law = expect(law, SmoothedHistogramLaw)
     bins, groups = law.bins, max(1, len(law.group_names))

@@ -55,7 +55,7 @@ class DirichletModel(ModelSection):
                 f"{prior} is draws, not a density, and {sampler} needs a density; use {listed(known)}, a "
                 f"gamma {{shape, rate}}, or sampler.kind: {listed(tuple(others))}",
             )
-        if mechanism is not None and mechanism.kind == "log_moments" and mechanism.split is None:
+        if mechanism is not None and mechanism.released == "log_moments" and mechanism.split is None:
             return (
                 "model.prior",
                 f"{prior} takes the first of two parts of a release, and mechanism.split is missing; give "

@@ -23,6 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.counts.cell_counts import (
     NOISES,
@@ -226,8 +227,8 @@ def posterior_of(
         When the posterior has no form that is known, or settings do not go with the release.
     """
     own = release.mechanism
-    if isinstance(own, SyntheticLaw) and own.generator == "pitman_yor":
-        return _given_sample(model, release, own, public, columns)
+    if own.made_by == "pitman_yor":
+        return _given_sample(model, release, expect(own, SyntheticLaw), public, columns)
     return _given_cells(model, release, public, columns)
 
 
@@ -357,7 +358,7 @@ def _given_cells(
 ) -> ProcessPosterior:
     """Return the posterior given a release that depends on the numbers of records in cells."""
     cells, own = public.cells, release.mechanism
-    synthesis = own if isinstance(own, SyntheticLaw) else None
+    synthesis = expect(own, SyntheticLaw) if own.released == "synthetic" else None
     assert cells is not None  # every such release has them
     if model.discount:
         raise SpecError(

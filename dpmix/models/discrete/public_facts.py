@@ -72,8 +72,8 @@ def public_of(release: Release) -> Public:
     SpecError
         When records were drawn from a posterior.
     """
-    law = release.mechanism
-    if isinstance(law, SyntheticLaw):
+    if release.mechanism.released == "synthetic":
+        law = expect(release.mechanism, SyntheticLaw)
         if law.generator == "posterior_predictive":
             raise SpecError(
                 "model.kind: discrete is not for records drawn from a posterior, which say no more than the "
@@ -91,9 +91,9 @@ def public_of(release: Release) -> Public:
             for column, known in zip(columns, labels, strict=True)
         )
         return Public(columns, names, Cells.described(law) if law.counted else None)
-    law = expect(law, HistogramLaw)
-    column = Column(release.columns[0], law.domain[0])
-    return Public((column,), (None,), Cells((column,), (law.bins,), (None,)))
+    histogram = expect(release.mechanism, HistogramLaw)
+    column = Column(release.columns[0], histogram.domain[0])
+    return Public((column,), (None,), Cells((column,), (histogram.bins,), (None,)))
 
 
 def confidential(label: str) -> bool:
@@ -103,8 +103,7 @@ def confidential(label: str) -> bool:
 
 def grids_of(release: Release, count: int) -> tuple[Grid | None, ...]:
     """Return the grid that new numbers of each column were moved to, where there is one."""
-    law = release.mechanism
-    snaps = law.snaps if isinstance(law, SyntheticLaw) else (None,) * count
+    snaps = release.mechanism.get("snap") or (None,) * count
     return tuple(None if account is None else Grid.described(account) for account in snaps)
 
 

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -207,7 +206,7 @@ def build(spec: RunSpec, release: Release) -> Multinomial | Responses:
             "drawn exactly or moved together; use latent: exact"
         )
     stated = spec.model.prior
-    if isinstance(release.mechanism, RandomizedResponseLaw):
+    if release.mechanism.released == "categories":
         return responses_of(release, stated)
     categories = len(release.values)
     if stated is not None and len(stated) != categories:

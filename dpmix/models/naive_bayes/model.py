@@ -20,7 +20,6 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.noise_laws import WHOLE
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.count_moves import make_tables, start_counts, sweep_class_counts
@@ -219,7 +218,7 @@ Floats = NDArray[np.float64]
 def build(spec: RunSpec, release: Release) -> NaiveBayes | BayesResponses:
     """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
-    if isinstance(release.mechanism, RandomizedResponseLaw):
+    if release.mechanism.released == "categories":
         if spec.sampler.algorithm == "soma" or spec.sampler.latent == "metropolis":
             key = "kind: soma" if spec.sampler.algorithm == "soma" else "latent: metropolis"
             raise SpecError(

@@ -170,7 +170,7 @@ class _HistogramReplicator(StatisticReplicator):
         self.edges = self.law.edges()
         self._date = dated_of(chains).only
         self.parameter = cdf_of(chains)
-        self.of_draws = self.law.drawn is not None
+        self.of_draws = not self.law.counts_bins
         self.per = float(chains.observed.size if self.of_draws else chains.n)
         if self.of_draws:
             self.what, self.unit = "numbers of draws in bins", "of all draws in a bin"
@@ -218,9 +218,9 @@ def discrete_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    if isinstance(chains.mechanism, HistogramLaw):
+    if chains.mechanism.released == "histogram":
         return _HistogramReplicator(chains)
-    if not isinstance(chains.mechanism, SyntheticLaw):
+    if chains.mechanism.released != "synthetic":
         raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model discrete")
     return _Marginals(chains)
 

@@ -182,7 +182,7 @@ class GroupedHistogram(_Grouped):
         super().__init__(chains)
         self.law: HistogramLaw = expect(chains.mechanism, HistogramLaw)
         self.edges = self.law.edges()
-        self.of_draws = self.law.drawn is not None
+        self.of_draws = not self.law.counts_bins
         self.what = "numbers of draws in bins" if self.of_draws else "counts of bins"
         self.unit = "of all draws in a bin" if self.of_draws else "of all records in a bin"
         self.per = float(len(chains.observed) if self.of_draws else chains.n)

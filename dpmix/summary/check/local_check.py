@@ -18,7 +18,7 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import Check, Curve, Entry
-from dpmix.summary.check.mixture_replicates import MixtureReplicator, TallyReplicator, WaveletReplicator
+from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
 from dpmix.summary.check.rank_p_values import RankComparison, compare
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.dated import dated_of, days
@@ -64,9 +64,9 @@ class _Cdfs:
 
 
 class _Edges:
-    """The distribution function at the edges of a wavelet's cells."""
+    """The distribution function at the edges of the cells of coefficients."""
 
-    def __init__(self, replicator: WaveletReplicator) -> None:
+    def __init__(self, replicator: CoefficientReplicator) -> None:
         self.grids = [replicator.edges[1:-1]]
         self.pairs = np.triu_indices(1, 1)
         self._reduce = replicator.reduce
@@ -128,7 +128,7 @@ def check_records(chains: Chains, replicator: MixtureReplicator, most: int) -> C
 def _statistic(
     chains: Chains, replicator: MixtureReplicator, wanted: Sequence[tuple[int, NDArray[np.int64]]]
 ) -> _Cdfs | _Edges | _OfCells:
-    if isinstance(replicator, WaveletReplicator):
+    if isinstance(replicator, CoefficientReplicator):
         return _Edges(replicator)
     some = [(chain, states[:: max(1, len(wanted) * states.size // _PILOTS)]) for chain, states in wanted]
     if isinstance(replicator, TallyReplicator):

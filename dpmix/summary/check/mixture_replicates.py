@@ -15,13 +15,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.mechanisms.binomial.law import BinomialLaw
-from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.histogram import HistogramLaw
-from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
-from dpmix.mechanisms.square_wave.law import SquareWaveLaw
-from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.check.replicators import Replicator, Unavailable
@@ -89,34 +84,27 @@ class _Counted(MixtureReplicator):
         return rng.multinomial(self.chains.n, masses / masses.sum()).astype(np.float64)
 
 
-class WaveletReplicator(_Counted):
-    """Haar coefficients: compared is the distribution function that their means give at the cells' edges."""
+class CoefficientReplicator(_Counted):
+    """Coefficients: compared is the distribution function that their means give at the cells' edges."""
 
     def __init__(self, chains: Chains) -> None:
         super().__init__(chains)
-        law = expect(chains.mechanism, WaveletLaw)
-        self.cells, self.scale = law.cells, law.scale[0]
-        heights = haar_rows(law.levels)
-        self._rows = heights
-        # 1[y < edge] = edge + sum of Haar functions, which are orthonormal on the unit interval
-        self._to_cdf = np.cumsum(heights, axis=0)[:-1] / self.cells
+        self._rows = self.law.basis()
+        self.cells = len(self._rows)
+        # 1[y < edge] = edge + sum of the basis, which is orthonormal on the unit interval
+        self._to_cdf = np.cumsum(self._rows, axis=0)[:-1] / self.cells
         self._flat = np.arange(1, self.cells) / self.cells
 
     def replicate(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw the distribution function of a release, without its records."""
         n = self.chains.n
         means = self.counts(chain, state, rng) @ self._rows / n
-        return self._cdf(means + mean_of_laplace(n, self.scale, means.size, rng))
+        return self._cdf(means + self.law.draw_mean_noise(n, means.size, rng))
 
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """Draw all coefficients of all records."""
         latent = self.records(chain, state, rng, self.chains.n)
         return self.released(latent, rng)
-
-    def released(self, latent: Floats, rng: Generator) -> Floats:
-        """Return noisy coefficients (n, 2^(J+1) - 1)."""
-        rows = self._rows[cell_of(latent, self.edges)]
-        return rows + draw_noise("laplace", self.scale, rows.shape, rng)
 
     def reduce(self, released: Floats) -> Floats:
         """Return the distribution function at the inner edges that the means of the coefficients give."""
@@ -141,7 +129,7 @@ class HistogramReplicator(_Counted):
     def whole(self, chain: int, state: int, rng: Generator) -> Floats:
         """As `replicate`; draws of a smoothed histogram are placed in their bins."""
         found = self.replicate(chain, state, rng)
-        if self.law.drawn is None:
+        if self.law.counts_bins:
             return found
         bins = rng.permutation(np.repeat(np.arange(self.cells), found.astype(np.int64)))
         left, right = self.edges[bins], self.edges[bins + 1]
@@ -149,7 +137,7 @@ class HistogramReplicator(_Counted):
 
     def reduce(self, released: Floats) -> Floats:
         """Return the entries of the bins."""
-        if self.law.drawn is None:
+        if self.law.counts_bins:
             return released.ravel()
         return np.bincount(cell_of(released.ravel(), self.edges), minlength=self.cells).astype(np.float64)
 
@@ -186,16 +174,6 @@ class TallyReplicator(_Counted):
         return np.bincount(places, minlength=self.cells).astype(np.float64)
 
 
-def haar_rows(levels: int) -> Floats:
-    """Return the Haar coefficients of each dyadic cell, shape (2^(J+1), 2^(J+1) - 1), in (j, k) order."""
-    cells = np.arange(2 ** (levels + 1))
-    found = np.zeros((cells.size, cells.size - 1))
-    for j in range(levels + 1):
-        halves = cells >> (levels - j)
-        found[cells, 2**j - 1 + (halves >> 1)] = np.where(halves & 1, -1.0, 1.0) * np.sqrt(2.0**j)
-    return found
-
-
 def mixture_replicator(chains: Chains) -> MixtureReplicator:
     """Return what draws replicates of the release that a mixture was fitted to.
 
@@ -209,10 +187,10 @@ def mixture_replicator(chains: Chains) -> MixtureReplicator:
         raise Unavailable("releases of several groups are not replicated")
     if chains.tally is not None:
         return TallyReplicator(chains)
-    if isinstance(law, WaveletLaw):
-        return WaveletReplicator(chains)
-    if isinstance(law, HistogramLaw):
+    if law.provides("basis"):
+        return CoefficientReplicator(chains)
+    if law.released == "histogram":
         return HistogramReplicator(chains)
-    if isinstance(law, Additive | BinomialLaw | SquareWaveLaw):
+    if law.provides("draw"):
         return MixtureReplicator(chains)
     raise Unavailable(f"releases by {law.kind} are not replicated")

@@ -41,10 +41,12 @@ def counted(chains: ChainSet) -> Chains:
     if chains.layout.kernel not in _KERNELS or chains.observed.ndim > 1 or len(law.domain or ()) > 1:
         raise Unavailable(f"there are more than {MOST_RECORDS:,} records, and cells are of one column")
     if chains.tally is None:
+        what = f"there are more than {MOST_RECORDS:,} records, and no public cells of releases by"
+        if not law.countable:
+            raise Unavailable(f"{what} {law.kind}")
         try:
             edges, width = wide_grid(law, chains.constants.get("cells_width") or "auto")
         except SpecError:
-            what = f"there are more than {MOST_RECORDS:,} records, and no public cells of releases by"
             raise Unavailable(f"{what} {law.kind}") from None
         z = chains.observed
         found = tally(z, edges, width) if law.outputs is None else count_outputs(z, law.outputs)

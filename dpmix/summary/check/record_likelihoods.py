@@ -8,9 +8,11 @@ Given a saved state a record has the density sum_h w_h g(z | theta_h) + w_0 g_0(
     wavelet, square wave       sums over their own cells of the domain, which are exact
     binomial                   sums over 1,024 equal cells
     laplace, gaussian, beta    sums over 1,024 cells too, where no record is off by more than 0.05
+    others                     what their channels have for samplers
 
-A sum over cells takes the noise's density at their middles. g_0 of several columns is a mean over draws from
-the base measure.
+A sum over cells takes the noise's density at their middles. What a mechanism has of these its law states
+(`log_marginal`, `cell_likelihood`). g_0 of several columns, and by a channel, is a mean over draws from the
+base measure.
 """
 
 from __future__ import annotations
@@ -24,16 +26,8 @@ from scipy import special
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
-from dpmix.mechanisms.binomial.law import BinomialLaw
-from dpmix.mechanisms.gaussian.law import GaussianLaw
-from dpmix.mechanisms.laplace.law import LaplaceLaw
-from dpmix.mechanisms.laws.additive import Additive
-from dpmix.mechanisms.none.law import NoLaw
-from dpmix.mechanisms.square_wave.law import SquareWaveLaw
-from dpmix.mechanisms.wavelet.law import WaveletLaw
-from dpmix.numerics.equal_cells import equal_edges
+from dpmix.mechanisms.laws.every import Law
 from dpmix.run.chains_reader import Chains, ChainSet
-from dpmix.summary.check.mixture_replicates import haar_rows
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.check.state_densities import cell_masses, states_at
 from dpmix.summary.density import generator
@@ -46,11 +40,8 @@ __all__ = ["MOST_RECORDS", "cell_log_likelihoods", "log_likelihoods"]
 Floats = NDArray[np.float64]
 
 MOST_RECORDS = 5_000
-_CELLS = 1_024
-_CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
 _PRIOR = 2_000  # draws from the base measure
 _STREAM = -10
-_MOST_TRIALS = 2_000
 
 
 def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int64]]]) -> Floats:
@@ -70,18 +61,19 @@ def log_likelihoods(chains: ChainSet, wanted: Sequence[tuple[int, NDArray[np.int
     source, law = family_of(chains), chains.mechanism
     states = states_at(chains, source, wanted, spread_rest=False)
     order = [(chain, state) for chain, numbers in wanted for state in numbers.tolist()]
+    measures = [states[place] for place in order]
     if isinstance(source, NormalInverseWishart):
-        if isinstance(law, LaplaceLaw):
-            raise Unavailable("Laplace noise on several columns leaves no closed form")
-        found = _of_rows(chains, source, [states[place] for place in order])
-    elif isinstance(source, NormalKernel) and isinstance(law, Additive):
-        found = _of_normals(chains, source, [states[place] for place in order], law)
+        if law.protects and not law.normal_noise:
+            raise Unavailable(f"{law.noise_name} on several columns leaves no closed form")
+        found = _of_rows(chains, source, measures)
+    elif isinstance(source, NormalKernel) and law.provides("log_marginal"):
+        found = _of_normals(chains, source, measures, law)
     elif not law.protects:
-        found = _of_densities(chains, source, [states[place] for place in order])
-    elif isinstance(law, SquareWaveLaw):
-        found = _of_near_outputs(chains, source, [states[place] for place in order], law)
+        found = _of_densities(chains, source, measures)
+    elif law.provides("cell_likelihood"):
+        found = _of_cells(chains, source, measures)
     else:
-        found = _of_cells(chains, source, [states[place] for place in order])
+        found = _by_channel(chains, source, measures)
     return found.reshape(len(wanted), -1, len(chains.observed))
 
 
@@ -114,53 +106,33 @@ def check_factorizes(chains: ChainSet) -> None:
     law, kind = chains.mechanism, chains.mechanism.kind
     if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
         raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
-    if not isinstance(law, NoLaw | LaplaceLaw | GaussianLaw | WaveletLaw | BinomialLaw | SquareWaveLaw):
+    if law.released != "records":
         raise Unavailable(f"releases by {kind} have no likelihood of single records here")
 
 
-def _of_normals(chains: Chains, source: Family, states: list[Measures], law: Additive) -> Floats:
+def _of_normals(chains: Chains, source: Family, states: list[Measures], law: Law) -> Floats:
     """Return those of normal kernels and additive noise, which are exact."""
     z = chains.observed.ravel()
     scale = float(chains.constants["noise_scale"]) if law.protects else 0.0
 
     def log_g(atoms: Floats) -> Floats:
         mean, sd = atoms[0][:, None], atoms[1][:, None]
-        if not isinstance(law, LaplaceLaw):
-            wide = np.sqrt(sd**2 + scale**2)
-            return np.asarray(-0.5 * ((z - mean) / wide) ** 2 - np.log(wide) - 0.5 * math.log(2.0 * math.pi))
-        return log_laplace_normal(z, mean, sd, scale)
+        return law.log_marginal(z, mean, sd, scale)
 
     with np.errstate(divide="ignore"):
         prior = np.log(_noisy_prior(z, source, law, scale) if law.protects else source.predictive(z))
     return _mixed(states, log_g, prior)
 
 
-def _noisy_prior(z: Floats, source: Family, law: Additive, scale: float) -> Floats:
+def _noisy_prior(z: Floats, source: Family, law: Law, scale: float) -> Floats:
     """Return g_0: the prior predictive, taken for constant between its nodes, with noise."""
     nodes = source.nodes()
     heights = np.diff(source.predictive_cdf(nodes)) / np.diff(nodes)
-    cdf = _laplace_cdf if isinstance(law, LaplaceLaw) else special.ndtr
     out = np.empty(z.size)
     for start in range(0, z.size, 500):
-        below = cdf((z[start : start + 500, None] - nodes) / scale)
+        below = law.noise_cdf((z[start : start + 500, None] - nodes) / scale)
         out[start : start + 500] = (below[:, :-1] - below[:, 1:]) @ heights
     return out
-
-
-def _laplace_cdf(x: Floats) -> Floats:
-    half = 0.5 * np.exp(-np.abs(x))
-    return np.asarray(np.where(x < 0.0, half, 1.0 - half))
-
-
-def log_laplace_normal(z: Floats, mean: Floats, sd: Floats, scale: float) -> Floats:
-    """Return log g(z | mean, sd) under Laplace noise, by scaled complementary error functions."""
-    t, r = np.abs(z - mean) / sd, sd / scale
-    gap = r - t
-    far, near = special.erfcx(math.sqrt(0.5) * (r + t)), special.erfcx(math.sqrt(0.5) * np.abs(gap))
-    inside = -0.5 * t * t + np.log(near + far) - math.log(4.0 * scale)
-    correction = 0.5 * np.exp(-0.5 * gap * gap) * (far - near)
-    beyond = r * (0.5 * r - t) + np.log1p(np.where(gap < 0.0, correction, 0.0)) - math.log(2.0 * scale)
-    return np.asarray(np.where(gap >= 0.0, inside, beyond))
 
 
 def _of_densities(chains: Chains, source: Family, states: list[Measures]) -> Floats:
@@ -195,64 +167,37 @@ def _of_rows(chains: Chains, source: NormalInverseWishart, states: list[Measures
 
 def _of_cells(chains: Chains, source: Family, states: list[Measures]) -> Floats:
     """Return sums over cells of the density of the release in each, times the mass of a state there."""
-    edges, table, offset, rows = _cells(chains)
-    masses = np.concatenate([cell_masses(state, source, edges[1:-1]) for state in states])
-    with np.errstate(divide="ignore"):
-        logs = np.log(masses @ table.T)[:, rows] + offset
-    return np.asarray(logs)
+    try:
+        scale = chains.constants.get("noise_scale", math.nan)
+        likelihood = chains.mechanism.cell_likelihood(chains.observed, scale)
+    except ValueError as why:
+        raise Unavailable(str(why)) from None
+    return likelihood.logs(cell_masses(state, source, likelihood.edges) for state in states)
 
 
-def _of_near_outputs(chains: Chains, source: Family, states: list[Measures], law: SquareWaveLaw) -> Floats:
-    """Return those of square-wave releases: (1 + (r - 1) A)/W, A the mass of the cells near the output."""
-    edges, z = equal_edges(law.domain[0], law.cells), chains.observed.ravel().astype(np.int64)
-    first, last = np.maximum(z - 2 * law.reach, 0), np.minimum(z, law.cells - 1)
-    found = np.empty((len(states), z.size))
-    for row, state in enumerate(states):
-        below = np.concatenate([[0.0], np.cumsum(cell_masses(state, source, edges[1:-1])[0])])
-        found[row] = np.log((1.0 + (law.odds - 1.0) * (below[last + 1] - below[first])) / law.total)
-    return found
+def _by_channel(chains: Chains, source: Family, states: list[Measures]) -> Floats:
+    """Return those of releases that samplers alone have densities of, of one number each."""
+    from dpmix.mechanisms.channels.channel_functions import fill_marginal, log_constant  # late: numba
+    from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
 
+    law, kernel = chains.mechanism, kernel_of_fit(chains)
+    why = f"releases by {law.kind} have no likelihood of single records with kernel {chains.layout.kernel}"
+    if chains.observed.ndim > 1 or kernel is None:
+        raise Unavailable(why)
+    z = np.ascontiguousarray(chains.observed, dtype=np.float64)
+    seen = law.observe(z[:, None], chains.n, (0,), rows=False)
+    pair = type(seen.channel), type(kernel)
+    if pair not in fill_marginal.registered or log_constant(seen.channel) != 0.0:
+        raise Unavailable(why)
 
-def _cells(chains: Chains) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-    """Return edges, densities of different releases given each cell less an offset, and each record's row."""
-    law, z = chains.mechanism, chains.observed
-    assert law.domain  # of all but some with kernels on the line
-    low, high = law.domain[0]
-    n = len(z)
-    if isinstance(law, WaveletLaw):
-        heights, scale = haar_rows(law.levels), law.scale[0]
-        edges = low + (high - low) * np.linspace(0.0, 1.0, len(heights) + 1)
-        logs = np.empty((n, len(heights)))
-        for cell, height in enumerate(heights):
-            logs[:, cell] = -np.abs(z - height).sum(axis=1) / scale
-        logs -= heights.shape[1] * math.log(2.0 * scale)
-        top = logs.max(axis=1)
-        return edges, np.exp(logs - top[:, None]), top, np.arange(n)
-    if isinstance(law, BinomialLaw):
-        trials, weight = law.trials, law.weight
-        if trials > _MOST_TRIALS:
-            raise Unavailable(f"there are more than {_MOST_TRIALS:,} trials")
-        # what lies beyond the domain counts as at its ends, in cells of their own
-        edges = np.concatenate([[-np.inf], np.linspace(low, high, _CELLS + 1), [np.inf]])
-        share = np.concatenate([[0.0], (np.arange(_CELLS) + 0.5) / _CELLS, [1.0]])
-        p = 0.5 + weight * (share - 0.5)
-        k = np.arange(trials + 1)[:, None]
-        choose = special.gammaln(trials + 1) - special.gammaln(k + 1) - special.gammaln(trials - k + 1)
-        table = np.exp(choose + k * np.log(p) + (trials - k) * np.log1p(-p))
-        return edges, table, np.zeros(n), z.ravel().astype(np.int64)
-    scale = float(chains.constants["noise_scale"])
-    far = np.abs(np.concatenate([z.ravel() - low, high - z.ravel()])).max()
-    steepness = 1.0 / scale if isinstance(law, LaplaceLaw) else far / scale**2
-    if steepness * (high - low) / (2.0 * _CELLS) > _CLOSE:
-        raise Unavailable("the noise is too narrow for a sum over cells")
-    edges = np.linspace(low, high, _CELLS + 1)
-    apart = np.abs(z.ravel()[:, None] - 0.5 * (edges[1:] + edges[:-1])) / scale
-    if isinstance(law, LaplaceLaw):
-        logs = -apart - math.log(2.0 * scale)
-    else:
-        logs = -0.5 * apart**2 - 0.5 * math.log(2.0 * math.pi) - math.log(scale)
-    top = logs.max(axis=1)
-    return edges, np.exp(logs - top[:, None]), top, np.arange(n)
+    def log_g(atoms: Floats) -> Floats:
+        theta, found = theta_of(chains, atoms), np.empty((atoms.shape[1], len(z)))
+        for h, out in enumerate(found):
+            fill_marginal(seen.channel, kernel, theta, h, seen.z, 0, len(z), out)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(found))
+
+    return _mixed(states, log_g, _prior_mean(log_g, chains, source))
 
 
 def _prior_mean(log_g: object, chains: Chains, source: Family | NormalInverseWishart) -> Floats:

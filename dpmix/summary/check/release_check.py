@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.every import Law
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
-from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
-from dpmix.mechanisms.posterior.law import PosteriorLaw
-from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.local_check import check_records
@@ -60,16 +54,15 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
         raise Unavailable("a custom model does not say how its release is made")
     if model == "discrete":
         return discrete_replicates.discrete_replicator(chains)
-    makers: dict[type[Law], Callable[[NamedChains], StatisticReplicator]] = {
-        NoisyCountsLaw: statistic_replicates.NoisyCountsReplicator,
-        ClampedMomentsLaw: statistic_replicates.ClampedMomentsReplicator,
-        LogMomentsLaw: statistic_replicates.LogMomentsReplicator,
-        PosteriorLaw: statistic_replicates.ReleasedPosterior,
-        RandomizedResponseLaw: (
-            answer_replicates.AnswersOfRecords if model == "naive_bayes" else statistic_replicates.Answers
-        ),
+    makers: dict[tuple[str, str], Callable[[NamedChains], StatisticReplicator]] = {
+        ("noisy_counts", "naive_bayes"): statistic_replicates.NoisyCountsReplicator,
+        ("clamped_moments", "linear_regression"): statistic_replicates.ClampedMomentsReplicator,
+        ("log_moments", "dirichlet"): statistic_replicates.LogMomentsReplicator,
+        ("posterior", "multinomial"): statistic_replicates.ReleasedPosterior,
+        ("categories", "multinomial"): statistic_replicates.Answers,
+        ("categories", "naive_bayes"): answer_replicates.AnswersOfRecords,
     }
-    made = makers.get(type(chains.mechanism))
+    made = makers.get((chains.mechanism.released, model))
     if made is None:
         raise Unavailable(f"releases by {chains.mechanism.kind} are not replicated for the model {model}")
     return made(chains)

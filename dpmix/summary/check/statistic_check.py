@@ -105,7 +105,7 @@ def check_statistic(
     found = compare(observed, table)
     if isinstance(replicator, HistogramReplicator):
         names = bins_in_words(replicator.edges, date=dated_of(chains).only)
-        draws = replicator.law.drawn is not None
+        draws = not replicator.law.counts_bins
         what = "numbers of draws in bins" if draws else "counts of bins"
         unit = "of all draws in a bin" if draws else "of all records in a bin"
         per = float(chains.observed.size if draws else chains.n)

@@ -5,10 +5,18 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import dpmix
 from dpmix.errors import SpecError
+from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
 from dpmix.spec.describe import describe
+from dpmix.summary.check.record_likelihoods import log_likelihoods
+from dpmix.summary.check.state_densities import states_at
+from dpmix.summary.families.family_of_fit import family_of
+
+STATES = np.arange(0, 1_000, 100)
 
 
 def main(folder: Path, modules: list[str], spec: dict) -> None:
@@ -22,10 +30,23 @@ def main(folder: Path, modules: list[str], spec: dict) -> None:
     dpmix.fit(confidential, folder / "release.h5", folder / "short.h5", quiet=True)
     dpmix.fit(spec, output=folder / "chains.h5", quiet=True)
     found = dpmix.summarize([folder / "chains.h5"], report=folder / "report.html")
+    chains = read_chains([folder / "chains.h5"])
+    states = states_at(chains, family_of(chains), [(0, STATES)], spread_rest=False)
+    likelihoods = {
+        "states": [
+            {name: getattr(each, name).tolist() for name in ("weights", "atoms", "rest")}
+            for each in states.values()
+        ],
+        "logs": log_likelihoods(chains, [(0, STATES)])[0].tolist(),
+    }
     words = {"words": describe(load_spec(spec))["mechanism"], "refused": []}
     if release.mechanism.guarantees is False:
         try:
             dpmix.fit(spec | {"model": {"kernel": "beta"}}, output=folder / "no.h5", quiet=True)
+        except SpecError as error:
+            words["refused"].append(str(error))
+        try:
+            dpmix.advise({"mechanism": spec["mechanism"]}, epsilon=1.0, n=1_000, quiet=True)
         except SpecError as error:
             words["refused"].append(str(error))
     (folder / "found.json").write_text(
@@ -33,6 +54,7 @@ def main(folder: Path, modules: list[str], spec: dict) -> None:
             words
             | {
                 "summary": found.to_json(),
+                "likelihoods": likelihoods,
                 "kind": release.kind,
                 "guarantee": [release.epsilon, release.delta, release.rho],
                 "values": release.values.ravel().tolist(),

@@ -150,6 +150,9 @@ class KnownSpreadFamily(NormalKernel):
         mean = parameters["mean"]
         return np.stack([mean, np.full_like(mean, self.within)])
 
+    def theta(self, atoms):
+        return atoms[:1]
+
     def draw(self, rng, size):
         return self.atoms({"mean": rng.normal(self.mu0, self.sd, size)})
 

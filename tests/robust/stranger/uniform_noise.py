@@ -13,8 +13,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
     fill_marginal,
-    hides,
-    log_constant,
+    hides_records,
     log_marginal,
     noise_density,
     noise_variance,
@@ -125,14 +124,7 @@ def below(x):
     return 0.5 * math.erfc(-x * math.sqrt(0.5))
 
 
-@hides.register
-def _hides(channel: UniformNoise):
-    return True
-
-
-@log_constant.register
-def _log_constant(channel: UniformNoise):
-    return 0.0
+hides_records(UniformNoise)
 
 
 @noise_variance.register

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from itertools import product
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -23,9 +25,14 @@ from dpmix.advising.statistics import multinomial
 from dpmix.api.advise_laws import laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
+from dpmix.mechanisms.laws.likelihoods import information_of_outputs
 from dpmix.models.counts_mixture.informed import coins_of
+from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec
 from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation
+from dpmix.spec.fields import Positive
+from dpmix.spec.kinds import MECHANISMS
+from dpmix.spec.mechanism_section import MechanismSection
 from tests.helpers.specs import ROOT
 from tests.unit.cli.test_cli import outcome
 
@@ -51,7 +58,7 @@ def law(kind: str, **keys: Any) -> Law:
 
 def told(which: Law, n: int = 1000) -> tuple[Any, Any, Any]:
     """Return the information, the shares of cells, and their middles."""
-    edges = cells_of(beta(), informed.noise_scale(which), bounded=True)
+    edges = cells_of(beta(), which.blur, bounded=True)
     shares = beta().masses(edges)
     ends = np.concatenate([[0.0], edges, [1.0]])
     found = informed.information(which, edges, shares, n, (0.0, 1.0))
@@ -230,6 +237,58 @@ def test_synthetic_records_are_tried_on_the_population() -> None:
     spec["data"].pop("domain")
     (row,) = dpmix.advise(spec, epsilon=1e5, n=400).rows
     assert_allclose(row.sd["share"], (2 * 0.25 / 400) ** 0.5, rtol=0.35)
+
+
+class HalvesMechanism(MechanismSection):
+    """Half of the records are told, by a coin that shows whether it is the upper half: a stranger's."""
+
+    released = "records"
+    on_domain = True
+    statements = (("epsilon",),)
+    kind: Literal["halves"]
+    epsilon: Positive | None = None
+
+
+class HalvesLaw(Law):
+    capabilities = HalvesMechanism
+    epsilon: float
+
+    def information(self, places: Any, weights: Any, shares: Any, n: int) -> Any:
+        upper = (places > 0.5) @ weights
+        p = 1.0 / (1.0 + np.exp(-self.epsilon))
+        told = (2.0 * p - 1.0) * upper + 1.0 - p
+        return information_of_outputs(np.stack([1.0 - told, told]), shares, n)
+
+
+class Halves:
+    """What the curator would have."""
+
+    @staticmethod
+    def make(section: Any, records: Any) -> Any:
+        stated = {"kind": "halves", "epsilon": section.epsilon, "domain": [list(p) for p in section.domain]}
+        return SimpleNamespace(describe=lambda: stated, guarantee=Guarantee(section.epsilon, 0.0, None))
+
+
+def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> None:
+    spec = load_spec(SPEC | {"mechanism": {"kind": "laplace", "epsilon": 1.0}})
+    before = {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])}
+    assert before == {"laplace", "gaussian", "wavelet", "binomial", "square_wave"}
+    MECHANISMS.add("halves", section=HalvesMechanism, law=HalvesLaw, curator=Halves)
+    try:
+        found = {row[0]: row[3] for row in laws_of(spec, (0.0, 1.0), [2.0], [1000], None, [])}
+        assert set(found) == before | {"halves"}
+        information, shares, middles = told(found["halves"], n=1000)
+        p = 1.0 / (1.0 + math.exp(-2.0))
+        upper = middles > 0.5
+        told_upper = (2.0 * p - 1.0) * float(shares @ upper) + 1.0 - p
+        move = upper / upper.sum() - ~upper / (~upper).sum()  # all of a mass from the lower half to the upper
+        exact = 1000 * (2.0 * p - 1.0) ** 2 / (told_upper * (1.0 - told_upper))
+        assert move @ information @ move == pytest.approx(exact, rel=0.02)
+        with pytest.raises(SpecError, match=r"mechanism\.kind: what halves tells of a density is not known"):
+            MECHANISMS.add("halves", section=HalvesMechanism, law=type("Bare", (Law,), {}), curator=Halves)
+            laws_of(spec, (0.0, 1.0), [2.0], [1000], ["halves"], [])
+    finally:
+        MECHANISMS.drop("halves")
 
 
 def rows_of(*values: tuple[str, float, int, float]) -> list[Row]:

@@ -55,6 +55,44 @@ class WholeLaw(Law):
     capabilities = Whole
 
 
+class Counts(MechanismSection):
+    released = "noisy_counts"
+    kind: Literal["counts"]
+
+
+class CountsLaw(Law):
+    capabilities = Counts
+
+
+class Bins(MechanismSection):
+    released = "histogram"
+    kind: Literal["bins"]
+
+
+class BinsLaw(Law):
+    capabilities = Bins
+
+
+class Added(MechanismSection):
+    released = "records"
+    additive = True
+    kind: Literal["added"]
+
+
+class AddedLaw(Law):
+    capabilities = Added
+
+
+class Told(MechanismSection):
+    released = "records"
+    transitional = True
+    kind: Literal["told"]
+
+
+class ToldLaw(Law):
+    capabilities = Told
+
+
 class Channel(NamedTuple):
     scale: float
 
@@ -129,6 +167,26 @@ CAN = SamplerCapabilities("toy")
             Whole,
             {"law": WholeLaw, "curator": CURATOR, "channel": Channel},
             "whole releases something else: it has a channel, and mixtures take records or histograms alone",
+        ),
+        (
+            Counts,
+            {"law": CountsLaw, "curator": CURATOR},
+            "counts releases noisy_counts, so that its law must be a NoisyCountsLaw",
+        ),
+        (
+            Bins,
+            {"law": BinsLaw, "curator": CURATOR, "channel": Channel},
+            "bins releases histogram, so that its law must be a HistogramLaw",
+        ),
+        (
+            Added,
+            {"law": AddedLaw, "curator": CURATOR, "channel": Channel},
+            "added says that it is additive, so that its law must be an Additive",
+        ),
+        (
+            Told,
+            {"law": ToldLaw, "curator": CURATOR, "channel": Channel},
+            "told says that it is transitional, and its law lacks transition",
         ),
         (Nameless, {"law": ToyLaw, "curator": CURATOR}, 'Nameless must have a field kind: Literal["NAME"]'),
         (

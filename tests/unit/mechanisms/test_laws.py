@@ -356,6 +356,61 @@ def test_laws_can_what_is_stated_of_them_once() -> None:
     assert {law.trust == "local" for law in laws.values() if law.released == "records"} == {True}
 
 
+def test_laws_have_what_local_releases_are_told_by() -> None:
+    """Of releases of records, the check, likelihoods and advice ask the law, whichever it is."""
+    local = {kind for kind in mixtures_take("records") if capabilities_of(kind).protects}
+    for method in ("draw", "cell_likelihood", "information"):
+        assert {kind for kind in local if law_type(kind).provides(method)} == local, method
+    having = {
+        method: {kind for kind in released_kinds() if law_type(kind).provides(method)}
+        for method in ("basis", "places", "log_marginal", "transition", "tabulated")
+    }
+    assert having == {
+        "basis": {"wavelet"},
+        "places": {"binomial", "square_wave"},
+        "log_marginal": {"none", "laplace", "gaussian"},
+        "transition": {kind for kind in released_kinds() if capabilities_of(kind).transitional},
+        "tabulated": {"perturbed_histogram", "noisy_counts", "posterior"},
+    }
+    for method, arguments in (("basis", ()), ("noise_cdf", (0.0,)), ("cell_likelihood", (np.zeros(1), 1.0))):
+        with pytest.raises(TypeError, match="noisy_counts"):
+            getattr(law_of(stated("noisy_counts")), method)(*arguments)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "binomial", "square_wave", "wavelet"])
+def test_the_likelihood_by_cells_is_a_density_of_what_is_drawn(kind: str) -> None:
+    """It adds up to 1 over all releases, and has the mean of draws from records in one place."""
+    own = {"wavelet": {"levels": 0}, "square_wave": {"cells": 20, "reach": 2}}.get(kind, {})
+    law = law_of(stated(kind) | {"domain": [[0.0, 8.0]]} | own)
+    scale = law.scale[0] if law.scale else np.nan
+    values = np.arange(law.outputs) * 1.0 if law.outputs is not None else np.linspace(-40.0, 40.0, 4001)
+    width = 1.0 if law.outputs is not None else values[1] - values[0]
+    released = values[:, None] if kind == "wavelet" else values
+    likelihood = law.cell_likelihood(released, scale)
+    at = np.searchsorted(likelihood.edges, 2.0, side="right")
+    masses = np.zeros((1, len(likelihood.edges) + 1))
+    masses[0, at] = 1.0
+    density = np.exp(likelihood.logs([masses]))[0] * width
+    assert density.sum() == pytest.approx(1.0, abs=1e-4)
+    drawn = law.draw(np.full(20_000, 2.0 + 1e-9), scale, rng_of("drawn", kind)).ravel()
+    mean = float(density @ values)
+    assert abs(drawn.mean() - mean) < 5.0 * drawn.std() / np.sqrt(drawn.size) + 0.01
+
+
+@pytest.mark.parametrize("kind", ["binomial", "square_wave"])
+def test_places_are_those_of_records(kind: str) -> None:
+    """The binomial mechanism's are right on average; an output of a square wave stands for its cell."""
+    law = law_of(stated(kind) | {"domain": [[-1.0, 3.0]]} | ({"trials": 9} if kind == "binomial" else {}))
+    places = law.places(np.arange(law.outputs) * 1.0)
+    assert np.diff(places) == pytest.approx(np.full(len(places) - 1, law.step))
+    drawn = law.places(law.draw(np.full(40_000, 1.3), np.nan, rng_of("places", kind)))
+    if kind == "binomial":
+        assert abs(drawn.mean() - 1.3) < 5.0 * drawn.std() / 200.0
+    else:
+        assert places[law.reach + 2] == pytest.approx(1.5)  # the middle of the third of four cells
+        assert np.bincount(np.rint((drawn - places[0]) / law.step).astype(int))[2:5].min() > 8_000
+
+
 def mixtures_take(released: str) -> set[str]:
     return {kind for kind in released_kinds() if capabilities_of(kind).released == released}
 

@@ -19,9 +19,9 @@ from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.summary.check.discrete_replicates import _Marginals, cell_probabilities
-from dpmix.summary.check.mixture_replicates import haar_rows, mixture_replicator
+from dpmix.summary.check.mixture_replicates import mixture_replicator
 from dpmix.summary.check.rank_p_values import compare, two_sided
-from dpmix.summary.check.record_likelihoods import log_laplace_normal, log_likelihoods
+from dpmix.summary.check.record_likelihoods import log_likelihoods
 from dpmix.summary.check.release_check import check_release
 from dpmix.summary.check.replicators import Unavailable, places
 from dpmix.summary.check.state_densities import cell_masses
@@ -177,8 +177,9 @@ def test_noise_has_the_law_of_its_mechanism() -> None:
     assert stats.ks_2samp(means, sums).pvalue > 1e-4
 
 
-def test_haar_rows_are_those_of_the_mechanism() -> None:
-    np.testing.assert_array_equal(haar_rows(3), haar(np.arange(16), 3))
+def test_the_basis_of_a_wavelet_is_that_of_the_mechanism() -> None:
+    law = law_of({"kind": "wavelet", "levels": 3, "scale": [1.5], "domain": [[-6.0, 6.0]]})
+    np.testing.assert_array_equal(law.basis(), haar(np.arange(16), 3))
 
 
 def test_wavelets_are_compared_by_the_distribution_function_at_their_edges(tmp_path: Path) -> None:
@@ -358,6 +359,7 @@ def test_cell_masses_keep_their_digits_in_both_tails() -> None:
 
 
 def test_log_likelihoods_of_laplace_noise_are_those_of_quadrature() -> None:
+    laplace = law_of({"kind": "laplace", "scale": [1.0]})
     for mean, sd, scale in product((0.0, 3.0), (0.05, 1.0, 30.0), (0.5, 4.0)):
         for z in (-7.0, 0.1, 25.0):
             points = sorted({z, mean, mean - 8 * sd, mean + 8 * sd})
@@ -369,7 +371,7 @@ def test_log_likelihoods_of_laplace_noise_are_those_of_quadrature() -> None:
 
             parts = zip([mean - 40 * sd, *points], [*points, mean + 40 * sd], strict=True)
             exact = sum(integrate.quad(inside, min(a, b), max(a, b), limit=200)[0] for a, b in parts if a < b)
-            found = log_laplace_normal(np.array([z]), np.array(mean), np.array(sd), scale)
+            found = laplace.log_marginal(np.array([z]), np.array(mean), np.array(sd), scale)
             assert found[0] == pytest.approx(np.log(exact), abs=1e-6)
 
 
