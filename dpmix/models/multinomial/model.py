@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise
 from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
