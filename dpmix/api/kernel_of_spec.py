@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.observation import Observation, pairs_of
-from dpmix.api.task import Constants
+from dpmix.api.task import Constants, Observation, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base

@@ -12,15 +12,14 @@ from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import compositions
 from dpmix.summary.beyond import Beyond
-from dpmix.summary.composition_remarks import composition_remarks
-from dpmix.summary.composition_results import CompositionResults
+from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
+from dpmix.summary.composition_results import CompositionResults, composition_remarks
 from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
-from dpmix.summary.provenance import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.regression import regression_account
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, release_remarks

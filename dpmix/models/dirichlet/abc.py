@@ -165,7 +165,7 @@ class FirstPosterior:
 
 
 def build(spec: RunSpec, release: Release) -> Simulated:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     used = used_parts(spec, release)
     prior = settings_of(spec).prior
     law = prior_of(spec, release) if prior not in ("p2", "p5") else None

@@ -83,7 +83,7 @@ def known_of(parts: list[CompositionPart], prior: AlphaPrior) -> Compositions:
 
 
 def build(spec: RunSpec, release: Release) -> Augmented:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     parts = used_parts(spec, release)
     offers = None
     if spec.sampler.algorithm == "soma":

@@ -81,7 +81,7 @@ class GroupsPlan(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> GroupedCompositions:
-    """Return the model of a spec given a release of groups; see `dpmix.models.registry.build`.
+    """Return the model of a spec given a release of groups; see `dpmix.api.parametric_task.build`.
 
     Raises
     ------

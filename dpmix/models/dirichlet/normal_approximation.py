@@ -218,7 +218,7 @@ class Approximation(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> NormalApproximation:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     return NormalApproximation(release, used_parts(spec, release), prior_of(spec, release))
 
 

@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 def build(spec: RunSpec, release: Release) -> Replicated:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     return Replicated(
         release, used_parts(spec, release), prior_of(spec, release), spec.sampler.pseudo_records
     )

@@ -140,7 +140,7 @@ Functional = NumericColumn | LabelColumn
 
 
 def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(release)
     columns = functional_columns(spec.model, spec.summary, public)

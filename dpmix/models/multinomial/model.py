@@ -199,7 +199,7 @@ def sweep_shares(rng, p, prior, answers, odds, sweeps):
 
 
 def build(spec: RunSpec, release: Release) -> Multinomial | Responses:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     assert isinstance(spec.model, MultinomialModel)  # the registry looks
     if spec.sampler.latent == "metropolis":
         raise SpecError(

@@ -1,26 +1,49 @@
-"""What the report draws of regressions: fitted lines with bands, and coefficients beside their priors."""
+"""What the report draws of parametric models: lines of regressions, regions of compositions, classes."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.report.drawn_release import plain
-from dpmix.store.html import BLUE, COLOURS, STYLES, captioned, drawing, on_dates, whole_dates
+from dpmix.store.html import (
+    BLUE,
+    COLOURS,
+    INK,
+    ORANGE,
+    STYLES,
+    captioned,
+    drawing,
+    drawings,
+    on_dates,
+    whole_dates,
+)
+from dpmix.summary.composition_results import CompositionResults, Ellipsoid
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
+from dpmix.summary.row_labels import ByClass
 from dpmix.summary.summary_result import Summary
 
-__all__ = ["forest_figure", "line_draws", "lines_figure", "pictures"]
+__all__ = [
+    "bars_figure",
+    "class_pictures",
+    "composition_pictures",
+    "forest_figure",
+    "line_draws",
+    "lines_figure",
+    "regression_pictures",
+    "shares_caption",
+]
 
-_POINTS = 81
+_LINE_POINTS = 81
 _MOST = 6  # predictors with a line
 
 
-def pictures(summary: Summary) -> list[str]:
+def regression_pictures(summary: Summary) -> list[str]:
     """Return the pictures of a regression; none of other models."""
     regression = summary.provenance.mechanism.released == "clamped_moments"
     if not regression or not any(n.startswith("beta[") for n in summary.parameters):
@@ -58,7 +81,7 @@ def line_draws(summary: Summary, place: int, group: str = "") -> tuple[Floats, F
     names = _names(law)
     prefix = f"{group}," if group else ""
     draws = [summary.series[f"beta[{prefix}{name}]"].ravel() for name in ("intercept", *names[:-1])]
-    at = np.linspace(*law.bounds[place], _POINTS)
+    at = np.linspace(*law.bounds[place], _LINE_POINTS)
     base = draws[0].copy()
     for other, (low, high) in enumerate(law.bounds[:-1]):
         if other != place:
@@ -173,3 +196,127 @@ def _finding(summary: Summary, name: str, response: str) -> str:
         f"{response} {way} with {name}: slope {amount(scalar.mean, width)}, "
         f"{100 * summary.level:g}% interval {amount(low, width)} to {amount(high, width)}"
     )
+
+
+# What the report draws of compositions alone: joint regions
+
+
+_POINTS = 1_500
+
+
+def shares_caption(summary: Summary, about: str) -> str:
+    """Say what the picture of the expected shares, " in GROUP" where there are groups, shows."""
+    return (
+        f"Expected shares E[x]{about}, alpha over its sum: {summary.source} mean, and the interval that "
+        f"holds {100 * summary.level:g}% of the {summary.source} of each by itself, from "
+        f"{summary.band_draws:,} draws of alpha."
+    )
+
+
+def composition_pictures(summary: Summary) -> dict[str, list[str]]:
+    """Return the picture of joint regions of each group, by the keys of their sections."""
+    return {f"composition/{name}": [_picture(summary, c)] for name, c in summary.compositions.items()}
+
+
+def _picture(summary: Summary, found: CompositionResults) -> str:
+    region = "confidence" if found.is_bootstrap else "credible"
+    caption = (
+        f"Joint {100 * summary.level:g}% {region} ellipsoids of alpha and of the expected shares E[x], "
+        "projected on the two components of the largest expected shares, and some of the draws. Beyond two "
+        "components the projection holds more of the draws than the ellipsoid."
+    )
+    if found.truth is not None:
+        caption += " Crosses are the truth of the simulation."
+    about = f" in {found.group}" if found.group else ""
+    return captioned(
+        _figure(summary, found), f"Joint regions of alpha and of the expected shares{about}", caption
+    )
+
+
+def _figure(summary: Summary, found: CompositionResults) -> Figure:
+    pair = np.argsort(-found.ellipsoids["mean"].centre, kind="stable")[:2]
+    names = [found.components[j] for j in pair]
+    panels = (("alpha", "alpha", "alpha[{}]"), ("mean", "E[x]", "E[x][{}]"))
+    with drawings((7.2, 3.3), 2) as (figure, both):
+        for axes, (key, label, series) in zip(both, panels, strict=True):
+            prefix = f"{found.group}," if found.group else ""
+            draws = [summary.series.get(series.format(prefix + name)) for name in names]
+            if draws[0] is not None and draws[1] is not None:
+                _dots(axes, draws[0].ravel(), draws[1].ravel())
+            edge = _edge(found.ellipsoids[key], pair)
+            axes.plot(edge[0], edge[1], color=BLUE, lw=1.8)
+            if found.truth is not None:
+                alpha = found.truth.alpha
+                point = alpha if key == "alpha" else alpha / alpha.sum()
+                axes.plot(*point[pair], "x", color=ORANGE, ms=7, mew=1.8)
+            axes.set_xlabel(f"{label} of {plain(names[0])}")
+            axes.set_ylabel(f"{label} of {plain(names[1])}")
+    return figure
+
+
+def _dots(axes: Axes, x: Floats, y: Floats) -> None:
+    step = max(1, x.size // _POINTS)
+    axes.scatter(x[::step], y[::step], s=3, color=BLUE, alpha=0.15, lw=0, rasterized=True)
+
+
+def _edge(ellipsoid: Ellipsoid, pair: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:
+    """Return the outline of the projection of an ellipsoid on two coordinates, shape (2, points)."""
+    values, vectors = np.linalg.eigh(ellipsoid.covariance[np.ix_(pair, pair)])
+    angle = np.linspace(0.0, 2.0 * np.pi, 181)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    shape = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(ellipsoid.centre[pair][:, None] + ellipsoid.radius * shape @ circle)
+
+
+# What the report draws of naive Bayes: the values of each feature within each class
+
+
+_MOST_FEATURES = 40  # values of a feature that are drawn
+
+
+def class_pictures(summary: Summary) -> list[str]:
+    """Return bars of the levels of each feature by class, of naive Bayes; none of other models."""
+    parts = []
+    for found in summary.by_class:
+        about = f" in {found.group}" if found.group else ""
+        name = found.class_column or "class"
+        apart = np.abs(found.mean.max(axis=0) - found.mean.min(axis=0))
+        most = int(np.argmax(apart))
+        caption = (
+            f"{found.column}{about} within each {name}: posterior mean of the share of each value, with "
+            f"{100 * summary.level:g}% intervals."
+        )
+        first, last = int(np.argmax(found.mean[:, most])), int(np.argmin(found.mean[:, most]))
+        alt = (
+            f"{found.column}{about} by {name}: most apart at {found.column} = {found.levels[most]}, which "
+            "has "
+            f"{100 * found.mean[first, most]:.0f}% where {name} = {found.classes[first]} and "
+            f"{100 * found.mean[last, most]:.0f}% where {name} = {found.classes[last]}"
+        )
+        parts.append(captioned(bars_figure(found), alt, caption))
+    return parts
+
+
+def bars_figure(found: ByClass) -> Figure:
+    """Draw the shares of a feature's values as bars with intervals, one colour a class."""
+    chosen = np.sort(np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_FEATURES])
+    thick = 0.84 / len(found.classes)
+    places = np.arange(chosen.size)
+    with drawing((7.2, 0.9 + chosen.size * (0.08 + 0.13 * len(found.classes)))) as (figure, axes):
+        handles = []
+        for number, name in enumerate(found.classes):
+            at = places + (number - (len(found.classes) - 1) / 2) * thick
+            label = plain(f"{found.class_column or 'class'} = {name}")
+            colour = COLOURS[number % len(COLOURS)]
+            handles.append(
+                axes.barh(
+                    at, found.mean[number, chosen], height=0.92 * thick, color=colour, alpha=0.75, label=label
+                )
+            )
+            axes.hlines(at, found.lower[number, chosen], found.upper[number, chosen], color=INK, lw=0.9)
+        axes.set_yticks(places, [plain(found.levels[place]) for place in chosen])
+        axes.set(xlim=(0.0, None), ylim=(chosen.size - 0.5, -0.5))
+        axes.set_ylabel(plain(found.column))
+        axes.set_xlabel(f"share within each {plain(found.class_column) or 'class'}")
+        figure.legend(handles=handles, loc="outside upper left", ncols=4)
+    return figure
