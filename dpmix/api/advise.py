@@ -29,8 +29,7 @@ from dpmix.advising.mixtures import Found, MixtureAdvice, knows
 from dpmix.advising.population import Population, population_of, prior_predictive
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.mixture_task import kernel_attrs, mixing_of
+from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.curators.by_kind import from_spec

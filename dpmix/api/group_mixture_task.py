@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.mixture_task import kernel_attrs, mixing_of
+from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.api.parametric_task import check_columns, task_of
 from dpmix.api.task import Observation, Task, bounds_of
 from dpmix.errors import SpecError

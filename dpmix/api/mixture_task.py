@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
+from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, kernel_of, mixing_of
 from dpmix.api.task import Observation, Task, make_run, observe, pairs_of
 from dpmix.errors import DataError, SpecError
-from dpmix.kernels import MultivariateNormal, parameter_shapes, propose
+from dpmix.kernels import parameter_shapes, propose
 from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import (
     NoNoise,
@@ -38,10 +38,9 @@ from dpmix.release.sanitized import Release
 from dpmix.release.tallies import grid_of, wide_grid
 from dpmix.run.chains_writer import Components
 from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
-from dpmix.samplers import Algorithm
-from dpmix.spec import BetaMixture, GammaPrior, RunSpec
+from dpmix.samplers.sweeps import Algorithm
+from dpmix.spec import BetaMixture, RunSpec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import MixtureSection
 
 __all__ = ["count_release", "counts_of", "kernel_attrs", "mixing_of", "mixture_task"]
@@ -166,7 +165,6 @@ def _check_width(spec: RunSpec, release: Release, counted: Counts) -> None:
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
-_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -268,34 +266,6 @@ def _derive(levels: tuple[float, ...]) -> Derive:
         return record_quantities(path, levels, check)
 
     return derive
-
-
-def mixing_of(model: MixtureSection) -> PitmanYor:
-    """Return the prior of the mixing measure."""
-    prior, discount = model.concentration, float(model.discount)
-    if isinstance(prior, GammaPrior):
-        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
-    return PitmanYor(float(prior), discount)
-
-
-def base_shapes(kernel: object, learned: LearnedBase | None) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of what chains files hold of a learned base measure for each draw."""
-    if learned is None:
-        return {}
-    if isinstance(kernel, MultivariateNormal):
-        d = len(learned.spread)
-        return {"base_mu0": (d,), "base_psi": (d,)}
-    return {"base_mu0": (), "base_b": ()}
-
-
-def kernel_attrs(model: MixtureSection, source: str, *, learned: bool = False) -> dict[str, str]:
-    """Return what chains files say of kernel and base measure, and of where the base is from."""
-    name = model.name
-    if KERNELS.has(name, "layout"):
-        return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
-    base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
-    base = f"learned_{base}" if learned else base
-    return {"kernel": name, "base": base, "base_from": source}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from dpmix.spec.days import day_text
 from dpmix.store.html import captioned, image
 from dpmix.summary.clustering import LOSS_NAMES
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.density import Joint
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.summary.density import Joint
+    from dpmix.summary.summary_result import Summary
 
 MOST_TRACES = 24
 

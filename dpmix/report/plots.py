@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,11 +34,13 @@ from dpmix.store.html import (
     picture,
     whole_dates,
 )
-from dpmix.summary.clustering import Clustering
-from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
 from dpmix.summary.families.family import Floats
-from dpmix.summary.summary_result import Summary
-from dpmix.summary.variance import VarianceShares
+
+if TYPE_CHECKING:
+    from dpmix.summary.clustering import Clustering
+    from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
+    from dpmix.summary.summary_result import Summary
+    from dpmix.summary.variance import VarianceShares
 
 _STRETCHES = 150
 _RANK_BINS = 20

@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.run.stored_parameters import Floats
 from dpmix.store import h5
+
+if TYPE_CHECKING:
+    from dpmix.run.stored_parameters import Floats
 
 __all__ = [
     "Derive",

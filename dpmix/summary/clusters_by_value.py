@@ -52,14 +52,13 @@ from dpmix.summary.random_measures import Measures
 
 __all__ = [
     "CellProbabilities",
-# Clusters by value, as data and in words
     "clusters_by_value",
     "kept_by_counts",
     "partition_of_cells",
     "subsample_labels",
 ]
 
-# Clusters by value, as data and in words: see `dpmix.summary.clusters_by_value`
+# Clusters by value, as data and in words
 
 
 Floats = NDArray[np.float64]

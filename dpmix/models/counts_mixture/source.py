@@ -33,11 +33,12 @@ from dpmix.models.counts.cell_counts import (
     GEOMETRIC,
     CountsWithNoise,
     SmoothedDraws,
+    couple,
     log_likelihood,
+    log_release,
 )
 from dpmix.models.counts.latent_counts import GroupMasses, Latent, group_masses, start_counts, sweep_counts
 from dpmix.models.counts_mixture.loops import LEAST, log, log_ratio
-from dpmix.models.histogram_mixture.sweep import couple, log_release
 from dpmix.numerics.jit import dispatch, njit
 
 __all__ = [

@@ -17,13 +17,13 @@ import math
 import numpy as np
 
 from dpmix.kernels.kernel_functions import draw_prior, fill_masses, propose
-from dpmix.models.counts.cell_counts import log_count
+from dpmix.models.counts.cell_counts import couple, log_release, share_out
 from dpmix.models.counts.latent_counts import sweep_counts
 from dpmix.models.histogram_mixture.counts_state import draw_random_measure
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration
 
-__all__ = ["couple", "ladder_power", "log_release", "move_along", "move_sizes", "sweep_groups"]
+__all__ = ["ladder_power", "move_along", "move_sizes", "sweep_groups"]
 
 
 # Moves of the mixing measure, and of group sizes, that take the counts along.
@@ -42,55 +42,6 @@ __all__ = ["couple", "ladder_power", "log_release", "move_along", "move_sizes", 
 # draws as there are bins, whatever the number of records.
 
 SIZE_MOVES = 4  # of each group in a sweep
-
-
-@njit
-def _share_out(rng, number, shares, total, out, sign):
-    """Add `sign` times a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
-    last = 0
-    for j in range(len(shares)):
-        if number == 0:
-            return
-        if shares[j] > 0.0:
-            last = j
-            share = shares[j] / total if total > 0.0 else 1.0
-            taken = number if share >= 1.0 else rng.binomial(number, share)
-            out[j] += sign * taken
-            number -= taken
-            total -= shares[j]
-    out[last] += sign * number
-
-
-@njit
-def couple(rng, before, after, counts, proposed, excess):
-    """Draw counts of records that follow masses from `before` to `after`; False where they cannot."""
-    moved, total = 0, 0.0
-    for j in range(len(counts)):
-        proposed[j] = counts[j]
-        gap = before[j] - after[j]
-        excess[j] = max(-gap, 0.0)
-        total += excess[j]
-        if gap > 0.0 and counts[j] > 0:
-            left = rng.binomial(counts[j], min(gap / before[j], 1.0))
-            proposed[j] -= left
-            moved += left
-    if moved == 0:
-        return True
-    if not total > 0.0:  # they differ by rounding alone
-        return False
-    _share_out(rng, moved, excess, total, proposed, 1)
-    return True
-
-
-@njit
-def log_release(likelihood, noisy, first, counts, proposed):
-    """Return the log likelihood ratio of proposed counts (m,) to those there are, from bin `first` on."""
-    total = 0.0
-    for j in range(len(counts)):
-        if counts[j] != proposed[j]:
-            total += log_count(likelihood, noisy, first + j, float(proposed[j]))
-            total -= log_count(likelihood, noisy, first + j, float(counts[j]))
-    return total
 
 
 @njit
@@ -221,7 +172,7 @@ def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
         left[:] = here
         come[:] = there
         _take_out(rng, number, here, left)
-        _share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
+        share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
         ratio = log_release(likelihood, noisy, g * bins, here, left)
         ratio += log_release(likelihood, noisy, h * bins, there, come)
         if -rng.standard_exponential() < ratio:

@@ -14,14 +14,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.run.chains_reader import ChainSet
 from dpmix.summary.density import generator
 from dpmix.summary.grids import spread
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import ChainSet
 
 __all__ = ["LEVEL", "RankComparison", "Replicator", "Unavailable", "compare", "places", "two_sided"]
 
