@@ -64,11 +64,10 @@ from __future__ import annotations
 import math
 
 from dpmix.kernels.kernel_functions import draw_prior
-from dpmix.models.counts_mixture.coordinates import log_prior_moments, place_moments
+from dpmix.models.counts_mixture.coordinates import log_prior_moments, moments, place_moments
 from dpmix.models.counts_mixture.loops import LEAST
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.source import log_gain, take_over
-from dpmix.models.histogram_mixture.model import moments
 from dpmix.numerics.jit import njit
 
 __all__ = ["adopt", "common", "copy_atom", "jump", "move_mass", "move_pair", "part", "redraw_light"]

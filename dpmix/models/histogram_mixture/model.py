@@ -16,6 +16,7 @@ from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
 from dpmix.models.counts.latent_counts import Latent, draw_shares, group_masses, start_counts
+from dpmix.models.counts_mixture.coordinates import moments
 from dpmix.models.histogram_mixture.counts_state import draw_random_measure, make_groups
 from dpmix.models.histogram_mixture.sweep import sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
@@ -30,7 +31,6 @@ __all__ = [
     "HistogramMixtureChain",
     "Quantities",
     "fill_density",
-    "moments",
     "write_functionals",
 ]
 
@@ -43,11 +43,6 @@ _EXACT = 1e-12
 
 
 @dispatch()
-def moments(kernel, theta, h):
-    """Return mean and variance of f(. | theta[:, h])."""
-
-
-@dispatch()
 def fill_density(kernel, theta, h, points, out):
     """Set ``out[i]`` to the density f(points[i] | theta[:, h]), in the data's units."""
 
@@ -55,19 +50,6 @@ def fill_density(kernel, theta, h, points, out):
 @dispatch()
 def support(kernel):
     """Return where the kernel lives: lowest and highest value, which may be infinite."""
-
-
-@moments.register
-def _moments_normal(kernel: NormalNIG, theta, h):
-    return theta[MEAN, h], theta[VARIANCE, h]
-
-
-@moments.register
-def _moments_beta(kernel: Beta, theta, h):
-    a, b = theta[A, h], theta[B, h]
-    share = a / (a + b)
-    rest = b / (a + b)
-    return kernel.lo + kernel.width * share, kernel.width * kernel.width * share * rest / (a + b + 1.0)
 
 
 @fill_density.register
