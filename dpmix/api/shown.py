@@ -70,6 +70,7 @@ def _brief(cell: str) -> str:
     try:
         return f"{float(cell):.6g}" if len(cell) > 9 else cell
     except ValueError:
+        cell = cell.removesuffix(".000000")  # of a time of day
         return cell if len(cell) <= 40 else f"{cell[:37]}..."
 
 

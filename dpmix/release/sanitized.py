@@ -42,9 +42,9 @@ def table_of(release: Release) -> Pieces:
     """Return what was released.
 
     Of records and draws: one column each, codes as their labels and days as dates. Of a tally: `cell`,
-    `lower`, `upper`, `count`; of a histogram's noisy counts: `lower`, `upper`, `count`, the group before
-    them; of noisy counts by class: `feature`, `level`, `class`, `count`; of a posterior: `category`, `prior`,
-    `posterior`; of another statistic: `entry`, `value`.
+    `lower`, `upper`, `count`, where the outermost cells of days have no end; of a histogram's noisy counts:
+    `lower`, `upper`, `count`, the group before them; of noisy counts by class: `feature`, `level`, `class`,
+    `count`; of a posterior: `category`, `prior`, `posterior`; of another statistic: `entry`, `value`.
     """
     frame = _counts_of(release)
     if frame is not None:
@@ -113,12 +113,13 @@ def _counts_of(release: Release) -> Frame | None:
     """Return the table of a release that is not of records or draws; None of one that is."""
     law = release.mechanism
     if release.tally is not None:
-        edges = release.tally.edges
+        edges = dates_of(release.tally.edges) if release.dates else release.tally.edges
+        ends = np.array(["NaT", "NaT"] if edges.dtype.kind == "M" else [-np.inf, np.inf], edges.dtype)
         return Frame(
             {
                 "cell": np.arange(len(release.tally.counts)),
-                "lower": np.concatenate([[-np.inf], edges]),
-                "upper": np.concatenate([edges, [np.inf]]),
+                "lower": np.concatenate([ends[:1], edges]),
+                "upper": np.concatenate([edges, ends[1:]]),
                 "count": release.tally.counts,
             }
         )

@@ -131,7 +131,8 @@ def _cells(column: NDArray[Any] | Sequence[str | None]) -> list[str]:
     if not isinstance(column, np.ndarray):
         return ["" if text is None else text for text in column]
     if column.dtype.kind == "M":
-        return [text.replace("T", " ") for text in np.datetime_as_string(column).tolist()]
+        texts = np.datetime_as_string(column).tolist()
+        return ["" if text == "NaT" else text.replace("T", " ") for text in texts]
     if column.dtype.kind in "iub":
         return [str(int(value)) for value in column.tolist()]
     return [_short(number) for number in column.tolist()]

@@ -13,6 +13,7 @@ import pytest
 
 import dpmix
 from dpmix.release.release_file import read_release, write_release
+from dpmix.release.sanitized import Release
 from dpmix.spec.days import day_of
 from dpmix.store import frames
 from tests.helpers.chains_files import states_of_mixture, write_chains
@@ -36,6 +37,20 @@ def test_released_values_come_back_exactly(tmp_path: Path, capsys: Any) -> None:
     assert list(rows[0]) == ["pay", "age"]
     assert [[float(row["pay"]), float(row["age"])] for row in rows] == values.tolist()
     assert [row["age"] for row in rows] == [str(i) for i in range(9)]
+
+
+def test_cells_of_a_tally_of_days_are_dates(tmp_path: Path, capsys: Any) -> None:
+    days = np.arange(18262.0, 18362.0)
+    law: Any = {"kind": "laplace", "scale": [40.0], "domain": [[18262.0, 18462.0]]}
+    release = Release(days[:, None], ("day",), law, 5.0, 0.0, None, 100, private=False, dates=("day",))
+    write_release(tmp_path / "r.h5", release)
+    dpmix.tally([tmp_path / "r.h5"], output=tmp_path / "t.h5", quiet=True)
+    rows = rows_of(capsys, tmp_path / "t.h5")
+    assert rows[0]["lower"] == "" and rows[-1]["upper"] == ""
+    assert [row["lower"] for row in rows[1:]] == [row["upper"] for row in rows[:-1]]
+    assert "2020-01-01" in {row["lower"][:10] for row in rows}  # an edge is the lower bound
+    shown = called(capsys, "show", tmp_path / "t.h5")[1]
+    assert rows[1]["lower"][:19] in shown and ".000000" not in shown
 
 
 def test_dates_come_back_to_the_microsecond_labels_as_text(tmp_path: Path, capsys: Any) -> None:
