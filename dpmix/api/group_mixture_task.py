@@ -12,8 +12,8 @@ from dpmix.api.parametric_task import check_columns, task_of
 from dpmix.api.task import Observation, Task, bounds_of
 from dpmix.errors import SpecError
 from dpmix.models.counts.cell_counts import group_names, histogram_likelihood
-from dpmix.models.histogram_mixture.counts_state import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
+from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 
