@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.errors import DataError, UsageError
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.spec.load import load_spec
+from dpmix.spec.load import TAKEN, check_overrides, load_spec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, fsync, reason, replacing
@@ -29,9 +29,7 @@ from dpmix.summary.remarks import convergence_remarks
 
 __all__ = [
     "MOST_IN_SUMMARY",
-    "TAKEN",
     "TakePiece",
-    "check_overrides",
     "check_table_output",
     "csv_writer",
     "predict",
@@ -39,36 +37,6 @@ __all__ = [
     "predictions_at",
     "writing",
 ]
-
-# Overrides of verbs that work on chains: only the section ``summary`` is open when these are made
-
-
-TAKEN = "predict takes summary.level and summary.interval"
-
-
-def check_overrides(overrides: Sequence[str], taken: str) -> None:
-    """Check overrides before chains are read.
-
-    Parameters
-    ----------
-    overrides : sequence of str
-        ``key=value`` each.
-    taken : str
-        The verb and what it takes, for the message.
-
-    Raises
-    ------
-    UsageError
-        For a key of another section than ``summary``.
-    SpecError
-        For what is no spec, whatever the rest of it is.
-    """
-    for override in overrides:
-        if not override.lstrip().startswith("summary."):
-            key = override.partition("=")[0].strip()
-            raise UsageError(f"--set {key}: the chains are made; {taken}")
-    load_spec({"summary": {}}, overrides)
-
 
 # `dpmix.predict`: from chains files and a table of records to what the fit says of their last column
 
