@@ -99,6 +99,8 @@ class Advice(Tabulated):
         What `dpmix.advising.picture` draws.
     unit : str
         Of the standard deviations; empty where none is stated.
+    left_out : str
+        Which mechanisms are not compared, and how to ask for them; empty where that needs no word.
     """
 
     rows: tuple[Row, ...]
@@ -107,6 +109,7 @@ class Advice(Tabulated):
     warnings: tuple[str, ...]
     quantity: str
     unit: str = ""
+    left_out: str = ""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -166,7 +169,10 @@ class Advice(Tabulated):
             self.to_json(),
             "What each release would tell",
             brief=brief,
-            text=[[Table("mechanism", names, columns)], [words] if banded else []],
+            text=[
+                [Table("mechanism", names, columns)],
+                [*[words] * banded, *[self.left_out] * bool(self.left_out)],
+            ],
         )
         return Tree(
             "Advice",

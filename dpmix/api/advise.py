@@ -99,12 +99,38 @@ def _offered(spec: RunSpec, own: str | None) -> list[str]:
     return local + ([own] if own is not None and own not in local else [])
 
 
+def central_left_out(rows: Sequence[Row]) -> str:
+    """Say that mechanisms of another trust model are not compared, and how to ask for them.
+
+    Which of the two models holds is policy: a release by a curator who sees all records is the more precise
+    in nearly all rows, and would be the best of them whoever asks for local ones. Empty where one is there,
+    or where rows are of no density of one column.
+    """
+    names = {row.mechanism for row in rows if row.mechanism in MECHANISMS}
+    central = any(MECHANISMS.section(name).trust == "global" for name in names)
+    if central or not any(map(_needs_nothing, names)):
+        return ""
+    known = [
+        name for name in MECHANISMS.names if _by_assumptions(name) and MECHANISMS.section(name).on_domain
+    ]
+    known = [name for name in known if MECHANISMS.section(name).trust == "global"]
+    return (
+        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: "
+        f"--mechanism {','.join(known)} tells how much."
+    )
+
+
 def _needs_nothing(kind: str) -> bool:
     """Whether it is local, and calibrated for one column by epsilon and what is assumed."""
     section = MECHANISMS.section(kind)
-    local = section.released == "records" and section.on_domain and section.protects
+    return section.released == "records" and section.on_domain and section.protects and _by_assumptions(kind)
+
+
+def _by_assumptions(kind: str) -> bool:
+    """Whether a mechanism is calibrated by epsilon and what is assumed, and known to advice."""
+    section = MECHANISMS.section(kind)
     needed = {key for key, field in section.model_fields.items() if field.is_required()} - {"kind"}
-    return bool(local and needed <= set(section.assumed) and _by_epsilon(kind) and knows(law_type(kind)))
+    return bool(needed <= set(section.assumed) and _by_epsilon(kind) and knows(law_type(kind)))
 
 
 def _by_epsilon(kind: str) -> bool:
@@ -221,7 +247,8 @@ def advise(
     if min(records) < 100:
         warnings.append("below 100 records figures by information are rough: posteriors are far from normal")
     quantity = next(iter(target), QUANTITIES[1] if QUANTITIES[1] in known else known[0])
-    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, _unit(checked, quantity))
+    unit, left_out = _unit(checked, quantity), "" if kinds is not None else central_left_out(rows)
+    found = Advice(tuple(rows), population, target, tuple(warnings), quantity, unit, left_out)
     if target_file is not None:
         from dpmix.advising.picture import write
 

@@ -229,7 +229,7 @@ def _counted(release: Release, task: Task) -> str:
     if release.tally is not None:
         return f"{release.n:,} released values by their counts in {len(release.tally.counts):,} cells"
     rows, width = len(task.observed), task.observed[0].size
-    if release.trust == "global":
+    if not release.by_record:
         return f"{rows} {release.mechanism.rows_name} of {release.n} records"
     return f"{rows} released values" if width == 1 else f"{rows} records of {width} released numbers each"
 
@@ -298,7 +298,7 @@ def _with_sampler(
 
 def _cells(spec: RunSpec, release: Release, about: bool) -> int | None:
     """Return how many cells counts would work on; None where that does not follow."""
-    if release.tally is not None or release.trust != "local":
+    if release.tally is not None or not release.by_record:
         return None
     names = spec.release.columns if spec.release is not None and about else None
     domain = None if spec.mechanism is None else spec.mechanism.domain

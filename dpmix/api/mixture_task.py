@@ -275,7 +275,7 @@ def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:
     chains and processes: it is drawn once and for all, whatever the seed and the values.
     """
     store, subsample = spec.sampler.store, spec.sampler.subsample
-    nobody = release.trust == "global" or spec.sampler.can.on_counts
+    nobody = not release.by_record or spec.sampler.can.on_counts
     if nobody or (store is not None and "allocations" not in store):
         return np.empty(0, dtype=np.int64)
     if subsample is not None and subsample < n:

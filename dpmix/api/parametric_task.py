@@ -90,7 +90,7 @@ def task_of(spec: RunSpec, release: Release, model: ParametricModel, chains: tup
     statistics = STATISTICS if model.has_log_likelihood else STATISTICS[:1]
     constants: Constants = {name: float(value) for name, value in model.constants.items()}
     constants["acceptance_bound"] = model.acceptance_bound
-    rows = "obs" if release.trust == "local" else "released"
+    rows = "obs" if release.by_record else "released"
     return Task(
         run=make_run(spec, model, chains),
         content=Named(model.parameters, model.coords, statistics),

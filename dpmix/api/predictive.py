@@ -338,7 +338,7 @@ def _release(chains: Chains | NamedChains, records: int, spec: RunSpec | None) -
         delta=delta,
         rho=rho,
         n=chains.n,
-        trust="global",
+        trust=trust,
         adjacency=adjacency,
         private=is_private(chains.attrs) and source.protects,
         simulated=is_simulated(chains.attrs),

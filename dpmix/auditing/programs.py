@@ -130,7 +130,7 @@ def subject_of_program(
     SpecError
         When there is no program, or nothing to make tables of.
     DataError
-        When tables cannot be read.
+        When tables cannot be read, or are equal.
     PrivacyError
         When they are no neighbours.
     """
@@ -213,6 +213,8 @@ def _compared(one: list[Row], other: list[Row]) -> tuple[str, int]:
 
     Raises
     ------
+    DataError
+        When they are equal.
     PrivacyError
         When they are no neighbours.
     """
@@ -220,6 +222,11 @@ def _compared(one: list[Row], other: list[Row]) -> tuple[str, int]:
     missing, added = gone.total(), come.total()
     if (missing, added) == (1, 1):
         return "the tables given, in which one record is replaced", len(one)
+    if not missing and not added:
+        raise DataError(
+            "audit.tables: the two are equal, and no release tells equal tables apart; give two that differ "
+            "in one record"
+        )
     if sorted((missing, added)) == [0, 1]:
         return "the tables given, of which one has a record more", max(len(one), len(other))
     raise PrivacyError(

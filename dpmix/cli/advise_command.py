@@ -35,7 +35,7 @@ def advise(
         typer.Option(
             "--mechanism",
             metavar="LIST",
-            help="Kinds: those for one column and the spec's own where left out.",
+            help="Kinds: local ones for one column and the spec's own where left out.",
             show_default=False,
         ),
     ] = None,

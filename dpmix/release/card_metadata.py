@@ -94,8 +94,7 @@ def _parameters(release: Release) -> dict[str, float]:
 def _answers(release: Release) -> dict[str, Any]:
     """Return what is known, in words."""
     law = release.mechanism
-    elsewhere = bool(law.get("stated"))
-    local = release.trust == "local"
+    elsewhere = bool((law.origin or law).get("stated"))
     public = f"the number of records ({release.n:,})"
     bounds = "the public bounds of numbers and the public categories"
     unprotected = f"Public, and not protected: {public}; the names of columns; {bounds}."
@@ -120,6 +119,8 @@ def _answers(release: Release) -> dict[str, Any]:
             "took. The samplers themselves do not run in constant time."
         )
         randomness = "The operating system's generator; no seed."
+        if law.origin is not None:
+            randomness = f"That of the release: {randomness} The records are drawn from the fit by a seed."
         code = f"dpmix {release.dpmix_version}, noise by opendp 0.16"
     ledger = {
         "entered": "The release is entered in the curator's ledger, which adds up all releases of the table "
@@ -131,11 +132,7 @@ def _answers(release: Release) -> dict[str, Any]:
         "unit": "One record of the table; "
         + _blank("what a record is (a person, a household, a visit), and how many one person may have"),
         "proved": {True: "yes", False: f"no: {law.unproved}", None: "not recorded"}[release.proved],
-        "trust": (
-            "Local: each record is privatized by itself, before others see it."
-            if local
-            else "Central: the curator sees all records, and releases a noisy function of them."
-        ),
+        "trust": _trust(release),
         "unprotected": unprotected,
         "composition": "Within the release the columns, counts or coefficients of a record are accounted for "
         f"together; the parameters are of the release as a whole. {ledger}",
@@ -145,6 +142,17 @@ def _answers(release: Release) -> dict[str, Any]:
         "code": code,
         "done": _done(release),
     }
+
+
+def _trust(release: Release) -> str:
+    """Say the trust model, and of records drawn from a fit that nothing but a release was used."""
+    if release.trust == "local":
+        words = "Local: each record is privatized by itself, before others see it"
+    else:
+        words = "Central: the curator sees all records, and releases a noisy function of them"
+    if release.mechanism.origin is None:
+        return f"{words}."
+    return f"{words}. These records are drawn from a model fitted to that release, and keep its guarantee."
 
 
 def _done(release: Release) -> str:

@@ -285,7 +285,7 @@ def _trust(path: str | Path, attrs: Mapping[str, h5.Attribute], law: Law) -> str
     trust = _text(path, attrs, "trust")
     if trust not in ("local", "global"):
         raise _bad(path, "trust", "is neither local nor global")
-    if law.trust == "global" and trust != "global":
+    if law.trust == "global" and trust != "global" and not law.of_local:
         raise _bad(path, "trust", f"is local, but a {law.kind} is of the whole sample")
     return trust
 

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 def row_noun(release: Release) -> str:
     """Return what the rows of the released values are called."""
     law = release.mechanism
-    return law.rows_name if release.trust == "global" else f"{law.row}s"
+    return f"{law.row}s" if release.by_record else law.rows_name
 
 
 def table_of(release: Release) -> Pieces:
@@ -128,7 +128,7 @@ def _counts_of(release: Release) -> Frame | None:
     if found is not None:
         dates = ("lower", "upper") if release.dates else ()
         return Frame(found | {name: dates_of(found[name]) for name in dates if name in found})
-    if release.columns == ("statistic",) and release.trust == "global":
+    if release.columns == ("statistic",) and not release.by_record:
         return Frame({"entry": np.arange(len(values)), "value": values})
     return None
 
@@ -178,7 +178,8 @@ class Release(Tabulated):
         public; ``"replacement, public parts"``, of one record that stays in its part of a table; or
         ``"replacement, private groups"``, of one record and its group.
     trust : str
-        ``"local"`` (each record by itself) or ``"global"``.
+        Of the guarantee: ``"local"`` (each record by itself) or ``"global"``. Synthetic records drawn from a
+        fit to a local release have that release's; whether rows are records says `by_record`.
     private : bool
         False when a simulation seed was used or no noise was added.
     simulated : bool
@@ -234,9 +235,9 @@ class Release(Tabulated):
             object.__setattr__(self, "dates", self.mechanism.dated)
         if self.values.ndim != 2 or self.values.dtype != np.float64:
             raise ValueError(f"values must be float64 (n, d), not {self.values.dtype} {self.values.shape}")
-        if self.tally is not None and (self.trust != "local" or len(self.columns) != 1):
+        if self.tally is not None and not (self.by_record and len(self.columns) == 1):
             raise ValueError("a tally is of one number a record")
-        rows = self.n if self.trust == "local" and self.tally is None else len(self.values)
+        rows = self.n if self.by_record and self.tally is None else len(self.values)
         if self.tally is not None and rows:
             raise ValueError("a tally has no values")
         if self.values.shape != (rows, len(self.columns)) or self.n < 1:
@@ -255,6 +256,11 @@ class Release(Tabulated):
         """What it is, what was done, and what that guarantees."""
         name = "Release" if self.tally is None else "Tally"
         return f"{name} of {self.n:,} records", [self.mechanism.done(self.n), self.guaranteed()]
+
+    @property
+    def by_record(self) -> bool:
+        """Whether each record was released by itself, so that rows are records."""
+        return self.trust == "local" and self.mechanism.trust == "local"
 
     @property
     def is_raw(self) -> bool:

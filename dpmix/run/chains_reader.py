@@ -153,8 +153,13 @@ class ChainSet:
         if self.tally is not None:
             return self.tally.n
         stated = getattr(self.mechanism, "n", self.attrs.get("n", self.constants.get("n")))
-        is_global = self.attrs.get("trust") == "global" and stated is not None
-        return int(float(str(stated))) if is_global else int(self.observed.shape[0])
+        of_all = not self.by_record and stated is not None
+        return int(float(str(stated))) if of_all else int(self.observed.shape[0])
+
+    @property
+    def by_record(self) -> bool:
+        """Whether each record was released by itself, so that released rows are records."""
+        return self.attrs.get("trust") != "global" and self.mechanism.trust == "local"
 
 
 @dataclass(frozen=True)

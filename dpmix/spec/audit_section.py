@@ -33,4 +33,6 @@ class AuditSpec(Section):
         for place in (INPUT, OUTPUT):
             if self.command is not None and not any(place in part for part in self.command):
                 raise refusal("command", f"names no {place}; say where the program takes it")
+        if self.tables is not None and self.tables[0] == self.tables[1]:
+            raise refusal("tables", f"names {self.tables[0]} twice; name two that differ in one record")
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpmix.spec.capabilities import Capabilities, listed
-from dpmix.spec.kinds import capabilities_of, kinds_that
+from dpmix.spec.kinds import AUTO, capabilities_of, kinds_that
 from dpmix.spec.model_section import MixtureSection, default_sampler
 
 __all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "counts_problem", "stands_for"]
@@ -14,6 +14,7 @@ __all__ = ["FEW_RECORDS", "ChosenSampler", "auto_in_words", "choose", "counts_pr
 
 
 _OTHERS = "use neal8, private_slice or blocked_gibbs"
+_NO_OTHER = "no other sampler takes a tally"
 
 
 def counts_problem(
@@ -33,35 +34,40 @@ def counts_problem(
         Whether the release is a tally, whose cells are known; None where that is not known yet.
     """
     model, sampler = spec.model, spec.sampler
+    others, instead = (_NO_OTHER, "") if tallied else (_OTHERS, ", or neal8 or private_slice")
     if model.several:
         return (
             "sampler.kind",
-            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {_OTHERS}",
+            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {others}",
         )
     if not model.in_cells:
         return (
             "sampler.kind",
-            f"counts knows no masses of cells under the kernel {model.kernel}; {_OTHERS}",
+            f"counts knows no masses of cells under the kernel {model.kernel}; {others}",
         )
     if of is not None and not of.countable:
         return (
             "sampler.kind",
             "counts is for one number a record, or a histogram of all, released by "
-            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {_OTHERS}",
+            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {others}",
         )
     if getattr(model.base, "kind", None) == "truncated_nig":
-        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {_OTHERS}"
+        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {others}"
     if model.discount > 0:
         return (
             "model.discount",
             f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
-            "0 it has too many components of too much weight; use 0, or neal8 or private_slice",
+            f"0 it has too many components of too much weight; use 0{instead}",
         )
     if sampler.store:
         return (
             "sampler.store",
-            "counts knows of no single records, so that there are no allocations; leave it out, give "
-            "sampler.subsample, whose partition is drawn afterwards, or use neal8",
+            "counts knows of no single records, so that there are no allocations; leave it out"
+            + (
+                ""
+                if tallied
+                else ", give sampler.subsample, whose partition is drawn afterwards, or use neal8"
+            ),
         )
     if tallied and sampler.subsample is not None:
         return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"
@@ -109,14 +115,11 @@ class ChosenSampler(NamedTuple):
     why: str
 
 
-def stands_for(model: Any, *, grouped: bool | None, tallied: bool | None) -> str:
-    """Return a kind that auto may take, whatever the release: what goes with it goes with auto.
-
-    `model` is the section of the spec, or None.
-    """
-    if isinstance(model, MixtureSection) and tallied:
+def stands_for(spec: Any, *, grouped: bool | None, tallied: bool | None) -> str:
+    """Return a kind that auto may take, whatever the release: what goes with it goes with auto."""
+    if isinstance(spec.model, MixtureSection) and tallied:
         return _COUNTS
-    return default_sampler(model, grouped=bool(grouped))
+    return default_sampler(spec.model, spec.sampler, grouped=bool(grouped))
 
 
 def choose(
@@ -146,13 +149,16 @@ def choose(
         Whether it is a tally.
     """
     model = spec.model
-    own = default_sampler(model, grouped=grouped)
+    own = default_sampler(model, spec.sampler, grouped=grouped)
+    reason = model.own_sampler(spec.sampler)[1]
     if not isinstance(model, MixtureSection):
-        return ChosenSampler(own, f"the one that {model.kind} has by itself")
+        return ChosenSampler(own, reason or f"the one that {model.kind} has by itself")
     if grouped:
         return ChosenSampler(own, "the sizes of the groups are private")
     if tallied:
         return ChosenSampler(_COUNTS, "the release is a tally")
+    if reason:
+        return ChosenSampler(own, reason)
     asks = _asks_for_records(spec)
     if asks is not None:
         return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
@@ -171,6 +177,13 @@ def choose(
     return ChosenSampler(
         _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
     )
+
+
+def why_settled(spec: Any) -> str | None:
+    """Say why a kind that a spec does not name is not its model's first; None where it is, or is named."""
+    if "kind" in spec.sampler.model_fields_set or spec.sampler.kind == AUTO:
+        return None
+    return spec.model.own_sampler(spec.sampler)[1] or None
 
 
 def _asks_for_records(spec: Any) -> str | None:

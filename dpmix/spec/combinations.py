@@ -138,9 +138,15 @@ def combination_problem(
         other = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
-        spec = _with_kind(spec, stands_for(spec.model, grouped=grouped, tallied=tallied))
+        spec = _with_kind(spec, stands_for(spec, grouped=grouped, tallied=tallied))
     of = None if mechanism is None else capabilities_of(mechanism)
-    problem = _baseline_problem(mechanism, of, spec) or _exact_problem(spec.sampler)
+    problem = _baseline_problem(mechanism, of, spec)
+    if problem is None and tallied and spec.sampler.latent == "metropolis":
+        problem = (
+            "sampler.latent",
+            "metropolis moves single records, and a tally holds counts alone; leave it out",
+        )
+    problem = problem or _exact_problem(spec.sampler)
     if problem is not None:
         return problem
     if spec.model is None:
@@ -227,7 +233,7 @@ def _group_mixture_problem(spec: Any) -> Problem | None:
         return (
             "sampler.kind",
             f"{spec.sampler.kind} {_of_one(spec.sampler.kind)}; use "
-            f"{default_sampler(spec.model, grouped=True)}, which moves counts, or leave it out",
+            f"{default_sampler(spec.model, spec.sampler, grouped=True)}, which moves counts, or leave it out",
         )
     if not spec.model.in_cells:
         return (

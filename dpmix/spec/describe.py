@@ -7,7 +7,7 @@ from typing import Any
 from dpmix.numerics.rounding import stated as exact
 from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
-from dpmix.spec.auto_sampler import auto_in_words
+from dpmix.spec.auto_sampler import auto_in_words, why_settled
 from dpmix.spec.capabilities import counted
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.days import alike
@@ -66,7 +66,9 @@ def describe(spec: RunSpec) -> dict[str, str]:
         lines["privacy"] = _privacy(spec.privacy)
     if spec.model is not None:
         sampler = spec.sampler
-        kind = auto_in_words(spec) + ";" if sampler.kind == AUTO else f"{sampler.kind},"
+        why = why_settled(spec)
+        kind = f"{sampler.kind}," if why is None else f"auto: {sampler.kind}, for {why};"
+        kind = auto_in_words(spec) + ";" if sampler.kind == AUTO else kind
         lines["sampler"] = (
             f"{kind} {counted(sampler.chains, 'chain')} of {counted(sampler.iterations, 'sweep')} "
             f"({sampler.burn_in_sweeps} burn-in), {counted(sampler.draws * sampler.chains, 'draw')} kept"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.errors import SpecError, UsageError
-from dpmix.spec.auto_sampler import choose
+from dpmix.spec.auto_sampler import choose, why_settled
 from dpmix.spec.fields import shown
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
@@ -107,8 +107,10 @@ def with_sampler(
         As `dpmix.spec.auto_sampler.choose`.
     """
     given = "kind" in spec.sampler.model_fields_set and spec.sampler.kind != AUTO
-    if given or (spec.sampler.kind != AUTO and not grouped):
+    if given:
         return spec, None
+    if spec.sampler.kind != AUTO and not grouped:
+        return spec, why_settled(spec)
     found = choose(spec, mechanism, n, cells=cells, grouped=grouped, tallied=tallied)
     return load_spec(spec, [f"sampler.kind={found.kind}"]), found.why
 

@@ -29,6 +29,9 @@ Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
 
 Problem = tuple[str, str]
 
+PROPOSING = "private_slice"
+"""The sampler of a mixture that is taken where latent records are to move by proposals."""
+
 
 class ModelSection(Section):
     """What every model has, and states of itself.
@@ -56,6 +59,13 @@ class ModelSection(Section):
     def takes_release(cls, of: type[Capabilities]) -> bool:
         """Whether it is fitted to releases of a mechanism."""
         return of.released in cls.takes
+
+    def own_sampler(self, sampler: Any) -> tuple[str, str]:
+        """Return the first of its samplers that takes its settings and those of the section ``sampler``.
+
+        And why, a clause, where that is not the first of all.
+        """
+        return self.samplers[0], ""
 
     def problem(self, spec: Any) -> Problem | None:
         """Return key and sentence of what does not go with it of its own settings, None if all do."""
@@ -299,6 +309,12 @@ class MixtureSection(ModelSection):
             raise refusal("concentration", f"{self.concentration:g} must be greater than {bound}")
         return self
 
+    def own_sampler(self, sampler: Any) -> tuple[str, str]:
+        """Return one that moves latent records by proposals where that is asked for, else the first."""
+        if sampler.latent == "metropolis":
+            return PROPOSING, "sampler.latent: metropolis moves latent records by proposals"
+        return super().own_sampler(sampler)
+
     def group_problem(self, spec: Any) -> Problem | None:
         """Refuse a base measure that is learned: mixtures of groups have it as it stands."""
         if getattr(getattr(self, "base", None), "learn", False):
@@ -367,10 +383,13 @@ ModelSpec = Annotated[ModelSection, Gathered(MODELS, "kind", "mixture")]
 """The section of the kind that is named."""
 
 
-def default_sampler(model: ModelSection | None, *, grouped: bool = False) -> str:
-    """Return the sampler that is taken for a model, or without one, where a spec names none."""
+def default_sampler(model: ModelSection | None, sampler: Any, *, grouped: bool = False) -> str:
+    """Return the sampler that is taken for a model, or without one, where a spec names none.
+
+    `sampler` is the section with its other settings.
+    """
     if model is None:
         return MixtureSection.samplers[0]
     if grouped and isinstance(model, MixtureSection):
         return next(kind for kind in SAMPLERS.names if sampler_of(kind).of_groups)
-    return model.samplers[0]
+    return model.own_sampler(sampler)[0]

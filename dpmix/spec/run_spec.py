@@ -65,7 +65,7 @@ class RunSpec(Section):
         self._check_missing()
         mixture = isinstance(self.model, MixtureSection)
         if self.sampler.kind == AUTO and self.model is not None and (not mixture or self.grouped):
-            self.sampler.settle(kind=default_sampler(self.model, grouped=bool(self.grouped)))
+            self.sampler.settle(kind=default_sampler(self.model, self.sampler, grouped=bool(self.grouped)))
             self.sampler.model_fields_set.discard("kind")  # of an overridden model it is another
         mechanism = None if self.mechanism is None else self.mechanism.kind
         problem = group_problem(self) or combination_problem(mechanism, self, grouped=self.grouped)

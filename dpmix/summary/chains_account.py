@@ -153,7 +153,7 @@ def provenance_of(chains: ChainSet) -> Provenance:
     """Return guarantee, mechanism and spec, and the facts about the chains for display."""
     attrs, mechanism, n = chains.attrs, chains.mechanism, chains.n
     facts = {
-        ("Records" if attrs.get("trust") == "global" else "Released records"): str(n),
+        ("Released records" if chains.by_record else "Records"): str(n),
         "Chains": f"{len(chains.ids)} (ids {', '.join(map(str, chains.ids.tolist()))})",
         "Saved draws per chain": str(chains.draws),
         "Sampling time": f"{chains.seconds.sum():.1f} s over all chains",

@@ -13,6 +13,7 @@ from dpmix.data.tables import load_mixed
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.privacy.accounting import Adjacency
 from dpmix.release.column_units import Unit
 from dpmix.release.columns import Column
 from dpmix.release.sanitized import Release
@@ -52,6 +53,11 @@ def load_synthetic(path: Path) -> Release | None:
     for name in ("private", "simulated"):
         if not isinstance(account.get(name), bool):
             raise DataError(f"{aside} is not the account of synthetic records: {name} is no true or false")
+    trust, adjacency = account.get("trust", "global"), account.get("adjacency", Adjacency.REPLACEMENT)
+    if trust != "global" and not (trust == "local" and law.of_local):
+        raise DataError(f"{aside} is not the account of synthetic records: trust is not that of their source")
+    if adjacency not in tuple(Adjacency):
+        raise DataError(f"{aside} is not the account of synthetic records: adjacency is none that is known")
     columns = tuple(Column.described(part) for part in law.columns)
     return _release(
         TableFiles.of(path, dates=frozenset(part.name for part in law.columns if part.date)),
@@ -60,6 +66,8 @@ def load_synthetic(path: Path) -> Release | None:
         n=n,
         private=account["private"],
         simulated=account["simulated"],
+        trust=trust,
+        adjacency=adjacency,
         created_at=str(account.get("created_at", "unknown")),
         dpmix_version=str(account.get("dpmix_version", "unknown")),
         proved=account["proved"] if isinstance(account.get("proved"), bool) else None,
@@ -113,6 +121,7 @@ def stated_synthetic(spec: RunSpec) -> Release:
         columns,
         expect(law_of(generator.describe() | {"stated": True}), SyntheticLaw),
         n=spec.synthesis.n,
+        trust=total.trust,
         epsilon=total.epsilon,
         delta=total.delta,
         rho=total.rho,
@@ -128,7 +137,6 @@ def _release(path: TableFiles, columns: tuple[Column, ...], mechanism: Synthetic
         values=values,
         columns=tuple(column.name for column in columns),
         mechanism=mechanism,
-        trust="global",
         labels=tuple(labels) if any(names is not None for names in labels) else (),
         **facts,
     )

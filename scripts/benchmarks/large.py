@@ -16,14 +16,18 @@ from typing import Any
 
 import numpy as np
 import yaml
+from scipy import special, stats
 
 from benchmarks.table import figure, table
 from benchmarks.tasks import measure
 from dpmix.data.simulations import three_gaussians
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.release.cells import Counts
 from dpmix.release.release_file import write_release
 from dpmix.release.sanitized import Release
+from dpmix.release.tallies import wide_grid
 
-__all__ = ["FEW", "SIZES", "large", "large_table", "write_part"]
+__all__ = ["FEW", "SIZES", "billion", "billion_table", "cells_of", "large", "large_table", "write_part"]
 
 Result = dict[str, Any]
 
@@ -37,6 +41,7 @@ _SPEC: dict[str, Any] = {
     "sampler": {"iterations": 60_000, "burn_in": 12_000, "thin": 6, "chains": 4, "seed": 1},
     "summary": {"grid": [-10.0, 10.0, 200]},
 }
+_LONG = {"iterations": 120_000, "burn_in": 24_000, "thin": 12}  # of each of four chains on a billion
 _SHORT = ("--set", "sampler.iterations=40", "--set", "sampler.burn_in=20")
 
 
@@ -99,6 +104,74 @@ def large(sizes: tuple[int, ...] = SIZES, few: bool = False) -> list[Result]:
             results.append(row)
             print(f"large: {n:,} records, {json.dumps(row)}", file=sys.stderr, flush=True)
     return results
+
+
+def cells_of(n: int, rng: np.random.Generator) -> Release:
+    """Return a tally of the same release, its counts drawn at once from the probabilities of its cells.
+
+    These are sums over 200,000 pieces of the three truncated normals, exact to 1e-9.
+    """
+    law: Any = law_of({"kind": "laplace", "scale": [_SCALE], "domain": [[-10.0, 10.0]]})
+    edges, width = wide_grid(law, "auto")
+    ends = np.linspace(-10.0, 10.0, 200_001)
+    masses = np.mean([np.diff(special.ndtr(ends - mean)) for mean in (-5.0, 0.0, 5.0)], axis=0)
+    masses /= masses.sum()
+    middles = 0.5 * (ends[1:] + ends[:-1])
+    below = [masses @ stats.laplace.cdf((edge - middles) / _SCALE) for edge in edges]
+    counts = rng.multinomial(n, np.diff([0.0, *below, 1.0]))
+    tally = Counts(counts.astype(np.int64), edges, width)
+    none = np.zeros((0, 1))
+    return Release(none, ("z",), law, 5.0, 0.0, None, n, private=False, simulated=True, tally=tally)
+
+
+def billion(n: int = SIZES[-1], few: bool = False) -> list[Result]:
+    """Measure four chains on counts of as many records, each by a command of its own on one thread."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        spec, release = folder / "s.yaml", folder / "tally.h5"
+        spec.write_text(yaml.safe_dump(_SPEC | {"sampler": _SPEC["sampler"] | _LONG}), "utf-8")
+        write_release(release, cells_of(n, np.random.default_rng(20)))
+        fit = ["fit", str(spec), "--release", str(release), "-j", "1", "-o"]
+        measure([*fit, str(folder / "first.h5"), *_SHORT], folder)  # compiles what is not compiled yet
+        chains, seconds = [], []
+        for chain in range(4):
+            chains.append(str(folder / f"c{chain}.h5"))
+            short = _SHORT if few else ()
+            seconds.append(measure([*fit, chains[-1], "--chain-id", str(chain), *short], folder)[1])
+            print(f"billion: chain {chain}, {seconds[-1]:.3g} s", file=sys.stderr, flush=True)
+        measure(["summarize", *chains, "--json"], folder)
+        found = json.loads((folder / "out").read_text("utf-8"))
+    known = {name: p for name, p in found["parameters"].items() if p.get("rhat") is not None}
+    rhat = max(known, key=lambda name: known[name]["rhat"])
+    ess = min(known, key=lambda name: known[name]["ess_bulk"])
+    row = Result(n=n, cpu=seconds, rhat=known[rhat]["rhat"], ess=known[ess]["ess_bulk"])
+    return [row | {"by": f"{rhat}, {ess}", "sweeps": _LONG["iterations"]}]
+
+
+def billion_table(results: list[Result]) -> list[str]:
+    """Return the lines of the table."""
+    head = [
+        "records",
+        "sweeps a chain",
+        "s of processor time, four chains",
+        "largest R-hat",
+        "least bulk ESS",
+        "of",
+    ]
+    return table(
+        head,
+        [
+            [
+                f"{r['n']:,}",
+                f"{r['sweeps']:,}",
+                figure(sum(r["cpu"]), 3),
+                f"{r['rhat']:.4f}",
+                figure(r["ess"], 3),
+                r["by"],
+            ]
+            for r in results
+        ],
+    )
 
 
 def _add(total: Result, one: tuple[float, float, float]) -> None:

@@ -28,6 +28,7 @@ PARTS = (
     "threads",
     "tasks",
     "large",
+    "billion",
 )
 
 _HEAD = """\
@@ -59,6 +60,10 @@ nothing larger than a part is ever on the disk. Then all tallies are added up, a
 sweeps (12,000 burn-in) are fitted by the sampler that `sampler.kind: auto` takes, `counts`, and summarized
 with a report. Seconds of processor time, one process at a time (`dpmix tally --jobs N` counts N parts at
 once; making the parts is not counted), and megabytes at the peak.
+"""
+_BILLION = """\
+Four chains on counts of a billion records, drawn at once from the probabilities of the cells, each in a
+process of its own on one thread:
 """
 _SAMPLERS = """\
 ## Samplers
@@ -158,6 +163,7 @@ def run(seconds: float, parts: list[str] | None = None, work: Path | None = None
         "growth": lambda: growth.grow(seconds, few=few),
         "threads": lambda: growth.threads(seconds),
         "large": lambda: large.large(large.FEW if few else large.SIZES, few),
+        "billion": lambda: large.billion(few=few),
         "tasks": lambda: tasks.tasks(tasks.TASKS[:1] if few else tasks.TASKS, few),
     }
     found: dict[str, Any] = {}
@@ -179,6 +185,8 @@ def page(report: dict[str, Any]) -> str:
         lines += [_TASKS, *tasks.tasks_table(found["tasks"]), ""]
     if "large" in found:
         lines += [_LARGE, *large.large_table(found["large"]), ""]
+    if "billion" in found:
+        lines += [_BILLION, *large.billion_table(found["billion"]), ""]
     if "idle" in found:
         lines += [_IDLE.format(**found["idle"])]
     if "samplers" in found:

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from dpmix.data.simulations import three_betas, three_gaussians
 from dpmix.kernels import Beta, MultivariateNormal, NormalTruncatedNIG
+from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.all_channels import (
-    BinomialNoise,
     GaussianRows,
     LaplaceNoise,
     NoNoise,
     laplace_rows,
     smoothed_histogram,
-    wavelet_cells,
 )
+from dpmix.mechanisms.wavelet.channel import wavelet_cells
 from dpmix.numerics.equal_cells import equal_edges
 
 __all__ = ["build"]

@@ -17,6 +17,14 @@ _NIG = {"kind": "mixture", "base": {"mu0": 3.0, "lambda": 0.1, "a": 3.0, "b": 3.
 SHORT = {"iterations": 6, "burn_in": 2, "chains": 1, "seed": 1}
 _DATA = {"path": "data.csv", "columns": ["x"], "domain": [[0.0, 6.0]], "missing": {"x": 3.0}}
 _LABELS = {"path": "labels.csv", "columns": ["g"], "categories": ["p", "q"], "missing": {"g": "category"}}
+_GROUPED = {
+    "path": "grouped.csv",
+    "columns": ["x"],
+    "domain": [[0.0, 6.0]],
+    "group": "sex",
+    "categories": {"sex": ["f", "m"]},
+}
+_POSTERIOR = {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1, 1]}
 SPECS: dict[str, dict[str, Any]] = {
     "mixture": {
         "data": _DATA,
@@ -60,33 +68,19 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "posterior": {
         "data": _LABELS,
-        "mechanism": {
-            "kind": "posterior",
-            "method": "hellinger",
-            "epsilon": 1.0,
-            "delta": 0.01,
-            "prior": [1, 1, 1],
-            "calibration": "certified",
-        },
+        "mechanism": _POSTERIOR | {"method": "hellinger", "calibration": "certified"},
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
     },
     "proved": {
         "data": _LABELS,
-        "mechanism": {
-            "kind": "posterior",
-            "method": "hellinger",
-            "epsilon": 1.0,
-            "delta": 0.01,
-            "prior": [1, 1, 1],
-            "calibration": "proved",
-        },
+        "mechanism": _POSTERIOR | {"method": "hellinger", "calibration": "proved"},
         "model": {"kind": "multinomial"},
         "sampler": SHORT,
     },
     "open": {
         "data": _LABELS,
-        "mechanism": {"kind": "posterior", "epsilon": 1.0, "delta": 0.01, "prior": [1, 1, 1]},
+        "mechanism": _POSTERIOR,
     },
     "squares": {
         "data": {"path": "data.csv", "columns": ["x", "y"], "domain": [[0, 6], [0, 6]]},
@@ -114,25 +108,13 @@ SPECS: dict[str, dict[str, Any]] = {
         },
     },
     "by_group": {
-        "data": {
-            "path": "grouped.csv",
-            "columns": ["x"],
-            "domain": [[0.0, 6.0]],
-            "group": "sex",
-            "categories": {"sex": ["f", "m"]},
-        },
+        "data": _GROUPED,
         "mechanism": {"kind": "perturbed_histogram", "noise": "discrete_gaussian", "rho": 2.0, "bins": 3},
         "model": {"kind": "discrete"},
         "sampler": SHORT,
     },
     "drawn": {
-        "data": {
-            "path": "grouped.csv",
-            "columns": ["x"],
-            "domain": [[0.0, 6.0]],
-            "group": "sex",
-            "categories": {"sex": ["f", "m"]},
-        },
+        "data": _GROUPED,
         "mechanism": {"kind": "smoothed_histogram", "epsilon": 2.0, "bins": 3, "draws": 6},
     },
     "ordered": {

@@ -65,7 +65,7 @@ def test_advice_about_a_mean_under_gaussian_noise_is_closed_form() -> None:
 
 
 def test_advice_is_what_fits_to_square_waves_have(tmp_path: Path) -> None:
-    check("square_wave", 1.0, 10_000, 3, tmp_path)
+    check("square_wave", 1.0, 10_000, 2, tmp_path)
 
 
 @pytest.mark.matrix

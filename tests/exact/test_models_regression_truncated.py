@@ -90,7 +90,9 @@ def test_posterior_is_that_of_quadrature(
         assert abs(mean - wanted[name]) < LIMIT * error + 0.003, name  # the grid's error beside it
 
 
-@pytest.mark.parametrize("prior", [CUT, CUT_KNOWN], ids=["free", "known"])
+@pytest.mark.parametrize(
+    "prior", [pytest.param(CUT, id="free"), pytest.param(CUT_KNOWN, id="known", marks=pytest.mark.matrix)]
+)
 def test_posterior_is_that_of_weighed_databases(prior: databases.Line) -> None:
     rng = np.random.default_rng(4)
     values = prior.release(rng, prior.draw(rng, 1, 3)[1])[0]

@@ -79,7 +79,7 @@ def test_discrete_marginals_sum_to_one(kernel: Any) -> None:
     np.testing.assert_allclose(total, 1.0, rtol=1e-11)
 
 
-@pytest.mark.parametrize("scale", [0.7, 2.0])
+@pytest.mark.parametrize("scale", [0.7, pytest.param(2.0, marks=pytest.mark.matrix)])
 def test_continuous_marginals_of_the_beta_kernel_integrate_to_one(scale: float) -> None:
     nodes, weights = special.roots_legendre(60)
     for kind in ("laplace", "gaussian"):
@@ -180,11 +180,16 @@ CHANNELS = {
     "wavelet": WAVELET,
     "binomial": BINOMIAL,
 }
+SLOW = ("laplace", "gaussian")
 
 
 @pytest.mark.parametrize(
     ("kernel", "name"),
-    [*[("beta", name) for name in CHANNELS], ("normal", "wavelet"), ("normal", "binomial")],
+    [
+        *(pytest.param("beta", name, marks=pytest.mark.matrix if name in SLOW else ()) for name in CHANNELS),
+        ("normal", "wavelet"),
+        pytest.param("normal", "binomial", marks=pytest.mark.matrix),
+    ],
 )
 def test_block_integrals_have_converged(kernel: str, name: str) -> None:
     base = BETA.base if kernel == "beta" else NORMAL.base

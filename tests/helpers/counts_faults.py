@@ -13,6 +13,7 @@ from typing import Any
 
 SOURCE = "models/counts_mixture/source.py"
 BASE = "models/counts_mixture/sweep.py"
+BY_RATIO = "no fault, by the ratio of the base's moves"
 FAULTS = {
     "multinomial ratio dropped": (SOURCE, "log(max(work.mixed[j], LEAST))", "0.0"),
     "multinomial ratio counted twice": (
@@ -38,6 +39,21 @@ FAULTS = {
     ),
 }
 """File, text, and what is put in its place."""
+OF_THE_BASE = {
+    "the base's own prior dropped": (
+        BASE,
+        "    ratio = log_base_ratio(learned, column, shift, factor)\n",
+        "    ratio = 0.0\n",
+    ),
+    "what counts or release say dropped": FAULTS["a learned base moves whatever the release says"],
+    "the scale's own prior, not that of its logarithm": (
+        "kernels/learned_base.py",
+        "    ratio = learned.shape * math.log(factor)",
+        "    ratio = (learned.shape - 1.0) * math.log(factor)",
+    ),
+    "components keep their variance": ("kernels/learned_base.py", "    theta[VARIANCE, h] *= factor\n", ""),
+}
+"""Faults of moves of a learned base with all atoms along, which `tests.helpers.base_ratio` sees."""
 
 
 def plant(path: str, old: str, new: str) -> None:
@@ -62,10 +78,15 @@ def _stale(self: Any, path: Any) -> Any:
 
 
 def main(name: str = "", restarts: int = 250, rounds: int = 5) -> float:
-    """Return the smallest p-value, of right moves or with a fault of that name.
+    """Return the smallest p-value, of right moves or with a fault of that name; a gap for `OF_THE_BASE`.
 
     Those of the first fault are of whole sweeps, others of moves that take the counts along.
     """
+    if name in OF_THE_BASE or name == BY_RATIO:
+        if name in OF_THE_BASE:
+            plant(*OF_THE_BASE[name])
+        gap, inside = importlib.import_module("tests.helpers.base_ratio").largest_gap()
+        return float(gap) if inside > 20 else 1.0
     if name:
         plant(*FAULTS[name])
     joint = importlib.import_module("tests.helpers.counts_histograms")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
+from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.all_channels import (
-    BinomialNoise,
     GaussianNoise,
     GaussianRows,
     LaplaceNoise,
@@ -18,9 +18,9 @@ from dpmix.mechanisms.channels.all_channels import (
     perturbed_histogram,
     settle,
     smoothed_histogram,
-    square_wave,
-    wavelet_cells,
 )
+from dpmix.mechanisms.square_wave.channel import square_wave
+from dpmix.mechanisms.wavelet.channel import wavelet_cells
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.samplers import Algorithm, Chain
 from tests.oracles.joint import Model

@@ -71,7 +71,7 @@ class BinomialLaw(Law):
 
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return numbers of successes; see `Law`."""
-        from dpmix.mechanisms.channels.all_channels import BinomialNoise
+        from dpmix.mechanisms.binomial.channel import BinomialNoise
 
         lo, hi = self.domain[0]
         z = np.ascontiguousarray(values[:, 0])

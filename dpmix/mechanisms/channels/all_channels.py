@@ -1,8 +1,10 @@
-"""Mechanisms as seen from a release: density of the noise, marginal kernels, exact draws of latent values."""
+"""What samplers ask of channels, and those channels that several modules register pairs for.
+
+Others are where their mechanisms are, and a law imports its own.
+"""
 
 import dpmix.kernels.intervals
 import dpmix.mechanisms.channels.additive_beta  # noqa: F401 - registers the pairs with a beta kernel
-from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.channel_functions import (
     augment,
     augmented,
@@ -26,12 +28,8 @@ from dpmix.mechanisms.channels.rows import GaussianRows, LaplaceRows, Rows, lapl
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, square_wave
-from dpmix.mechanisms.wavelet.channel import WaveletCells, wavelet_cells
 
 __all__ = [
-    "BinomialNoise",
-    "WaveletCells",
     "GaussianNoise",
     "GaussianRows",
     "LaplaceNoise",
@@ -40,7 +38,6 @@ __all__ = [
     "PerturbedBins",
     "Rows",
     "SmoothedBins",
-    "SquareWaveNoise",
     "augment",
     "augmented",
     "draw_latent",
@@ -55,6 +52,4 @@ __all__ = [
     "perturbed_histogram",
     "settle",
     "smoothed_histogram",
-    "square_wave",
-    "wavelet_cells",
 ]

@@ -18,6 +18,7 @@ from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
+from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.gaussian_cost import discrete_gaussian_epsilon, discrete_gaussian_sigma
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
@@ -223,7 +224,25 @@ def least_scale(make: Any, formula: float, requested: Mapping[str, float], noise
     raise PrivacyError(f"no {noise + ' ' * bool(noise)}noise meets {asked}")
 
 
-# Discrete Gaussian noise on counts, as mechanisms state and calibrate it
+# What noise on counts costs, and discrete Gaussian noise as mechanisms state and calibrate it
+
+
+def noise_rho(noise: str, scale: float, features: int = 1, granularity: float = 0.0) -> float:
+    """Return the zCDP of noise on the counts of some features, rounded up.
+
+    Parameters
+    ----------
+    noise : {"laplace", "geometric"}
+        Distribution of the noise.
+    scale : float
+        Its scale.
+    features : int
+        Number of features K.
+    granularity : float
+        By how much rounding to a grid may add to a change.
+    """
+    each = (1 + granularity) / scale
+    return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
 def of_discrete_gaussian(noise: DiscreteGaussianNoise, moved: int, delta: float | None) -> Guarantee:

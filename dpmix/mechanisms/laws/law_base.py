@@ -335,6 +335,16 @@ class Law(Capabilities):
         return self.kind
 
     @property
+    def origin(self) -> Law | None:
+        """The law of the release that it is post-processing of; None where it is none."""
+        return None
+
+    @property
+    def of_local(self) -> bool:
+        """Whether it is post-processing of a local release, whose trust model is then its own."""
+        return False
+
+    @property
     def unproved(self) -> str | None:
         """Why what it claims is not proved, in words; None where it is."""
         return None

@@ -79,6 +79,9 @@ def _checked_columns(value: Any) -> Any:
             isinstance(names, list | tuple) and names and all(isinstance(c, str) for c in names)
         ):
             raise ValueError(f"does not state the categories of {part['name']}")
+    names = [part.name if isinstance(part, PublicColumn) else part["name"] for part in value]
+    if len(set(names)) < len(names):
+        raise ValueError("names a column twice")
     return value
 
 
@@ -179,6 +182,11 @@ class SyntheticLaw(Law):
     def origin(self) -> Law | None:
         """The law of the release that they are post-processing of."""
         return law_of(self.source) if self.source else None
+
+    @property
+    def of_local(self) -> bool:
+        """Whether they are post-processing of a local release, whose trust model is then theirs."""
+        return self.source is not None and self.source.get("trust") == "local"
 
     @property
     def unproved(self) -> str | None:

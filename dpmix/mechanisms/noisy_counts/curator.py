@@ -15,10 +15,10 @@ from dpmix.mechanisms.curators.mechanism import NoisyCells, PublicRecords, State
 from dpmix.mechanisms.curators.neighbours import Pair, moved, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.statistic import (
-    ROUNDED_UP,
     Floats,
     NoisyStatistic,
     least_scale,
+    noise_rho,
     of_discrete_gaussian,
     sigma_for,
     stated_discrete_gaussian,
@@ -26,7 +26,6 @@ from dpmix.mechanisms.curators.statistic import (
 from dpmix.mechanisms.laws.noise_laws import noise_name, noise_sd
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.conversions import laplace_rho, response_rho
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
 
 __all__ = ["NoisyCounts", "stated"]
@@ -241,24 +240,6 @@ def check_levels(
             raise SpecError(
                 f"mechanism.{key}: {sizes[i]} of {name}, but data.categories lists {len(names)}; correct one"
             )
-
-
-def noise_rho(noise: str, scale: float, features: int, granularity: float = 0.0) -> float:
-    """Return the zCDP of noise on the counts of some features, rounded up.
-
-    Parameters
-    ----------
-    noise : {"laplace", "geometric"}
-        Distribution of the noise.
-    scale : float
-        Its scale.
-    features : int
-        Number of features K.
-    granularity : float
-        By how much rounding to a grid may add to a change.
-    """
-    each = (1 + granularity) / scale
-    return 2 * features * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
 def sensitivity_of(noise: str, features: int) -> float:

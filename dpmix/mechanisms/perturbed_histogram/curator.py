@@ -16,8 +16,8 @@ from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.statistic import (
-    ROUNDED_UP,
     least_scale,
+    noise_rho,
     of_discrete_gaussian,
     sigma_for,
     stated_discrete_gaussian,
@@ -25,7 +25,7 @@ from dpmix.mechanisms.curators.statistic import (
 from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
-from dpmix.privacy.conversions import laplace_epsilon, laplace_rho, response_epsilon, response_rho
+from dpmix.privacy.conversions import laplace_epsilon, response_epsilon
 from dpmix.privacy.gaussian_cost import gaussian_mu
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
@@ -137,7 +137,7 @@ class PerturbedHistogram(OneColumn):
             return Guarantee(noise.loss, 0.0, noise_rho(self.noise, self.s), "global")
         event = noise.event()
         if isinstance(event, LaplaceEvent):
-            rho = noise_rho(self.noise, self.s, 2.0**noise.granularity)
+            rho = noise_rho(self.noise, self.s, granularity=2.0**noise.granularity)
             return Guarantee(event.epsilon, 0.0, rho, "global")
         return compose([event], delta=self.delta, trust="global")
 
@@ -211,22 +211,6 @@ class PerturbedHistogram(OneColumn):
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(values)}")
         cells, clamped = self._cells(values, self.bins)
         return np.bincount(cells, minlength=self.cells).astype(np.int64), clamped
-
-
-def noise_rho(noise: Noise, scale: float, granularity: float = 0.0) -> float:
-    """Return the exact zCDP of Laplace or geometric noise on the counts, rounded up.
-
-    Parameters
-    ----------
-    noise : {"laplace", "geometric"}
-        Distribution of the noise.
-    scale : float
-        Its scale.
-    granularity : float
-        By how much rounding to a grid may add to a change.
-    """
-    each = (1 + granularity) / scale
-    return 2 * (response_rho(each) if noise == "geometric" else laplace_rho(each)) * ROUNDED_UP
 
 
 def formula_scale(spec: PerturbedHistogramMechanism) -> float:

@@ -91,7 +91,7 @@ class SquareWaveLaw(Law):
 
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return outputs of one column; see `Law`."""
-        from dpmix.mechanisms.channels.all_channels import square_wave
+        from dpmix.mechanisms.square_wave.channel import square_wave
 
         z = np.ascontiguousarray(values[:, 0])
         channel = square_wave(self.cells, self.reach, self.odds, *self.domain[columns[0]])

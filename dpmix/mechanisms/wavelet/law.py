@@ -83,7 +83,7 @@ class WaveletLaw(Law):
 
     def observe(self, values: Floats, n: int, columns: Sequence[int], *, rows: bool) -> Observation:
         """Return the numbers of rows of coefficients; see `Law`."""
-        from dpmix.mechanisms.channels.all_channels import wavelet_cells
+        from dpmix.mechanisms.wavelet.channel import wavelet_cells
 
         lo, hi = self.domain[0]
         channel = wavelet_cells(values, lo, hi, self.scale[0])

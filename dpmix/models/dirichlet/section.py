@@ -40,6 +40,14 @@ class DirichletModel(ModelSection):
         description="Independent gamma priors {shape, rate}, or one of the data-based priors p2 to p5.",
     )
 
+    def own_sampler(self, sampler: Any) -> tuple[str, str]:
+        """Return the first that takes the prior."""
+        kind, why = super().own_sampler(sampler)
+        if not isinstance(self.prior, str) or self.prior in SPLIT_PRIORS[kind]:
+            return kind, why
+        kind = next(kind for kind in self.samplers if self.prior in SPLIT_PRIORS[kind])
+        return kind, f"the prior {self.prior} is draws and no density"
+
     def problem(self, spec: Any) -> Problem | None:
         """Refuse a prior that a sampler has no use for, or the release no part for."""
         prior, sampler, mechanism = self.prior, spec.sampler.kind, spec.mechanism
@@ -65,17 +73,17 @@ class DirichletModel(ModelSection):
 
     def group_problem(self, spec: Any) -> Problem | None:
         """Refuse methods that know no groups."""
-        if spec.sampler.kind not in OF_GROUPS:
-            return (
-                "sampler.kind",
-                f"{spec.sampler.kind} takes no release of groups whose sizes are private; use "
-                f"{listed(OF_GROUPS)}",
-            )
         if isinstance(self.prior, str):
             return (
                 "model.prior",
                 f"{self.prior} takes the first of two parts of a release, and one of groups is not split; "
                 "use a gamma {shape, rate}",
+            )
+        if spec.sampler.kind not in OF_GROUPS:
+            return (
+                "sampler.kind",
+                f"{spec.sampler.kind} takes no release of groups whose sizes are private; use "
+                f"{listed(OF_GROUPS)}",
             )
         return None
 

@@ -61,7 +61,7 @@ def _replicates(chains: ChainSet, check: Callable[[], None]) -> list[Predictive]
     """Return `posterior_predictive`: whole releases; none where they are not replicated, or too large."""
     wanted = places(chains, REPLICATES)
     try:
-        many = chains.n > MOST_RECORDS and chains.attrs.get("trust") != "global"
+        many = chains.n > MOST_RECORDS and chains.by_record
         released = chains.observed if chains.tally is None else chains.tally.counts
         if (many and chains.tally is None) or released.size > _NUMBERS:
             raise Unavailable(f"a release of more than {MOST_RECORDS:,} records")

@@ -115,7 +115,7 @@ def check_factorizes(chains: ChainSet) -> None:
     Unavailable
     """
     law, kind = chains.mechanism, chains.mechanism.kind
-    if not isinstance(chains, Chains) or chains.attrs.get("trust") == "global":
+    if not isinstance(chains, Chains) or not chains.by_record:
         raise Unavailable(f"the likelihood of a release by {kind} does not factorize over records")
     if law.released != "records":
         raise Unavailable(f"releases by {kind} have no likelihood of single records here")

@@ -14,6 +14,7 @@ __all__ = ["NOT_RUN", "SECTIONS", "rows", "text"]
 SECTIONS = {"normal": "4.1", "beta": "4.2", "gaussian": "4.3", "histogram": "C", "waiting": "6"}
 """Sections by the first part of the names of their cells."""
 NOT_RUN = "not run"
+_NEARLY = 1.05  # an R-hat below which chains are not apart, but short
 _CAUSES = (  # the first whose text is in the name of a cell
     ("histogram/g90", "modes of this prior are apart by many records"),
     ("histogram", "all records are tied to 28 draws"),
@@ -94,6 +95,12 @@ def text(found: Rows) -> str:
     return head + "\n".join(lines) + "\n" + _reasons(there)
 
 
+def _cause(cell: str, rhat: float) -> str:
+    if rhat < _NEARLY and "labels" not in cell:
+        return "nearly settled: longer chains would do, which the time for all runs does not allow"
+    return next(words for part, words in _CAUSES if part in cell)
+
+
 def _reasons(found: Rows) -> str:
     left = [row for row in found if row["settled"] == "no"]
     if not left:
@@ -113,7 +120,7 @@ def _reasons(found: Rows) -> str:
             max(own, key=lambda row: float(row["rhat"]))["slowest"],
             _span([row["ess"] for row in own], ","),
             _span([row["sweeps"] for row in own], ","),
-            next(words for part, words in _CAUSES if part in cell),
+            _cause(cell, max(float(row["rhat"]) for row in own)),
         ]
         lines.append(f"| {' | '.join(numbers)} |")
     return "\n".join(lines) + "\n"

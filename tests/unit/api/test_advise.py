@@ -22,7 +22,7 @@ from dpmix.advising.advice import Advice, Row, judged, needed_of
 from dpmix.advising.picture import _finding, draw
 from dpmix.advising.population import cells_of, population_of
 from dpmix.advising.statistics import multinomial
-from dpmix.api.advise import laws_of
+from dpmix.api.advise import central_left_out, laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.transitions import information_of_outputs
@@ -260,6 +260,10 @@ class HalvesLaw(Law):
         return information_of_outputs(np.stack([1.0 - told, told]), shares, n)
 
 
+class BareLaw(Law):
+    capabilities = HalvesMechanism
+
+
 class Halves:
     """What the curator would have."""
 
@@ -284,8 +288,9 @@ def test_a_mechanism_of_a_stranger_is_advised_once_its_law_has_information() -> 
         move = upper / upper.sum() - ~upper / (~upper).sum()  # all of a mass from the lower half to the upper
         exact = 1000 * (2.0 * p - 1.0) ** 2 / (told_upper * (1.0 - told_upper))
         assert move @ information @ move == pytest.approx(exact, rel=0.02)
+        MECHANISMS.add("halves", section=HalvesMechanism, law=BareLaw, curator=Halves)
+        assert {row[0] for row in laws_of(spec, (0.0, 1.0), [1.0], [1000], None, [])} == before
         with pytest.raises(SpecError, match=r"mechanism\.kind: what halves tells of a density is not known"):
-            MECHANISMS.add("halves", section=HalvesMechanism, law=type("Bare", (Law,), {}), curator=Halves)
             laws_of(spec, (0.0, 1.0), [2.0], [1000], ["halves"], [])
     finally:
         MECHANISMS.drop("halves")
@@ -311,6 +316,19 @@ def test_what_is_needed_follows_the_rows() -> None:
 def test_best_is_least_at_each_epsilon_and_n() -> None:
     rows = judged(rows_of(("a", 1.0, 10, 2.0), ("b", 1.0, 10, 1.0), ("a", 2.0, 10, 0.1)), {})
     assert [row.best for row in rows] == [False, True, True]
+
+
+def test_what_is_not_compared_is_said_where_nobody_asked() -> None:
+    """Local mechanisms alone are compared: a central one would be best in nearly all rows."""
+    line = central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("square_wave", 1.0, 1000, 0.5)))
+    assert line.endswith("noise: --mechanism perturbed_histogram tells how much.") and "\n" not in line
+    assert (
+        central_left_out(rows_of(("laplace", 1.0, 1000, 1.0), ("smoothed_histogram", 1.0, 1000, 0.5))) == ""
+    )
+    for kind in ("noisy_counts", "pitman_yor"):  # a statistic, and synthetic records
+        assert central_left_out(rows_of((kind, 1.0, 1000, 1.0))) == ""
+    rows = tuple(rows_of(("laplace", 1.0, 1000, 1.0)))
+    assert line in Advice(rows, "a beta", {}, (), "median", left_out=line).to_text().replace("\n  ", " ")
 
 
 def test_lognormal_populations_are_stated_in_three_ways() -> None:

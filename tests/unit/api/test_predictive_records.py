@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpmix
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.predictive import predictive_records
+from dpmix.api.release_of import read_any
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.release_file import read_release
+from dpmix.release.sanitized import row_noun
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
 from dpmix.store.h5 import encode
@@ -190,6 +193,50 @@ def test_records_say_that_they_cost_nothing_beyond_the_release(tmp_path, capsys)
     found = read_release(tmp_path / "r.h5")
     assert (found.mechanism["generator"], found.n, len(found.values)) == ("posterior_predictive", 200, 400)
     assert np.abs(found.values).max() > 10.0 and found.columns == ("x1",)
+
+
+@pytest.mark.parametrize(("trust", "model"), [("local", "Local"), ("global", "Central")])
+def test_the_guarantee_of_records_is_that_of_the_release(tmp_path, capsys, trust, model):
+    """Trust and neighbours too, in every file, and in what is read back from it."""
+    attrs = {"trust": trust, "adjacency": "replacement, public parts", "n": 200}
+    if trust == "global":
+        law = {
+            "kind": "perturbed_histogram",
+            "bins": 4,
+            "noise": "laplace",
+            "domain": [[-10, 10]],
+            "scale": [2.0],
+        }
+        attrs["mechanism"] = json.dumps(law)
+    path = files.write_chains(tmp_path / "c.h5", [files.states_of_mixture(20, _rng(6))], attrs=attrs)
+    for name in ("r.csv", "r.h5"):
+        made = predictive_records(path, tmp_path / name, records=7)
+        said = capsys.readouterr().err
+        assert f"stays in its part of the table, {trust} model" in said and made.trust == trust
+        found = read_any(tmp_path / name)
+        assert (found.trust, found.adjacency, len(found.values), found.n) == (
+            trust, "replacement, public parts", 7, 200,
+        )  # fmt: skip
+        assert row_noun(found) == "synthetic records"
+        card = dpmix.card(tmp_path / name)
+        words = card["privacy"]["trust_model"]
+        assert words.startswith(model) and "drawn from a model fitted to that release" in words
+        assert card["registry"]["deployment"]["deployment_model"]["model_name"] == model
+        assert card["privacy"]["neighbouring_relation"] == "replacement, public parts"
+    account = json.loads((tmp_path / "r.csv.json").read_text())
+    other = {"local": "global", "global": "local"}[trust]
+    for key, value in (("trust", "x"), ("adjacency", "none"), ("adjacency", ["replacement"])):
+        (tmp_path / "r.csv.json").write_text(json.dumps(account | {key: value}))
+        with pytest.raises(DataError, match=key):
+            read_any(tmp_path / "r.csv")
+    twice = account["mechanism"] | {"columns": account["mechanism"]["columns"] * 2}
+    (tmp_path / "r.csv.json").write_text(json.dumps(account | {"mechanism": twice}))
+    with pytest.raises(DataError, match="names a column twice"):
+        read_any(tmp_path / "r.csv")
+    if trust == "global":  # nobody makes a central release a local one
+        (tmp_path / "r.csv.json").write_text(json.dumps(account | {"trust": other}))
+        with pytest.raises(DataError, match="trust is not that of their source"):
+            read_any(tmp_path / "r.csv")
 
 
 def test_values_beyond_the_bounds_are_counted(tmp_path, capsys):

@@ -17,9 +17,8 @@ from dpmix.mechanisms.channels.all_channels import (
     log_marginal,
     noise_density,
     noise_variance,
-    square_wave,
 )
-from dpmix.mechanisms.square_wave.channel import window_sums
+from dpmix.mechanisms.square_wave.channel import square_wave, window_sums
 from tests.oracles import kernels
 from tests.oracles.marginals import log_g
 

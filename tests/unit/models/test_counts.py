@@ -17,7 +17,8 @@ import dpmix
 from dpmix.api.fit import plan
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.channels.all_channels import BinomialNoise, GaussianNoise, LaplaceNoise, NoNoise
+from dpmix.mechanisms.binomial.channel import BinomialNoise
+from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
 from dpmix.models.counts_mixture import atom_moves, loops
 from dpmix.models.counts_mixture.coordinates import place, walk
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes, make_cells

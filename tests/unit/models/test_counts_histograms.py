@@ -114,6 +114,21 @@ def test_a_fault_that_is_planted_is_found(fault: str) -> None:
     assert float(interpreted("-m", "tests.helpers.counts_faults", fault)) < 1e-4
 
 
+def test_a_learned_base_moves_by_its_own_prior_and_what_counts_say() -> None:
+    """Each acceptance is that of the densities; with a fault planted, some is not by far."""
+    gap = {
+        fault: float(interpreted("-m", "tests.helpers.counts_faults", fault))
+        for fault in (counts_faults.BY_RATIO, next(iter(counts_faults.OF_THE_BASE)))
+    }
+    assert min(gap.values()) == gap[counts_faults.BY_RATIO] < 1e-9 < 0.1 < max(gap.values())
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("fault", list(counts_faults.OF_THE_BASE)[1:])
+def test_a_fault_of_a_learned_base_is_found(fault: str) -> None:
+    assert float(interpreted("-m", "tests.helpers.counts_faults", fault)) > 0.1
+
+
 def test_records_follow_their_measure() -> None:
     """Counts of law Mult(n; p) become Mult(n; p'), and those that follow by half would not."""
     rng = np.random.default_rng(4)
@@ -165,7 +180,9 @@ def test_groups_are_refused_by_name() -> None:
     assert text.startswith("sampler.kind: counts is for the histogram of one group"), text
 
 
-@pytest.mark.parametrize("mechanism", ["smoothed_histogram", "perturbed_histogram"])
+@pytest.mark.parametrize(
+    "mechanism", ["perturbed_histogram", pytest.param("smoothed_histogram", marks=pytest.mark.matrix)]
+)
 def test_a_fit_is_summarized(mechanism: str, tmp_path: Path) -> None:
     spec = combined_spec(mechanism, "nig", "counts", "exact")
     spec["sampler"] |= {"iterations": 400, "burn_in": 100, "chains": 2}

@@ -62,7 +62,7 @@ def of_group(draws: dict[str, Any], group: int) -> dict[str, Any]:
     return {name: values[:, group] for name, values in theta(draws).items()}
 
 
-@pytest.mark.parametrize("prior", ["free", "known"])
+@pytest.mark.parametrize("prior", ["free", pytest.param("known", marks=pytest.mark.matrix)])
 def test_posterior_is_that_of_weighed_databases(prior: str) -> None:
     line, rng = {"free": FREE, "known": KNOWN}[prior], np.random.default_rng([3, len(prior)])
     sizes, sums = np.array([0.8]), np.array([[0.6, 0.2, -0.4, 0.1, 0.5, -0.6, 0.3, -0.2, 0.1]] * 2)

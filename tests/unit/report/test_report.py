@@ -6,6 +6,7 @@ import html
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 
 import dpmix
 from dpmix.errors import UsageError
-from dpmix.report.drawn_release import shown
+from dpmix.mechanisms.laws.every import law_of
+from dpmix.release.cells import Counts
+from dpmix.report.drawn_release import _tallied, shown
 from dpmix.report.page import render
 from dpmix.report.plots import (
     density_figure,
@@ -225,6 +228,28 @@ def test_numbers_of_successes_are_drawn_as_unbiased_estimates(tmp_path):
     assert steps.heights == pytest.approx(np.array([1, 0, 0, 2, 1]) / (4 * 0.8))
     assert steps.outside == 0.25  # the one at -1.4
     assert "25% of the rescaled values lie outside" in render(found)
+
+
+def test_outputs_of_a_square_wave_of_few_cells_have_a_bin_each(tmp_path):
+    """4 cells of [-1, 3] and reach 1: output 1 stands for the first, 0 and 5 for what lies beyond."""
+    found = beta_summary(
+        tmp_path, "square_wave", [1.0, 1.0, 2.0, 5.0], cells=4, reach=1, ratio="3/1", scale=[]
+    )
+    steps = shown(found, "")
+    assert steps.edges == pytest.approx([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0])
+    assert steps.heights == pytest.approx([0.5, 0.25, 0.0, 0.0, 0.25])
+    assert "25% of the released outputs lie outside" in render(found)
+
+
+def test_outputs_of_a_tally_stand_on_the_scale_of_the_data():
+    """Each output of a square wave at its cell, and each number of successes at its estimate."""
+    counts = Counts(np.array([1, 5, 2, 0, 0, 2]), np.arange(5) + 0.5, 0.0)
+    stated = {"kind": "square_wave", "cells": 4, "reach": 1, "ratio": "3/1", "scale": [], "domain": [[-1, 3]]}
+    summary = SimpleNamespace(provenance=SimpleNamespace(mechanism=law_of(stated)))
+    steps = _tallied(summary, counts, np.linspace(-1.0, 3.0, 9))
+    assert steps.edges == pytest.approx([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0])
+    assert steps.heights == pytest.approx(np.array([1, 5, 2, 0, 0, 2]) / 10.0)
+    assert steps.sentence.startswith("The steps show the released outputs at the cells that they stand for")
 
 
 def test_noisy_counts_are_steps_on_the_scale_of_a_density(tmp_path):

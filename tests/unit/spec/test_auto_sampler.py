@@ -1,5 +1,7 @@
 """``sampler.kind: auto``: counts where it applies and wins by measurement, else the model's own sampler."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ from dpmix.api.fit import plan
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
-from dpmix.spec import load_spec
+from dpmix.spec import check_combination, load_spec
 from dpmix.spec.auto_sampler import auto_in_words, choose
 from dpmix.spec.describe import describe
+from dpmix.spec.kinds import MODELS as MODELS_BY_KIND
+from dpmix.spec.kinds import SAMPLERS, sampler_of
+from tests.helpers.compositions import log_moments_release
+from tests.helpers.fits import MECHANISMS, MODELS, combined_spec, release_by
 
 BASE = {"mu0": 0.0, "lambda": 0.1, "a": 3.0, "b": 3.0}
 LAPLACE = {"kind": "laplace", "epsilon": 5.0, "domain": [-10.0, 10.0]}
@@ -89,9 +95,155 @@ def test_the_resolved_spec_keeps_auto_and_what_does_not_go_with_it_is_refused() 
     assert spec.sampler.kind == "auto" and yaml.safe_load(spec.to_yaml())["sampler"]["kind"] == "auto"
     assert load_spec(yaml.safe_load(spec.to_yaml())) == spec
     with pytest.raises(SpecError, match=r"sampler\.latent: metropolis"):
-        load_spec(spec_of(sampler={"latent": "metropolis"}))
+        load_spec(spec_of({"kind": "none", "domain": [-10.0, 10.0]}, {"latent": "metropolis"}))
     with pytest.raises(ValueError, match="not settled"):
         _ = spec.sampler.algorithm
+
+
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {}, {"latent": "metropolis"}, {"auxiliary": 2}, {"subsample": 5}, {"store": []},
+    {"store": ["allocations"]}, {"width": 0.5}, {"joint": False, "offers": 3},
+)  # fmt: skip
+SPLIT = {"kind": "log_moments", "epsilon": 5.0, "threshold": 0.1, "split": 0.5}
+WHOLE = {"kind": "log_moments", "epsilon": 5.0, "threshold": 0.1}
+LEVELS = {"kind": "noisy_counts", "levels": [2], "classes": 2, "epsilon": 1.0}
+BINS = {"bins": 4, "epsilon": 1.0, "domain": [-10.0, 10.0]}
+OTHERS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "dirichlet": ([{}, *({"prior": f"p{k}"} for k in (2, 3, 4, 5))], [SPLIT, WHOLE]),
+    "naive_bayes": (
+        [{}],
+        [
+            LEVELS,
+            LEVELS | {"noise": "discrete_gaussian", "delta": 1e-6},
+            {"kind": "randomized_response", "epsilon": 1.0},
+        ],
+    ),
+    "linear_regression": (
+        [{}, {"response": "truncated"}],
+        [{"kind": "clamped_moments", "epsilon": 1.0, "bounds": [[0, 1], [0, 1]]}],
+    ),
+    "multinomial": (
+        [{}],
+        [
+            {"kind": "randomized_response", "epsilon": 1.0},
+            {"kind": "posterior", "epsilon": 1.0, "prior": [1, 1]},
+        ],
+    ),
+    "discrete": (
+        [{}],
+        [{"kind": "perturbed_histogram", **BINS}, {"kind": "smoothed_histogram", "draws": 4, **BINS}],
+    ),
+    "custom": ([{"file": "m.py"}], [LAPLACE]),
+}
+"""Models that are no mixtures, and releases that they are fitted to."""
+MIXED = {**MODELS, "default": {}, "discount": {"discount": 0.3}, "learned": {"base": BASE | {"learn": True}}}
+
+
+def pairs_of_models() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield every model that a spec may have, with every mechanism."""
+    for model, kind in itertools.product(MIXED.values(), MECHANISMS):
+        columns = 2 if model.get("kernel") == "multivariate_normal" else 1
+        yield (
+            {"kind": "mixture", **model},
+            {"kind": kind, **MECHANISMS[kind], "domain": [[-10.0, 10.0]] * columns},
+        )
+    for name, (models, mechanisms) in OTHERS.items():
+        for other, mechanism in itertools.product(models, mechanisms):
+            yield {"kind": name, **other}, mechanism
+
+
+def refused(spec: dict[str, Any]) -> bool:
+    """Return whether a spec is refused."""
+    try:
+        load_spec(spec)
+    except SpecError:
+        return True
+    return False
+
+
+def stated_specs() -> Iterator[dict[str, Any]]:
+    """Yield a spec of each model with each mechanism and setting; some without mechanism, or of groups."""
+    people = {"path": "x.csv", "columns": ["x"], "group": "s", "categories": {"s": ["f", "m"]}}
+    for model, mechanism in pairs_of_models():
+        for place, setting in enumerate(SETTINGS):
+            spec = {"model": model, "sampler": RUN | setting}
+            yield spec | {"mechanism": mechanism}
+            if place < 2:
+                yield spec
+                yield spec | {"mechanism": mechanism, "data": people}
+
+
+def test_auto_is_refused_only_where_every_sampler_is() -> None:
+    """Where a sampler's name would make a spec sound, auto takes one that goes."""
+    mixtures = [kind for kind in SAMPLERS.names if kind != "auto" and sampler_of(kind).mixtures]
+    sound = 0
+    for spec in stated_specs():
+        if not refused(spec):
+            sound += 1
+            continue
+        named = (
+            mixtures
+            if spec["model"]["kind"] == "mixture"
+            else MODELS_BY_KIND.section(spec["model"]["kind"]).samplers
+        )
+        goes = [kind for kind in named if not refused(spec | {"sampler": spec["sampler"] | {"kind": kind}})]
+        assert not goes, (goes, spec)
+    assert sound > 400
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_auto_takes_of_a_release_is_fitted_to_it(mechanism: str) -> None:
+    releases = {columns: release_by(mechanism, columns=columns) for columns in (1, 2)}
+    planned = 0
+    for model, setting in itertools.product(MODELS, SETTINGS):
+        spec = combined_spec(mechanism, model, "auto")
+        spec["sampler"] = RUN | setting
+        columns = len(spec["mechanism"]["domain"])
+        if refused(spec):
+            continue
+        words = plan(spec, releases[columns])
+        planned += 1
+        assert "sample 4 sweeps of " in words and "; auto takes " in words
+    assert planned >= 10
+
+
+@pytest.mark.parametrize("prior", ["p2", "p3", "p4", "p5"])
+def test_priors_that_are_draws_take_a_sampler_of_draws(prior: str) -> None:
+    spec = load_spec({"mechanism": SPLIT, "model": {"kind": "dirichlet", "prior": prior}, "sampler": RUN})
+    kind = "abc" if prior in ("p2", "p5") else "data_augmentation"
+    why = f", for the prior {prior} is draws and no density"
+    assert spec.sampler.kind == kind
+    assert describe(spec)["sampler"].startswith(f"auto: abc{why};" if kind == "abc" else f"{kind}, 1 chain")
+    words = plan(spec, log_moments_release((2.0, 3.0, 5.0), (40, 40), 0.1, 5.0, 1))
+    assert f"sweeps of {kind} " in words and (f"; auto takes abc{why}" in words) == (kind == "abc")
+    assert load_spec(spec, ["model.prior={shape: 1, rate: 0.1}"]).sampler.kind == "data_augmentation"
+
+
+def test_a_metropolis_move_takes_a_sampler_that_has_it() -> None:
+    spec = load_spec(spec_of(sampler={"latent": "metropolis"}))
+    for n in (40, 5_001):
+        found = choose(spec, "laplace", n)
+        assert (found.kind, "metropolis" in found.why) == ("private_slice", True)
+    words = plan(spec, release(40))
+    assert "sweeps of private_slice" in words and "for sampler.latent: metropolis moves latent" in words
+    with pytest.raises(SpecError, match=r"sampler\.latent: metropolis moves single records"):
+        check_combination("laplace", spec, tallied=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [
+        ({"discount": 0.3}, {}),
+        ({"kernel": "multivariate_normal", "base": None}, {}),
+        ({}, {"store": ["allocations"]}),
+    ],
+)
+def test_no_other_sampler_is_named_where_a_tally_takes_none(
+    model: dict[str, Any], sampler: dict[str, Any]
+) -> None:
+    with pytest.raises(SpecError) as error:
+        check_combination("laplace", load_spec(spec_of(sampler=sampler, **model)), tallied=True)
+    assert "neal8" not in str(error.value) and "private_slice" not in str(error.value)
 
 
 def test_validate_says_which_as_far_as_it_is_known() -> None:

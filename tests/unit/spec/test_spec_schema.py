@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,12 @@ from dpmix.spec.yamltext import parse_yaml
 from tests.helpers.specs import ROOT, SHIPPED, full_spec
 
 GOLDEN = ROOT / "tests" / "golden" / "schema.json"
+
+
+@functools.cache
+def validator() -> jsonschema.Draft202012Validator:
+    """Return what checks specs, itself checked by `test_the_schema_is_a_schema` and not for each of them."""
+    return jsonschema.Draft202012Validator(schema())
 
 
 def test_the_schema_is_the_golden_one() -> None:
@@ -43,12 +50,12 @@ def test_the_schema_is_a_schema() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_specs_fit_the_schema(path: Path) -> None:
-    jsonschema.validate(parse_yaml(path.read_text("utf-8")), schema())
+    validator().validate(parse_yaml(path.read_text("utf-8")))
 
 
 @pytest.mark.parametrize("kind", starters())
 def test_starters_fit_the_schema(kind: str) -> None:
-    jsonschema.validate(parse_yaml(starter(kind)), schema())
+    validator().validate(parse_yaml(starter(kind)))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_starters_fit_the_schema(kind: str) -> None:
 )
 def test_the_schema_refuses_what_the_spec_refuses(section: str, key: str, value: Any) -> None:
     source = full_spec()
-    jsonschema.validate(source, schema())
+    validator().validate(source)
     source[section][key] = value
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(source, schema())
+        validator().validate(source)
