@@ -100,7 +100,7 @@ class Size:
 
 
 QUICK = Size(runs=2, releases=4, rounds=(600,), draws=100, large=3)
-FULL = Size(runs=5, releases=8, rounds=(1_000, 4_000), draws=100, large=3)
+FULL = Size(runs=5, releases=8, rounds=(1_000, 4_000, 16_000, 64_000), draws=100, large=3)
 
 
 @dataclass(frozen=True)

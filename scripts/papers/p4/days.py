@@ -135,8 +135,8 @@ def table(results: Results, figure: str) -> list[dict[str, Any]]:
 
 
 def _intervals(apart: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Return middle and half length (releases,) of the intervals of differences (releases, pairs)."""
-    ends = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1).T
+    """Return middle and half length (releases,) of the intervals of differences, (pairs,) of each release."""
+    ends = np.array([np.quantile(pairs, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) for pairs in apart])
     return ends.mean(axis=1), 0.5 * (ends[:, 1] - ends[:, 0])
 
 
