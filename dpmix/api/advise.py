@@ -18,38 +18,153 @@ from dpmix.advising.asked import (
     QUANTITIES,
     RECORDS,
     by_group,
+    check_kind,
     check_target,
     epsilons_of,
     quantities_of,
     records_of,
     target_of,
 )
-from dpmix.advising.mixtures import Found, MixtureAdvice
+from dpmix.advising.mixtures import Found, MixtureAdvice, knows
 from dpmix.advising.population import Population, population_of, prior_predictive
-from dpmix.api.advise_laws import central_left_out, laws_of
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.mixture_task import kernel_attrs, mixing_of
-from dpmix.errors import SpecError, UsageError
+from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
+from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.kernels import Beta, NormalNIG
-from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.mechanisms.curators.by_kind import from_spec
+from dpmix.mechanisms.curators.private_groups import groups_of
+from dpmix.mechanisms.laws.every import EstimatedMoments, Law, law_of, law_type
 from dpmix.release.column_units import unit_of
 from dpmix.run.progress import show_work
 from dpmix.spec import NormalMixture, RunSpec, load_spec
+from dpmix.spec.kinds import MECHANISMS
 from dpmix.spec.model_section import MixtureSection
 from dpmix.store.atomic import check_output
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.grids import DEFAULT_POINTS
 
-__all__ = ["EPSILONS", "RECORDS", "advise"]
+__all__ = ["EPSILONS", "RECORDS", "advise", "laws_of"]
+
+# The laws of releases that advice is about, calibrated as releases are, from public quantities alone
+
+
+_DELTA = 1e-6
+Pair = tuple[float, float]
+
+
+def laws_of(
+    spec: RunSpec,
+    pair: Pair,
+    epsilons: list[float],
+    records: list[int],
+    kinds: list[str] | None,
+    warnings: list[str],
+) -> list[tuple[str, float, int, Law, float]]:
+    """Return the law of each row, with its delta."""
+    own = None if spec.mechanism is None else spec.mechanism.kind
+    if own is not None and spec.mechanism is not None and not spec.mechanism.protects and kinds is None:
+        own = None  # what is not protected is compared with what would be
+    wanted = kinds if kinds is not None else _offered(spec, own)
+    for kind in wanted:
+        check_kind(kind, own)
+        if not knows(law_type(kind)):
+            raise SpecError(
+                f"mechanism.kind: what {kind} tells of a density is not known here; choose another"
+            )
+        if not _by_epsilon(kind):
+            raise SpecError(
+                f"mechanism.kind: {kind} is not calibrated by epsilon, which advice goes by; choose another"
+            )
+    found = []
+    for kind in dict.fromkeys(wanted):
+        for epsilon in epsilons:
+            for n in records:
+                try:
+                    law, delta = _law(spec, kind, own, pair, epsilon, n)
+                except PrivacyError as error:
+                    if kinds is not None or kind == own:
+                        raise
+                    warnings.append(f"{kind} is left out at epsilon = {epsilon:g}: {error}")
+                    break
+                found.append((kind, epsilon, n, law, delta))
+    return found
+
+
+def _offered(spec: RunSpec, own: str | None) -> list[str]:
+    """Return the local mechanisms of one column that need nothing said, and the spec's own."""
+    if spec.groups is not None:
+        return [own] if own is not None else []
+    local = [kind for kind in MECHANISMS.names if _needs_nothing(kind)]
+    return local + ([own] if own is not None and own not in local else [])
+
+
+def central_left_out(rows: Sequence[Row]) -> str:
+    """Say that mechanisms of another trust model are not compared, and how to ask for them.
+
+    Which of the two models holds is policy: a release by a curator who sees all records is the more precise
+    in nearly all rows, and would be the best of them whoever asks for local ones. Empty where one is there,
+    or where rows are of no density of one column.
+    """
+    names = {row.mechanism for row in rows if row.mechanism in MECHANISMS}
+    central = any(MECHANISMS.section(name).trust == "global" for name in names)
+    if central or not any(map(_needs_nothing, names)):
+        return ""
+    known = [
+        name for name in MECHANISMS.names if _by_assumptions(name) and MECHANISMS.section(name).on_domain
+    ]
+    known = [name for name in known if MECHANISMS.section(name).trust == "global"]
+    return (
+        "Local mechanisms are compared; a curator who is trusted with all records needs far less noise: "
+        f"--mechanism {','.join(known)} tells how much."
+    )
+
+
+def _needs_nothing(kind: str) -> bool:
+    """Whether it is local, and calibrated for one column by epsilon and what is assumed."""
+    section = MECHANISMS.section(kind)
+    return section.released == "records" and section.on_domain and section.protects and _by_assumptions(kind)
+
+
+def _by_assumptions(kind: str) -> bool:
+    """Whether a mechanism is calibrated by epsilon and what is assumed, and known to advice."""
+    section = MECHANISMS.section(kind)
+    needed = {key for key, field in section.model_fields.items() if field.is_required()} - {"kind"}
+    return bool(needed <= set(section.assumed) and _by_epsilon(kind) and knows(law_type(kind)))
+
+
+def _by_epsilon(kind: str) -> bool:
+    return any("epsilon" in statement for statement in MECHANISMS.section(kind).statements)
+
+
+def _law(spec: RunSpec, kind: str, own: str | None, pair: Pair, epsilon: float, n: int) -> tuple[Law, float]:
+    """Return the law of a mechanism at an epsilon, as `privatize` calibrates it, and its delta."""
+    section = MECHANISMS.section(kind)
+    stated: dict[str, Any] = {"kind": kind, **section.assumed}
+    if kind == own and spec.mechanism is not None:
+        stated = spec.mechanism.model_dump(by_alias=True, exclude_none=True)
+    delta = stated.get("delta")
+    for key in {key for statement in section.statements for key in statement} | {"domain", "n", "order"}:
+        stated.pop(key, None)
+    if stated.get("calibration") in ("paper", "classical"):
+        stated.pop("calibration")
+    stated |= {"epsilon": epsilon, "domain": [list(pair)]}
+    if ("epsilon",) not in section.statements or stated.get("noise") in ("gaussian", "discrete_gaussian"):
+        stated["delta"] = _DELTA if delta is None else delta
+    made = load_spec({"mechanism": stated}).mechanism
+    assert made is not None  # just stated
+    groups = groups_of(spec.groups) if section.grouped else None
+    calibrated = from_spec(made, 1, n, (), (), groups)
+    return law_of(calibrated.describe()), float(calibrated.guarantee.delta or 0.0)
+
+
+# `dpmix.advise`: which mechanism, epsilon and n a wanted precision takes, before any data
+
 
 _MOST_ROWS = 2_000
 _MOST_RECORDS = 10**12
 _SHARE = 0.01  # of the population beyond the bounds
 _FINEST = 2e-4  # of the bounds' width, below which cells of y are coarse
-
-Pair = tuple[float, float]
 
 
 def advise(

@@ -15,14 +15,20 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.cell_text import complaint, parser_of
 from dpmix.data.tables import TableSource, scan_table
-from dpmix.data.text_tables import is_text
+from dpmix.data.text_tables import complaint, is_text, parser_of
 from dpmix.errors import DataError, UsageError
 from dpmix.spec.data_section import LABEL, MARKS
-from dpmix.spec.standard_input import StandardInput, is_stream
 from dpmix.spec.summary_section import PREDICTED_FROM
-from dpmix.spec.table_source import Dialect, TableFiles, delimiter_of, delimiter_problem, is_encoding
+from dpmix.spec.table_source import (
+    Dialect,
+    StandardInput,
+    TableFiles,
+    delimiter_of,
+    delimiter_problem,
+    is_encoding,
+    is_stream,
+)
 from dpmix.summary.predicting import Input
 
 __all__ = ["Piece", "dialect_of", "read_pieces", "table_source"]

@@ -25,7 +25,7 @@ from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.privacy.gaussian_delta import gaussian_epsilon
+from dpmix.privacy.gaussian_cost import gaussian_epsilon
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec

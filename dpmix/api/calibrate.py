@@ -13,8 +13,7 @@ from dpmix.data.loading import load_data
 from dpmix.errors import SpecError
 from dpmix.mechanisms.curators.by_kind import Mechanism, from_spec, needs_n
 from dpmix.mechanisms.curators.private_groups import groups_of
-from dpmix.results.notebook import to_notebook
-from dpmix.results.tabulated import TabulatedFigures
+from dpmix.results.tabulated import TabulatedFigures, to_notebook
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.mechanism_section import MechanismSection
 from dpmix.store.frames import Frame

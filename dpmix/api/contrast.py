@@ -14,11 +14,11 @@ from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
 from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
+from dpmix.summary.chains_account import spec_of
 from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
 from dpmix.summary.contrast_result import Contrast, JointGuarantee
-from dpmix.summary.guarantee_words import adjacency_of, is_private, is_simulated, level_in_words
 from dpmix.summary.parametric_summary import summarize_parametric
-from dpmix.summary.provenance import spec_of
+from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words
 
 PathLike = str | os.PathLike[str]
 

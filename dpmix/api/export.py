@@ -12,8 +12,8 @@ from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.ledger_words import show as show_ledger
 from dpmix.api.release_of import read_any
 from dpmix.errors import DataError, UsageError
-from dpmix.release.released_table import table_of
-from dpmix.results.read_back import tables_in
+from dpmix.release.sanitized import table_of
+from dpmix.results.as_hdf5 import tables_in
 from dpmix.results.tabulated import frame_of_rows
 from dpmix.run.draws_tables import draws_tables
 from dpmix.store.frames import Pieces, check_frame_output, print_csv, write_pieces

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.api.fit_identity import attributes, begin, check_finished, check_room, kept_kind, manifest_of
-from dpmix.api.observation import of_wanted, pick_columns, picked
 from dpmix.api.release_of import find_release
-from dpmix.api.task import Task
+from dpmix.api.task import Task, of_wanted, pick_columns, picked
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import one_column, wide_grid
 from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_writer import Finished, write_chains
 from dpmix.run.draws_tables import DRAWS, draws_tables, to_inferencedata
-from dpmix.run.predictive_groups import Predictive
+from dpmix.run.kept_quantities import Predictive
 from dpmix.run.progress import Watch, show_fit
-from dpmix.run.runner import available_cores, run
-from dpmix.run.stopping import stop_on_signals
+from dpmix.run.runner import available_cores, run, stop_on_signals
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec import RunSpec, check_combination, load_spec, with_sampler
 from dpmix.spec.kinds import AUTO
@@ -193,8 +191,8 @@ def fit(
 
 
 def _predict(path: Path, check: Callable[[], None]) -> Sequence[Predictive]:
-    """Return what is kept for checks of the finished draws (`dpmix.summary.check.kept_groups`)."""
-    from dpmix.summary.check.kept_groups import predictive_of  # late: SciPy takes its time
+    """Return what is kept for checks of the finished draws (`dpmix.summary.check.loo`)."""
+    from dpmix.summary.check.loo import predictive_of  # late: SciPy takes its time
 
     return predictive_of(path, check)
 

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.mixture_task import kernel_attrs, mixing_of
-from dpmix.api.observation import Observation, bounds_of
+from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
 from dpmix.api.parametric_task import check_columns, task_of
-from dpmix.api.task import Task
+from dpmix.api.task import Observation, Task, bounds_of
 from dpmix.errors import SpecError
 from dpmix.models.counts.cell_counts import group_names, histogram_likelihood
-from dpmix.models.histogram_mixture.counts_state import MOST_STICKS, TAIL, sticks_for
 from dpmix.models.histogram_mixture.model import HistogramMixture, Quantities
+from dpmix.models.histogram_mixture.sweep import MOST_STICKS, TAIL, sticks_for
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, NormalMixture, RunSpec
 

@@ -1,4 +1,7 @@
-"""The kernel of a mixture with its base measure: stated, from the public bounds, or from the release."""
+"""The kernel of a mixture with its base measure: stated, from the public bounds, or from the release.
+
+And the prior of the mixing measure, as the spec has it.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.observation import Observation, pairs_of
-from dpmix.api.task import Constants
+from dpmix.api.task import Constants, Observation, pairs_of
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, MultivariateNormal, NormalNIG, NormalTruncatedNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base
 from dpmix.mechanisms.laws.every import EstimatedMoments
+from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
-from dpmix.spec import BetaMixture, MultivariateNormalMixture, NormalMixture, RunSpec
+from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
 from dpmix.spec.default_priors import BETA, NIG, NIW, SCALE_SHAPE, nig_from_bounds, niw_from_bounds
 from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import MixtureSection
 
-__all__ = ["Kernel", "SourcedKernel", "base_constants", "kernel_of"]
+__all__ = [
+    "Kernel",
+    "SourcedKernel",
+    "base_constants",
+    "base_shapes",
+    "kernel_attrs",
+    "kernel_of",
+    "mixing_of",
+]
 
 Kernel = NormalNIG | NormalTruncatedNIG | Beta | MultivariateNormal
 Pairs = Sequence[tuple[float, float] | None]
 
 _LAMBDA = 0.25  # of an empirical base: the prior sd of a cluster's mean is then the sd of the values
+_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 _LEAST = 50.0  # the least sd is this part of the width of the bounds
 
 
@@ -226,3 +238,31 @@ def base_constants(kernel: Kernel, learned: LearnedBase | None = None) -> Consta
         names = ("base_mu0", "base_lambda", "base_nu", "base_Psi")
         return dict(zip(names, kernel, strict=True))
     return dict(zip(("base_mu0", "base_lambda", "base_a", "base_b"), kernel[:4], strict=True))
+
+
+def mixing_of(model: MixtureSection) -> PitmanYor:
+    """Return the prior of the mixing measure."""
+    prior, discount = model.concentration, float(model.discount)
+    if isinstance(prior, GammaPrior):
+        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
+    return PitmanYor(float(prior), discount)
+
+
+def base_shapes(kernel: object, learned: LearnedBase | None) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of what chains files hold of a learned base measure for each draw."""
+    if learned is None:
+        return {}
+    if isinstance(kernel, MultivariateNormal):
+        d = len(learned.spread)
+        return {"base_mu0": (d,), "base_psi": (d,)}
+    return {"base_mu0": (), "base_b": ()}
+
+
+def kernel_attrs(model: MixtureSection, source: str, *, learned: bool = False) -> dict[str, str]:
+    """Return what chains files say of kernel and base measure, and of where the base is from."""
+    name = model.name
+    if KERNELS.has(name, "layout"):
+        return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
+    base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
+    base = f"learned_{base}" if learned else base
+    return {"kernel": name, "base": base, "base_from": source}

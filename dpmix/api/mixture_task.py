@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.api.counts_task import check_tally, counts_of, observe_bins
-from dpmix.api.kernel_of_spec import base_constants, kernel_of
-from dpmix.api.observation import observe, pairs_of
-from dpmix.api.task import Task, make_run
-from dpmix.errors import SpecError
-from dpmix.kernels import MultivariateNormal, parameter_shapes, propose
+from dpmix.api.kernel_of_spec import base_constants, base_shapes, kernel_attrs, kernel_of, mixing_of
+from dpmix.api.task import Observation, Task, make_run, observe, pairs_of
+from dpmix.errors import DataError, SpecError
+from dpmix.kernels import parameter_shapes, propose
 from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import (
+    NoNoise,
     draw_latent,
     draw_start,
     fill_marginal,
@@ -26,26 +25,146 @@ from dpmix.mechanisms.channels.all_channels import (
     noise_density,
 )
 from dpmix.mechanisms.channels.histograms import log_count
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.models.counts.cell_counts import histogram_likelihood
+from dpmix.models.counts_mixture.model import CountsMixture
+from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.models.mixture import Mixture
 from dpmix.models.model_protocols import Samples
 from dpmix.numerics.mixing import PitmanYor, truncation_error
+from dpmix.release.cells import Counts, count_outputs, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
-from dpmix.release.tallies import grid_of
-from dpmix.run.ragged_draws import Components
-from dpmix.run.record_quantities import Derive, Recorded
-from dpmix.run.subsample import subsample_of
-from dpmix.samplers import Algorithm
-from dpmix.spec import GammaPrior, RunSpec
+from dpmix.release.tallies import grid_of, wide_grid
+from dpmix.run.chains_writer import Components
+from dpmix.run.kept_quantities import Derive, Recorded, subsample_of
+from dpmix.samplers.sweeps import Algorithm
+from dpmix.spec import BetaMixture, RunSpec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.kinds import KERNELS
 from dpmix.spec.model_section import MixtureSection
 
-__all__ = ["kernel_attrs", "mixing_of", "mixture_task"]
+__all__ = ["count_release", "counts_of", "kernel_attrs", "mixing_of", "mixture_task"]
+
+# From the spec of a mixture and a release to its counts: in public cells, or in the bins of a histogram
+
+
+def observe_bins(release: Release) -> Observation | None:
+    """Return what counts take of a histogram, whatever the number of records; None for other releases."""
+    law = release.mechanism
+    if law.released != "histogram":
+        return None
+    column = np.ascontiguousarray(release.values[:, 0], dtype=np.float64)
+    return Observation(np.empty(0), NoNoise(), column, ("released",), expect(law, HistogramLaw).noise_scale)
+
+
+def counts_of(
+    spec: RunSpec,
+    release: Release,
+    seen: Observation,
+    kernel: Any,
+    mixing: PitmanYor,
+    column: int,
+    learned: LearnedBase | None = None,
+) -> CountsMixture:
+    """Return the model of ``sampler.kind: counts``.
+
+    Raises
+    ------
+    SpecError, DataError
+        As `count_release`.
+    """
+    counts: Counts | HistogramCounts
+    if release.mechanism.released == "histogram":
+        edges = release.mechanism.edges()
+        counts = HistogramCounts(histogram_likelihood(release), release.n, edges)
+    else:
+        counts = count_release(spec, release, seen, column)
+    return CountsMixture(counts, seen.channel, kernel, mixing, learned)
+
+
+def count_release(spec: RunSpec, release: Release, seen: Observation, column: int) -> Counts:
+    """Count a column of a release in the cells that the spec's width and the public quantities make.
+
+    A tally is counted already.
+
+    Raises
+    ------
+    SpecError
+        When the width makes no cells, or too many, or is another than a tally's; when the public bounds are
+        missing.
+    DataError
+        When values are missing or not finite, or no outputs.
+    """
+    if release.tally is not None:
+        _check_width(spec, release, release.tally)
+        return release.tally
+    law, outputs = release.mechanism, release.mechanism.outputs
+    values = np.ascontiguousarray(seen.observed, dtype=np.float64).ravel()
+    try:
+        if outputs is not None:
+            return count_outputs(values, outputs)
+        edges = _edges(spec, release, seen, column)
+        return tally(values, edges, float(edges[1] - edges[0]))
+    except ValueError as error:
+        raise DataError(f"the release by {law.kind} cannot be counted: {error}") from None
+
+
+def _edges(spec: RunSpec, release: Release, seen: Observation, column: int) -> NDArray[np.float64]:
+    pairs = pairs_of(spec, release)
+    if column >= len(pairs):
+        raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
+    lo, hi = pairs[column]
+    scale = 0.0 if math.isnan(float(seen.noise_scale)) else float(seen.noise_scale)
+    asked = spec.sampler.width
+    width = default_width(release.kind, scale, lo, hi) if asked == "auto" else float(asked)
+    bounded = isinstance(spec.model, BetaMixture)
+    try:
+        return edges_of(release.kind, scale, lo, hi, width, bounded=bounded)
+    except ValueError as error:
+        raise SpecError(f"sampler.width: {error}; give a larger one, or leave it out") from None
+
+
+def check_tally(spec: RunSpec, release: Release) -> None:
+    """Refuse what a tally does not tell.
+
+    Raises
+    ------
+    SpecError
+        For another sampler than counts, and a base measure that is made of released values.
+    """
+    if release.tally is None:
+        return
+    if spec.sampler.kind != "counts":
+        raise SpecError(
+            f"sampler.kind: {spec.sampler.kind} moves record by record, and a tally holds counts alone; use "
+            "counts, or leave it out"
+        )
+    if getattr(getattr(spec.model, "base", None), "empirical", False):
+        raise SpecError(
+            "model.base.empirical: is made of released values, and a tally holds counts alone; leave out "
+            "model.base, or give its numbers"
+        )
+
+
+def _check_width(spec: RunSpec, release: Release, counted: Counts) -> None:
+    """Refuse another width than the tally's."""
+    asked = spec.sampler.width
+    if asked == "auto":
+        return
+    edges, width = wide_grid(release.mechanism, asked)
+    if not np.array_equal(edges, counted.edges):
+        raise SpecError(
+            f"sampler.width: {asked:g} makes cells of width {width:.6g}, and the tally's have "
+            f"{counted.width:.6g}; leave it out, or tally the release again"
+        )
+
+
+# From the spec of a mixture and a release to the run that samples it
+
 
 TRUNCATION_TOLERANCE = 0.01  # expected number of records beyond a truncation
 ALLOCATIONS_LIMIT = 5000  # records up to which allocations are stored unless the spec says otherwise
 _LARGEST_TRUNCATION = 10_000  # that a spec may ask for
-_BASES = {"beta": "gamma", "multivariate_normal": "niw"}  # base measures that have no choice of kind
 
 
 def mixture_task(spec: RunSpec, release: Release, columns: list[int], chains: tuple[int, ...]) -> Task:
@@ -142,39 +261,11 @@ def _derive(levels: tuple[float, ...]) -> Derive:
     """Return what computes the mean, the sd and quantiles of a record from the draws."""
 
     def derive(path: Path, check: Callable[[], None]) -> Recorded:
-        from dpmix.summary.record_series import record_quantities  # late: SciPy takes its time
+        from dpmix.summary.density import record_quantities  # late: SciPy takes its time
 
         return record_quantities(path, levels, check)
 
     return derive
-
-
-def mixing_of(model: MixtureSection) -> PitmanYor:
-    """Return the prior of the mixing measure."""
-    prior, discount = model.concentration, float(model.discount)
-    if isinstance(prior, GammaPrior):
-        return PitmanYor(1.0, discount, float(prior.shape), float(prior.rate))
-    return PitmanYor(float(prior), discount)
-
-
-def base_shapes(kernel: object, learned: LearnedBase | None) -> dict[str, tuple[int, ...]]:
-    """Return names and shapes of what chains files hold of a learned base measure for each draw."""
-    if learned is None:
-        return {}
-    if isinstance(kernel, MultivariateNormal):
-        d = len(learned.spread)
-        return {"base_mu0": (d,), "base_psi": (d,)}
-    return {"base_mu0": (), "base_b": ()}
-
-
-def kernel_attrs(model: MixtureSection, source: str, *, learned: bool = False) -> dict[str, str]:
-    """Return what chains files say of kernel and base measure, and of where the base is from."""
-    name = model.name
-    if KERNELS.has(name, "layout"):
-        return {"kernel": name, "base": KERNELS.part(name, "layout").base, "base_from": source}
-    base = _BASES.get(name) or str(getattr(getattr(model, "base", None), "kind", "nig"))
-    base = f"learned_{base}" if learned else base
-    return {"kernel": name, "base": base, "base_from": source}
 
 
 def _kept_records(spec: RunSpec, release: Release, n: int) -> NDArray[np.int64]:

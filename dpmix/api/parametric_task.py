@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -11,12 +13,45 @@ from numpy.typing import NDArray
 from dpmix.api.task import Constants, Task, make_run
 from dpmix.errors import DataError
 from dpmix.models.model_protocols import STATISTICS, ParametricModel
-from dpmix.models.registry import build
 from dpmix.release.sanitized import Release
-from dpmix.run.named_draws import Named
+from dpmix.run.chains_writer import Named
 from dpmix.spec import RunSpec
+from dpmix.spec.kinds import MODELS
 
-__all__ = ["check_columns", "parametric_task", "task_of"]
+__all__ = ["build", "check_columns", "parametric_task", "task_of"]
+
+# The parametric models by kind: their code, where their sections say what each goes with
+
+
+Builder = Callable[[RunSpec, Release], ParametricModel]
+
+
+def build(spec: RunSpec, release: Release, *, allow_code: bool = False) -> ParametricModel:
+    """Return the model of a spec given a release that it goes with.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    release : Release
+    allow_code : bool
+        Whether the Python file that a spec may name is to be run.
+
+    Raises
+    ------
+    SpecError
+        When the model's settings do not go with the release.
+    DataError
+        When the release holds what the model cannot have made.
+    """
+    assert spec.model is not None  # the caller looks
+    made = MODELS.part(spec.model.kind, spec.model.maker).build
+    if spec.model.kind == "custom":
+        return cast(ParametricModel, made(spec, release, allow_code=allow_code))
+    return cast(Builder, made)(spec, release)
+
+
+# From the spec of a parametric model and a release to the run that samples it
+
 
 _PRIOR, _LEAST_PRIOR = 4_000, 500  # draws from the prior
 _PRIOR_NUMBERS = 1 << 22

@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
-from dpmix.api.summary_overrides import TAKEN, check_overrides
 from dpmix.errors import DataError, UsageError
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.spec.load import load_spec
+from dpmix.spec.load import TAKEN, check_overrides, load_spec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, fsync, reason, replacing
+from dpmix.summary.chains_account import acceptance_of, spec_of
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.predicting import Predictor, predictor_of
-from dpmix.summary.predictions import SHOWN, Predictions, labels_of
-from dpmix.summary.provenance import acceptance_of, spec_of
+from dpmix.summary.predicting import SHOWN, Predictions, Predictor, labels_of, predictor_of
 from dpmix.summary.remarks import convergence_remarks
 
 __all__ = [
@@ -39,6 +37,9 @@ __all__ = [
     "predictions_at",
     "writing",
 ]
+
+# `dpmix.predict`: from chains files and a table of records to what the fit says of their last column
+
 
 PathLike = str | os.PathLike[str]
 TakePiece = Callable[[Sequence[str], NDArray[np.float64]], None]

@@ -18,10 +18,9 @@ from dpmix.mechanisms.channels import channel_functions
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, law_type
 from dpmix.numerics import jit
-from dpmix.samplers import registered
-from dpmix.samplers.algorithm import BUILDERS, Algorithm, by_fields
+from dpmix.samplers import conditional, offers, parameters
 from dpmix.samplers.base_moves import keep_nothing, renew
-from dpmix.samplers.sweeps import sweep
+from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds, capabilities_of
 from dpmix.spec.mechanism_section import MechanismSection
@@ -131,7 +130,13 @@ def register(
             f"not {getattr(section, '__name__', section)!r}"
         )
     _MODULES[name] = _modules_of((section, *given.values()))
-    registered.complete()
+    _complete()
+
+
+def _complete() -> None:
+    """Register what follows from what channels and kernels have registered by now."""
+    for module in (offers, parameters, conditional):
+        module.complete()
 
 
 def registered_kinds(spec: RunSpec) -> list[str]:
@@ -189,7 +194,7 @@ def import_registered(modules: Iterable[Sequence[str]]) -> None:
         found = getattr(import_module(name), "__file__", None)
         if found is None or Path(found).resolve() != path.resolve():
             raise UsageError(f"register: {name} is {found} here, and {file} where the sweep began; rename it")
-    registered.complete()
+    _complete()
 
 
 def _modules_of(parts: Iterable[Any]) -> list[str]:

@@ -13,14 +13,12 @@ from dpmix.api.file_kinds import KINDS, kind_of
 from dpmix.api.ledger_words import show as show_ledger
 from dpmix.api.ledger_words import to_text as ledger_text
 from dpmix.api.release_of import read_any
-from dpmix.api.shown_chains import sections_of_chains, sections_of_work
-from dpmix.api.shown_release import sections_of_release
-from dpmix.api.shown_summary import sections_of_summary
+from dpmix.api.shown import sections_of_chains, sections_of_release, sections_of_summary, sections_of_work
 from dpmix.errors import DataError, SpecError
 from dpmix.release.release_file import read_release
 from dpmix.results.nodes import ResultSection, Tree, Words
-from dpmix.results.notebook import FIRST, to_notebook
 from dpmix.results.result import Result
+from dpmix.results.tabulated import FIRST, to_notebook
 from dpmix.run.draws_tables import to_inferencedata
 from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents

@@ -20,12 +20,12 @@ from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.store.h5 import Attribute
+from dpmix.summary.chains_account import spec_of
 from dpmix.summary.clusters_by_value import kept_by_counts
-from dpmix.summary.guarantee_words import is_simulated
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.posterior_result import PosteriorSummary
-from dpmix.summary.provenance import spec_of
+from dpmix.summary.subject import is_simulated
 from dpmix.summary.summary_result import Summary
 
 PathLike = str | os.PathLike[str]

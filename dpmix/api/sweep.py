@@ -17,17 +17,15 @@ from dpmix._version import __version__
 from dpmix.api.sweep_prepare import Prepared, prepare
 from dpmix.errors import DataError, DpmixError, Interrupted, UsageError
 from dpmix.results.tabulated import Tabulated, frame_of_rows
-from dpmix.run.runner import available_cores
-from dpmix.run.stopping import stop_on_signals
+from dpmix.run.runner import available_cores, stop_on_signals
 from dpmix.spec import RunSpec
 from dpmix.spec.load import naming_ledger
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
 from dpmix.store.atomic import write_bytes
 from dpmix.store.frames import Frame
-from dpmix.sweeping.board import show_sweep
 from dpmix.sweeping.emit import KINDS, Emission, emitted
 from dpmix.sweeping.folder import Folder, adopt, elsewhere, of_no_run
-from dpmix.sweeping.pool import Outcome, Pool
+from dpmix.sweeping.pool import Outcome, Pool, show_sweep
 from dpmix.sweeping.table import columns_of, means, write_csv, write_hdf5
 
 __all__ = ["SweepFailed", "SweepResult", "do_one", "emit", "gather", "plan", "sweep"]

@@ -22,8 +22,8 @@ from dpmix.mechanisms.curators.by_kind import Mechanism
 from dpmix.models.custom.section import CustomModel
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.standard_input import is_stream
 from dpmix.spec.sweep_spec import SweepSpec, load_sweep
+from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import reason
 from dpmix.sweeping.folder import Folder, identity_of
 from dpmix.sweeping.plan import Plan, Planned, check_ledger, make_plan

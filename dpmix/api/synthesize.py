@@ -22,14 +22,13 @@ from dpmix.release.synthetic_files import beside, check_synthetic_output, write_
 from dpmix.run.progress import show_phase
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.standard_input import is_stream
 from dpmix.spec.synthesis_section import SynthesisSection
-from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
+from dpmix.spec.table_source import is_stream
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.generator_choice import generator_of
 from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.pitman_yor import PitmanYorRecords, distinct_counts
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
+from dpmix.synthesis.urn_draws import DirichletMultinomial, PitmanYorRecords, distinct_counts
 
 __all__ = ["planned", "steps", "synthesize"]
 

@@ -19,9 +19,17 @@ from dpmix.release.cells import Counts
 from dpmix.release.release_file import is_tally, read_account, read_release, write_release
 from dpmix.release.sanitized import Release
 from dpmix.release.tallies import merged, one_column, tallied, wide_grid
-from dpmix.release.tally_counting import count
-from dpmix.release.tally_parts import Piece, TallyGrid, TallyPart, column_of, format_of, pieces_of
-from dpmix.release.tally_query import query, read_counts
+from dpmix.release.tally_parts import (
+    Piece,
+    TallyGrid,
+    TallyPart,
+    column_of,
+    count,
+    format_of,
+    pieces_of,
+    query,
+    read_counts,
+)
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.atomic import check_output, check_suffix

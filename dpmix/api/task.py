@@ -1,20 +1,36 @@
-"""From a spec and a release to the run that samples it, and to what its chains file says beside the draws."""
+"""From a spec and a release to the run that samples it, and to what the samplers take of each record."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.channels.all_channels import NoNoise
+from dpmix.mechanisms.laws.every import Observation
 from dpmix.models.model_protocols import Samples
+from dpmix.release.sanitized import Release
 from dpmix.run.chains_writer import Content
-from dpmix.run.record_quantities import Derive
+from dpmix.run.kept_quantities import Derive
 from dpmix.run.runner import Run
-from dpmix.spec import RunSpec
+from dpmix.spec import MultivariateNormalMixture, RunSpec
 
-__all__ = ["Constants", "Task", "make_run"]
+__all__ = [
+    "Constants",
+    "Observation",
+    "Task",
+    "bounds_of",
+    "make_run",
+    "observe",
+    "of_wanted",
+    "pairs_of",
+    "pick_columns",
+    "picked",
+]
 
 Constants = dict[str, float | NDArray[np.float64]]
 
@@ -42,7 +58,7 @@ class Task:
     kept : str
         What is kept of each draw, in words; may be empty.
     derive : callable, optional
-        Computes quantities of a record from the finished draws (`dpmix.run.record_quantities`).
+        Computes quantities of a record from the finished draws (`dpmix.run.kept_quantities`).
     prior : callable
         Draws the model's parameters from their prior, given the seed of all chains.
     edges : array, optional
@@ -70,3 +86,143 @@ def make_run(spec: RunSpec, model: Samples, chains: tuple[int, ...]) -> Run:
     """Return the run of a model by the spec's sampler, without its seed."""
     sampler = spec.sampler
     return Run(model, sampler.iterations, sampler.burn_in_sweeps, sampler.thin, 0, chains)
+
+
+# From a release to what the samplers take: the value or row of each record, and the channel
+
+
+Floats = NDArray[np.float64]
+
+
+def pick_columns(spec: RunSpec, release: Release, about: bool) -> list[int]:
+    """Return the positions of the columns that the kernel is fitted to.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    release : Release
+    about : bool
+        Whether the spec's `release` section is about this release.
+
+    Raises
+    ------
+    DataError
+        When there is no such column, or there are too many or too few for the kernel.
+    """
+    if not release.mechanism.columns_each:
+        return list(range(len(release.columns)))
+    wanted = spec.release.columns if spec.release is not None and about else None
+    names = release.columns if wanted is None else wanted
+    for name in names:
+        if name not in release.columns:
+            raise DataError(
+                f"release.columns: the release has no column {name!r}; it has {', '.join(release.columns)}"
+            )
+    kernel = getattr(spec.model, "kernel", "normal")
+    if kernel == "multivariate_normal":
+        assert isinstance(spec.model, MultivariateNormalMixture)  # whose kernel it is
+        centre = None if spec.model.base is None else spec.model.base.mu0
+        dimension = len(names) if centre is None else len(centre)
+        if len(names) < 2:
+            raise DataError(
+                f"model.kernel: multivariate_normal is for two columns or more, and there is {names[0]}; use "
+                "kernel: normal"
+            )
+        if len(names) != dimension:
+            raise DataError(
+                f"model.base.mu0: has {dimension} entries for {len(names)} released columns "
+                f"({', '.join(names)}); choose as many with release.columns"
+            )
+    elif len(names) != 1:
+        key = "release" if about else "release=null --set release"
+        advice = f"{key}.column={names[0]}" if wanted is None else f"{key}.columns=[{names[0]}]"
+        raise DataError(
+            f"model.kernel: {kernel} is for one column, and there are {', '.join(names)}; "
+            f"choose one with --set {advice}"
+        )
+    return [release.columns.index(name) for name in names]
+
+
+def picked(release: Release, columns: list[int]) -> tuple[Release, list[int]]:
+    """Return a release of the columns that are fitted, and their positions in it.
+
+    Of additive noise the whole release stands, of which the law tells each column's noise by its position.
+    """
+    law = release.mechanism
+    if law.additive or not law.columns_each or columns == list(range(len(release.columns))):
+        return release, columns
+    found = dataclasses.replace(
+        release,
+        values=np.ascontiguousarray(release.values[:, columns]),
+        columns=tuple(release.columns[column] for column in columns),
+        mechanism=law.of_columns(columns),
+        labels=tuple(release.labels[column] for column in columns) if release.labels else (),
+    )
+    return found, list(range(len(columns)))
+
+
+def of_wanted(spec: RunSpec, release: Release, about: bool) -> Release:
+    """Return a release of the columns that the spec names, where each column is a release of its own.
+
+    Names that the release does not have are left to those who check them.
+    """
+    wanted = spec.release.columns if spec.release is not None and about else None
+    if wanted is None or not set(wanted) <= set(release.columns):
+        return release
+    return picked(release, [release.columns.index(name) for name in wanted])[0]
+
+
+def observe(spec: RunSpec, release: Release, columns: list[int]) -> Observation:
+    """Return what the samplers take of a release.
+
+    Raises
+    ------
+    SpecError
+        When the public bounds are missing where the kernel needs them.
+    DataError
+        When the release does not allow the model.
+    """
+    kernel, law = getattr(spec.model, "kernel", "normal"), release.mechanism
+    every = columns == list(range(release.values.shape[1]))  # then nothing is copied
+    values = np.ascontiguousarray(release.values if every else release.values[:, columns])
+    seen = law.observe(values, release.n, columns, rows=kernel == "multivariate_normal")
+    if not law.protects and kernel == "beta":
+        return seen._replace(z=_logits(seen.z, *bounds_of(spec, release)))
+    if law.normal_noise and _truncated(spec):
+        return seen._replace(channel=NoNoise())  # the noise is in the kernel's variance
+    return seen
+
+
+def _truncated(spec: RunSpec) -> bool:
+    return getattr(getattr(spec.model, "base", None), "kind", None) == "truncated_nig"
+
+
+def bounds_of(spec: RunSpec, release: Release, column: int = 0) -> tuple[float, float]:
+    """Return the public bounds of a column of a release.
+
+    Raises
+    ------
+    SpecError
+        When neither the release nor the spec states them.
+    """
+    pairs = pairs_of(spec, release)
+    if column >= len(pairs):
+        raise SpecError("mechanism.domain: missing; this release and kernel need the public bounds")
+    return pairs[column]
+
+
+def pairs_of(spec: RunSpec, release: Release) -> list[tuple[float, float]]:
+    """Return the public bounds of each column of a release, as it or the spec states them; else none."""
+    pairs = release.mechanism.domain or (None if spec.mechanism is None else spec.mechanism.domain)
+    return [(float(lo), float(hi)) for lo, hi in pairs or ()]
+
+
+def _logits(y: Floats, lo: float, hi: float) -> Floats:
+    """Return the logits of places in (lo, hi), the coordinate of the beta kernel."""
+    if not ((y > lo) & (y < hi)).all():
+        bad = y[~((y > lo) & (y < hi))][0]
+        raise DataError(
+            f"a record of {bad:g} is not inside the domain ({lo:g}, {hi:g}), where alone the beta kernel has "
+            "a density; widen the domain"
+        )
+    return np.ascontiguousarray(np.log(y - lo) - np.log(hi - y))

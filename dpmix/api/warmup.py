@@ -26,7 +26,7 @@ from dpmix.numerics import jit
 from dpmix.release.sanitized import Release
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_phase
-from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.samplers.state import SERIAL_LIMIT
 from dpmix.spec import RunSpec, load_spec
 from dpmix.store.frames import Frame
 

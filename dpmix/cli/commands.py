@@ -17,9 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from dpmix.cli.advise_command import advise
-from dpmix.cli.card_command import card
-from dpmix.cli.examples import add_examples
-from dpmix.cli.ledger_commands import app as ledger_app
+from dpmix.cli.file_commands import app as ledger_app
+from dpmix.cli.file_commands import card, export, show
 from dpmix.cli.options import (
     Dataset,
     Debug,
@@ -33,6 +32,7 @@ from dpmix.cli.options import (
     Spec,
     Version,
     Yes,
+    add_examples,
     check_files,
     check_suffix,
     checked_spec,
@@ -43,7 +43,6 @@ from dpmix.cli.options import (
     say,
 )
 from dpmix.cli.predict_command import predict
-from dpmix.cli.show_command import export, show
 from dpmix.cli.sweep_command import sweep
 from dpmix.cli.tally_command import tally
 from dpmix.errors import ConvergenceError, DataError, UsageError

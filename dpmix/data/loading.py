@@ -17,12 +17,11 @@ from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import stated
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of
 from dpmix.mechanisms.laws.every import law_of, law_type
-from dpmix.release.categories import Categories
+from dpmix.release.column_units import Categories
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
 from dpmix.spec.data_section import ColumnsSection, DataSpec
-from dpmix.spec.standard_input import is_stream
-from dpmix.spec.table_source import TableFiles
+from dpmix.spec.table_source import TableFiles, is_stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ class Layout:
 
 
 _FAMILIES: Final = {
-    "normal": ("normal_family", "truncated_family", "learned_family"),
+    "normal": ("normal_family", "learned_family"),
     "beta": ("beta_family",),
     "multivariate_normal": ("multivariate_family", "learned_family"),
 }

@@ -14,8 +14,9 @@ from dpmix.kernels.learned_base import LearnedBase
 from dpmix.mechanisms.channels.all_channels import augmented
 from dpmix.models.model_protocols import Arrays
 from dpmix.numerics.mixing import PitmanYor
-from dpmix.samplers import Algorithm, Chain
-from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.samplers.chain import Chain
+from dpmix.samplers.state import SERIAL_LIMIT
+from dpmix.samplers.sweeps import Algorithm
 
 __all__ = ["Mixture", "MixtureChain"]
 

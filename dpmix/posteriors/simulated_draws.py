@@ -1,6 +1,6 @@
 """Compiled draws from the law of a release in floating point: for inference and simulations only.
 
-A release is drawn in integers (`dpmix.mechanisms.posterior.exact_draws`), whose envelope by boxes is the
+A release is drawn in integers (`dpmix.mechanisms.posterior.exponential`), whose envelope by boxes is the
 same.
 """
 
@@ -101,7 +101,7 @@ def _any_counts(rng, n, out):
 def draw_released(law, counts, rate, rng, out):
     """Draw the counts of a released posterior into `out` (d,) given the true ones; return their weight.
 
-    By rejection from nested boxes around the truth, as `dpmix.mechanisms.posterior.exact_draws.Shells`.
+    By rejection from nested boxes around the truth, as `dpmix.mechanisms.posterior.exponential.Shells`.
     """
     d = counts.size
     n = law.steps.shape[1]

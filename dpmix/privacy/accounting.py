@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.conversions import laplace_rho
-from dpmix.privacy.gaussian_delta import gaussian_epsilon
+from dpmix.privacy.gaussian_cost import gaussian_epsilon
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,22 @@
-"""Units of columns, which are public and travel with a release: one for all columns, or by name of column."""
+"""Units of columns, and codes of their categories: public, they travel with a release."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-__all__ = ["Unit", "labelled", "taken", "unit_from_text", "unit_of", "unit_text", "units_in_words"]
+__all__ = [
+    "Categories",
+    "Unit",
+    "labelled",
+    "taken",
+    "unit_from_text",
+    "unit_of",
+    "unit_text",
+    "units_in_words",
+]
 
 Unit: TypeAlias = str | Mapping[str, str] | None
 """What a spec says under ``unit``: of all columns that are numbers, or by column; None for nothing."""
@@ -58,3 +68,43 @@ def taken(unit: Unit, columns: Iterable[str]) -> Unit:
     if unit is None or isinstance(unit, str):
         return unit
     return {name: unit[name] for name in columns if name in unit} or None
+
+
+# Codes of public categories: how the text of a cell is told to be one of them
+
+
+class Categories:
+    """Public categories of a column, which are told apart as text, then as numbers.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        In order; the first has code 0.
+    """
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self.labels = tuple(labels)
+        self._places: dict[str | float, int] = {label: code for code, label in enumerate(self.labels)}
+        for code, label in enumerate(self.labels):
+            number = _number(label)
+            if number is not None:
+                self._places.setdefault(number, code)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def code(self, text: str) -> int:
+        """Return the number of the category that a text stands for, -1 where it is none."""
+        code = self._places.get(text)
+        if code is None:
+            number = _number(text)
+            code = -1 if number is None else self._places.get(number, -1)
+        return code
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.release.categories import Categories
+from dpmix.release.column_units import Categories
 from dpmix.release.columns import Cells, Column, Grid
 from dpmix.spec.days import day_of
 from dpmix.spec.fields import shown
-from dpmix.spec.ranges_section import RangeSpec
+from dpmix.spec.synthesis_section import RangeSpec
 
 __all__ = ["Possible", "Rule", "Span", "holds", "possible_of", "rules_of"]
 

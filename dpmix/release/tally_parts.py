@@ -1,13 +1,30 @@
-"""Parts of a release, counted in pieces: HDF5, CSV and Parquet files of any size.
+"""Parts of a release, counted where they lie: in pieces, by processes, on a Dask cluster, or by a SQL query.
 
 A piece is what one process counts at a time: rows of an HDF5 dataset, row groups of a Parquet file, or a CSV
 file as a whole. It is read in batches, so that memory does not grow with it. pyarrow reads CSV and Parquet.
+
+Counting the pieces of a release: one after the other, by processes, or on a Dask cluster.
+
+Counts are whole numbers, so that their sum depends neither on the order of pieces nor on who counted them. A
+piece that was lost with its process is counted again.
+
+The SQL query that tallies a release where it lies, and its result as a CSV table of cells.
+
+It compares with literal edges, as `numpy.searchsorted` does: a value on an edge is in the cell above it; no
+arithmetic of an engine decides. Rows that have no finite number, or no output of the mechanism, have the cell
+-1, so that none is left out in silence.
 """
 
 from __future__ import annotations
 
+import csv
 import importlib
-from collections.abc import Iterator
+import math
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +32,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix._version import __version__
-from dpmix.errors import DataError, UsageError
+from dpmix.errors import DataError, DpmixError, UsageError
 from dpmix.release.cells import count_outputs, tally
 from dpmix.store import h5
-from dpmix.store.atomic import HDF5
+from dpmix.store.atomic import HDF5, reason
 
-__all__ = ["BATCH", "TallyGrid", "TallyPart", "Piece", "column_of", "count_piece", "format_of", "pieces_of"]
+__all__ = [
+    "BATCH",
+    "TABLE",
+    "Piece",
+    "TallyGrid",
+    "TallyPart",
+    "column_of",
+    "count",
+    "format_of",
+    "pieces_of",
+    "query",
+    "read_counts",
+]
 
 Floats = NDArray[np.float64]
 
@@ -242,3 +271,213 @@ class _reading:  # noqa: N801 - a context
         raise DataError(
             f"{self._path} cannot be read as its name says: it is damaged, or another format"
         ) from error
+
+
+# Counting the pieces of a release: one after the other, by processes, or on a Dask cluster
+
+
+Found = tuple[int, NDArray[np.int64]]
+
+_PATIENCE = "10s"  # for a scheduler to answer
+
+
+def count(
+    pieces: Sequence[Piece], grid: TallyGrid, *, jobs: int = 1, scheduler: str | None = None
+) -> Iterator[Found]:
+    """Yield place and counts (cells,) of each piece, in no particular order.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    grid : Grid
+    jobs : int
+        Processes of this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers see the files under the same names.
+
+    Raises
+    ------
+    DataError
+        As `count_piece`, and where workers were lost again and again.
+    UsageError
+        When distributed is not installed, or no scheduler answers.
+    """
+    if scheduler is not None:
+        yield from _on_cluster(pieces, grid, scheduler)
+    elif jobs == 1 or len(pieces) < 2:
+        for place, piece in enumerate(pieces):
+            yield place, count_piece(piece, grid)[0]
+    else:
+        yield from _by_processes(pieces, grid, min(jobs, len(pieces)))
+
+
+def _by_processes(pieces: Sequence[Piece], grid: TallyGrid, jobs: int) -> Iterator[Found]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_deaf) as pool:
+        try:
+            places = {pool.submit(count_piece, piece, grid): place for place, piece in enumerate(pieces)}
+            for future in as_completed(places):
+                yield places[future], future.result()[0]
+        except BrokenProcessPool as error:
+            raise DataError(
+                "a process that counted was ended from outside; fewer --jobs need less"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _deaf() -> None:
+    """Leave Ctrl-C to the process that waits for this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _on_cluster(pieces: Sequence[Piece], grid: TallyGrid, address: str) -> Iterator[Found]:
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise UsageError("--scheduler: needs the package distributed, which is not installed") from None
+    try:
+        client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        raise UsageError(f"--scheduler {address}: no Dask scheduler answers there") from error
+    with client:
+        places = {}
+        try:
+            for place, piece in enumerate(pieces):
+                places[client.submit(count_piece, piece, grid, pure=False)] = place
+            for future in distributed.as_completed(places, loop=client.loop):
+                counts, version = future.result()
+                if version != __version__:
+                    raise DataError(
+                        f"--scheduler {address}: a worker has dpmix {version}, and here is {__version__}; "
+                        "install the same everywhere"
+                    )
+                yield places[future], counts
+        except DpmixError:
+            raise
+        except Exception as error:
+            raise DataError(f"--scheduler {address}: {_lost(error)}") from error
+        finally:
+            client.cancel(list(places))
+
+
+def _lost(error: Exception) -> str:
+    if type(error).__name__ == "KilledWorker":
+        return "workers were lost with the same piece again and again; do they have the memory?"
+    if isinstance(error, ModuleNotFoundError):
+        return f"workers do not have the module {error.name}; install dpmix there too"
+    return f"the cluster was lost ({type(error).__name__})"
+
+
+# The SQL query that tallies a release where it lies, and its result as a CSV table of cells
+
+
+TABLE = "release"
+_NONE = -1
+_LARGEST = 1.7976931348623157e308
+_HEADER = ["cell", "count"]
+_MOST_BYTES = 1 << 30
+
+
+def query(grid: TallyGrid, column: str) -> str:
+    """Return the query, of the table `release`; its result has a row for each cell that is not empty.
+
+    Cells are found in two steps, blocks of cells first: about as many comparisons as twice the root of their
+    number, in an expression that nests twice, which every engine takes.
+    """
+    z = '"' + column.replace('"', '""') + '"'
+    if grid.outputs:
+        arms = [f"      WHEN {z} = {k} THEN {k}" for k in range(grid.outputs)]
+        arms.append(f"      ELSE {_NONE}")
+    else:
+        largest = _literal(_LARGEST)
+        arms = [
+            f"      WHEN {z} IS NULL THEN {_NONE}",
+            f"      WHEN NOT ({z} >= -{largest} AND {z} <= {largest}) THEN {_NONE}",
+            *_blocks(grid.edges, z),
+        ]
+    lines = [
+        "SELECT cell, COUNT(*) AS count",
+        "FROM (",
+        "  SELECT",
+        "    CASE",
+        *arms,
+        "    END AS cell",
+        f"  FROM {TABLE}",
+        ") AS cells",
+        "GROUP BY cell",
+        "ORDER BY cell",
+    ]
+    return "\n".join(lines)
+
+
+def _blocks(edges: NDArray[np.float64], z: str) -> list[str]:
+    size = max(2, math.isqrt(len(edges)))
+    lines = []
+    for start in range(0, len(edges), size):
+        block = edges[start : start + size]
+        inner = " ".join(f"WHEN {z} < {_literal(e)} THEN {start + i}" for i, e in enumerate(block[:-1]))
+        last = start + len(block) - 1
+        found = f"CASE {inner} ELSE {last} END" if inner else str(last)
+        lines.append(f"      WHEN {z} < {_literal(block[-1])} THEN {found}")
+    return [*lines, f"      ELSE {len(edges)}"]
+
+
+def _literal(value: float) -> str:
+    """Return a number as an approximate literal, which is read back to the same double."""
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def read_counts(path: Path, grid: TallyGrid) -> NDArray[np.int64]:
+    """Return the counts (cells,) of a query's result, a CSV table with the header ``cell,count``.
+
+    Raises
+    ------
+    DataError
+        Naming the line that is not as the query makes it; when rows of the release had no number.
+    """
+    counts = np.zeros(len(grid.edges) + 1, dtype=np.int64)
+    seen = set()
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{path} is larger than the counts of all cells can be")
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            rows = csv.reader(text)
+            header = [name.strip() for name in next(rows, [])]
+            if header != _HEADER:
+                raise DataError(
+                    f"{path}: the header must be cell,count, as the query of --sql names its columns"
+                )
+            for row in rows:
+                if not row:
+                    continue
+                cell, count = _row(path, rows.line_num, row)
+                if cell == _NONE and count:
+                    what = "no number of the mechanism's outputs" if grid.outputs else "missing or not finite"
+                    raise DataError(f"{path}: {count:,} values are {what} (cell {_NONE})")
+                if cell in seen:
+                    raise DataError(f"{path}: line {rows.line_num}: cell {cell} is there twice")
+                if cell != _NONE and not 0 <= cell < len(counts):
+                    raise DataError(
+                        f"{path}: line {rows.line_num}: there is no cell {cell}; cells of this grid are 0 to "
+                        f"{len(counts) - 1:,}"
+                    )
+                seen.add(cell)
+                if cell != _NONE:
+                    counts[cell] = count
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
+    return counts
+
+
+def _row(path: Path, line: int, row: list[str]) -> tuple[int, int]:
+    try:
+        cell, count = (int(text.strip()) for text in row)
+        if not 0 <= count < 2**62:
+            raise ValueError
+    except ValueError:
+        raise DataError(
+            f"{path}: line {line}: must be the number of a cell and a whole count from 0"
+        ) from None
+    return cell, count

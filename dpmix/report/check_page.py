@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dpmix.report.drawn_release import plain
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings
-from dpmix.summary.check.check_result import Check, Curve, Entry
+from dpmix.store.html import BLUE, ORANGE, captioned, drawing, drawings, on_dates
 from dpmix.summary.dated import NONE, Dated
+
+if TYPE_CHECKING:
+    from dpmix.summary.check.check_result import Check, Curve, Entry
 
 __all__ = ["pictures"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmix.release.cells import Counts
 from dpmix.summary.families.family import Floats
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.summary.summary_result import Summary
 
 __all__ = ["plain"]
 

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmix.release.column_units import unit_of
-from dpmix.report import (
-    check_page,
-    classes_page,
-    clusters_by_value_page,
-    composition_page,
-    plots,
-    regression_page,
-    two_dimensions,
-    uncertainty,
-)
+from dpmix.report import check_page, parametric_page, plots
 from dpmix.report.drawn_release import shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.spec.days import day_text
 from dpmix.store.html import captioned, image
+from dpmix.summary.clustering import LOSS_NAMES
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
-from dpmix.summary.partition import LOSS_NAMES
-from dpmix.summary.several_columns import Joint
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.summary.density import Joint
+    from dpmix.summary.summary_result import Summary
 
 MOST_TRACES = 24
 
@@ -43,18 +37,18 @@ def render(summary: Summary) -> str:
     )  # outputs of a square wave, say, are numbers of cells
     pictures = {
         "density": _density(summary),
-        "model": [*regression_page.pictures(summary), *classes_page.pictures(summary)],
+        "model": [*parametric_page.regression_pictures(summary), *parametric_page.class_pictures(summary)],
         "distribution": _distribution(summary),
         "check": check_page.pictures(summary.check, summary.dated if in_units else NONE),
-        "variance_shares": uncertainty.pictures(summary.variance_shares),
+        "variance_shares": plots.uncertainty_pictures(summary.variance_shares),
         "n_clusters": _clusters(summary),
         "clustering": _partition(summary),
-        "clusters_by_value": clusters_by_value_page.pictures(
+        "clusters_by_value": plots.cluster_pictures(
             summary.clusters_by_value, plots.axis_of(summary, ""), released_too=in_units
         ),
         "traces": _traces(summary),
     }
-    return to_page(summary.tree, pictures | composition_page.pictures(summary))
+    return to_page(summary.tree, pictures | parametric_page.composition_pictures(summary))
 
 
 def _density(summary: Summary) -> list[str]:
@@ -75,7 +69,7 @@ def _density(summary: Summary) -> list[str]:
         )
         parts.append(
             captioned(
-                two_dimensions.joint_figure(summary),
+                plots.joint_figure(summary),
                 _joint_finding(summary.joint, summary.dated),
                 caption,
                 "map",
@@ -155,7 +149,7 @@ def _distribution(summary: Summary) -> list[str]:
             "the random distribution."
         )
         if summary.composition is not None:
-            caption = composition_page.shares_caption(summary, found.about)
+            caption = parametric_page.shares_caption(summary, found.about)
         drawn = plots.distribution_figure(summary, name)
         if not found.is_numeric and len(found.at) > plots.MOST_BARS:
             caption += f" Shown are the {plots.MOST_BARS} most probable of {len(found.at):,} categories."
@@ -208,7 +202,7 @@ def _partition(summary: Summary) -> list[str]:
         caption += f" Adjusted Rand index with the true labels of the simulation: {estimate.ari:.2f}."
     if len(found.kept) < found.records:
         caption += f" All this is of {len(found.kept):,} of the {found.records:,} records, picked at random."
-    picture = two_dimensions.coclustering_figure(summary, found)
+    picture = plots.coclustering_figure(summary, found)
     alt = f"Probability that two records share a cluster: the estimate has {estimate.n_clusters} clusters"
     return [captioned(picture, alt, caption, "map")]
 

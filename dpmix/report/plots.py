@@ -1,25 +1,46 @@
-"""Plots of a summary: density, number of clusters, traces and ranks."""
+"""Pictures of a mixture's summary: densities, clusters, traces and ranks, uncertainty, two columns."""
 
 from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from dpmix.errors import UsageError
-from dpmix.report.drawn_release import plain, shown
+from dpmix.report.drawn_release import plain, shown, values_of
 from dpmix.store.atomic import write_bytes
-from dpmix.store.date_axes import on_dates, whole_dates
-from dpmix.store.html import BLUE, COLOURS, GREEN, GREY, INK, ORANGE, STYLES, drawing, drawing_at, picture
+from dpmix.store.html import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    STYLES,
+    captioned,
+    drawing,
+    drawing_at,
+    on_dates,
+    picture,
+    whole_dates,
+)
 from dpmix.summary.families.family import Floats
-from dpmix.summary.summary_result import Summary
+
+if TYPE_CHECKING:
+    from dpmix.summary.clustering import Clustering
+    from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
+    from dpmix.summary.summary_result import Summary
+    from dpmix.summary.variance import VarianceShares
 
 _STRETCHES = 150
 _RANK_BINS = 20
@@ -250,3 +271,189 @@ def _figure(axes: Axes) -> Figure:
 def _small_axes() -> AbstractContextManager[Axes]:
     """Give axes of a small figure, so that a column of plots lines up."""
     return drawing_at((4.7, 1.9), (0.125, 0.235, 0.845, 0.625))
+
+
+# Where the uncertainty comes from, as bars
+
+
+_PARTS = (("sampling", BLUE, "white"), ("privacy", ORANGE, "white"), ("prior", GREY, INK))
+_NAMES = {"sampling": "sampling", "privacy": "privacy noise", "prior": "prior"}
+_LEAST = 0.06  # share that has room for its figure
+
+
+def uncertainty_pictures(found: VarianceShares) -> list[str]:
+    """Return the picture of the shares; none where none is known."""
+    if not found.named():
+        return []
+    caption = (
+        "Shares of the posterior variance. Privacy noise is what would go if the same prior were fitted to "
+        "records without noise, of which second runs on replicates tell the variance; sampling is what that "
+        "many records leave open; the rest is as open as it was a priori. "
+        f"{found.cure()}"
+    )
+    if found.reason:
+        caption += f" What is missing: {found.reason}."
+    alt = "; ".join(
+        f"{name}: {100 * part.sampling:.0f}% sampling, {100 * part.privacy:.0f}% privacy noise, "
+        f"{100 * part.prior:.0f}% prior"
+        for name, part in found.named().items()
+    )
+    return [captioned(shares_figure(found), alt, caption)]
+
+
+def shares_figure(found: VarianceShares) -> Figure:
+    """Draw one bar a quantity, of its three shares."""
+    named = found.named()
+    rows = np.arange(len(named))
+    with drawing((7.2, 0.95 + 0.34 * rows.size)) as (figure, axes):
+        left = np.zeros(rows.size)
+        bars = []
+        for name, colour, ink in _PARTS:
+            shares = np.array([float(getattr(part, name)) for part in named.values()])
+            bars.append(axes.barh(rows, shares, left=left, height=0.66, color=colour, label=_NAMES[name]))
+            for row, share in enumerate(shares):
+                if share >= _LEAST:
+                    middle = (left[row] + 0.5 * share, row)
+                    axes.annotate(
+                        f"{100 * share:.0f}%", middle, ha="center", va="center", color=ink, fontsize=8
+                    )
+            left += shares
+        axes.set_yticks(rows, [plain(name) for name in named])
+        axes.set(xlim=(0.0, 1.0), ylim=(rows.size - 0.5, -0.5))
+        axes.set_xticks(np.linspace(0.0, 1.0, 5), [f"{p}%" for p in (0, 25, 50, 75, 100)])
+        axes.set_xlabel("share of the posterior variance")
+        figure.legend(handles=bars, loc="outside upper left", ncols=3)
+    return figure
+
+
+# Pictures in two dimensions: who shares a cluster with whom, and the density of two columns together
+
+
+_CELLS = 400
+_POINTS = 2_000
+_MAP = LinearSegmentedColormap.from_list("dpmix", ["#FFFFFF", "#9CC7E2", BLUE, "#00263D"])
+
+
+def order_of(summary: Summary, clustering: Clustering) -> NDArray[np.intp]:
+    """Order of the records: clusters of the estimate, and records within them.
+
+    Where each record's release is on the data's scale, clusters go by their mean and records by their value;
+    else clusters go by size, and records by how surely they belong.
+    """
+    labels = clustering.estimate.labels
+    values = values_of(summary, next(iter(summary.densities)))
+    if values is not None and values.size == clustering.records:
+        values = values[clustering.kept]
+    if values is None or values.size != labels.size:
+        sizes = np.bincount(labels)
+        member = labels[:, None] == np.arange(sizes.size)
+        belongs = (clustering.similarity @ member.astype(np.float32))[np.arange(labels.size), labels]
+        return np.lexsort((-belongs / sizes[labels], labels))
+    means = np.bincount(labels, values) / np.bincount(labels)
+    return np.lexsort((values, means[labels]))
+
+
+def coclustering_figure(summary: Summary, clustering: Clustering) -> Figure:
+    """Heat map of the probabilities that two records share a cluster, with the estimate's clusters."""
+    order = order_of(summary, clustering)
+    labels = clustering.estimate.labels[order]
+    n = labels.size
+    # at most 400 cells a side: means over stretches of records
+    edges = np.unique(np.linspace(0, n, min(n, _CELLS) + 1).round().astype(int))
+    rows = np.add.reduceat(clustering.similarity[np.ix_(order, order)], edges[:-1], axis=0)
+    cells = np.add.reduceat(rows, edges[:-1], axis=1) / np.outer(np.diff(edges), np.diff(edges))
+    with drawing((5.2, 4.4)) as (figure, axes):
+        mesh = axes.imshow(
+            cells, cmap=_MAP, vmin=0.0, vmax=1.0, extent=(0, n, n, 0), interpolation="nearest", aspect="equal"
+        )
+        starts = np.flatnonzero(np.diff(labels)) + 1
+        for low, high in zip([0, *starts], [*starts, n], strict=True):
+            axes.plot(
+                [low, high, high, low, low], [low, low, high, high, low], color=ORANGE, lw=1.2, clip_on=False
+            )
+        axes.set(xlim=(0, n), ylim=(n, 0), xlabel="record, by cluster of the estimate", ylabel="record")
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.85)
+        bar.set_label("probability to share a cluster")
+        bar.outline.set_visible(False)
+        assert bar.solids is not None  # of a map
+        bar.solids.set_rasterized(True)  # an image, as the map is: in the dark the style turns both
+    return figure
+
+
+def joint_figure(summary: Summary) -> Figure:
+    """Contours of the posterior mean density of two columns, over the released points."""
+    joint = summary.joint
+    assert joint is not None  # the caller looks
+    first, second = joint.grids
+    with drawing((5.6, 4.4)) as (figure, axes):
+        points = [values_of(summary, name) for name in joint.columns]
+        if points[0] is not None and points[1] is not None:
+            step = max(1, points[0].size // _POINTS)
+            axes.scatter(points[0][::step], points[1][::step], s=5, color="#A8A8A8", lw=0, zorder=1)
+        heights = joint.mean.max() * np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9])
+        axes.contour(first, second, joint.mean.T, levels=heights, colors=BLUE, linewidths=1.2, zorder=2)
+        axes.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
+        axes.set_xlabel(axis_of(summary, joint.columns[0]), color=INK)
+        axes.set_ylabel(axis_of(summary, joint.columns[1]), color=INK)
+        for name, axis in zip(joint.columns, (axes.xaxis, axes.yaxis), strict=True):
+            if summary.dated.is_curve(name):
+                on_dates(axes, axis=axis)
+    return figure
+
+
+# The section of a report on clusters by value: their probabilities with bands
+
+
+_COLOURS = (BLUE, ORANGE, GREEN, INK, GREY)
+
+
+def cluster_pictures(found: ClustersByValue | None, label: str, *, released_too: bool = True) -> list[str]:
+    """Return the pictures of clusters by value, `label` at their axis; none where there are none.
+
+    `released_too` says whether released values are on the scale of records, and dates where these are.
+    """
+    if found is None:
+        return []
+    finding = found.in_words()
+    caption = (
+        "How probably a record belongs to each cluster, by its own value, with "
+        f"{100 * found.level:g}% pointwise bands, from {found.draws:,} draws. Clusters are those of the "
+        "partition of values with the least expected variation of information that was found; in every "
+        "draw a component counts to the cluster in whose cells the most of its mass lies."
+    )
+    picture = probabilities_figure(found.latent, label, date=found.date)
+    parts = [captioned(picture, f"Probability of each cluster by value: {finding}", caption)]
+    if found.released is not None:
+        picture = probabilities_figure(found.released, "released value", date=found.date and released_too)
+        least = float(found.released.mean.max(axis=0).min())
+        alt = (
+            "Probability of each cluster by released value: the most probable one has probability "
+            f"{least:.2g} or more everywhere"
+        )
+        parts.append(captioned(picture, alt, "The same by what was released of it, noise included."))
+    return parts
+
+
+def probabilities_figure(found: CellProbabilities, label: str, *, date: bool = False) -> Figure:
+    """Draw the posterior mean and band of each cluster's probability over cells."""
+    inside = np.isfinite(found.low) & np.isfinite(found.high)
+    low, high = found.low.copy(), found.high.copy()
+    width = float(np.median((high - low)[inside])) if inside.any() else 1.0
+    low[~np.isfinite(low)] = high[~np.isfinite(low)] - width
+    high[~np.isfinite(high)] = low[~np.isfinite(high)] + width
+    if not np.isfinite(low + high).all():  # one cell, the whole line
+        low, high = np.zeros(low.size), np.ones(high.size)
+    middle = 0.5 * (low + high)
+    with drawing((7.2, 3.2)) as (figure, axes):
+        for r in range(len(found.mean)):
+            colour = _COLOURS[r % len(_COLOURS)]
+            axes.fill_between(middle, found.lower[r], found.upper[r], color=colour, alpha=0.2, lw=0)
+            style = "-" if r < len(_COLOURS) else ":"
+            axes.plot(middle, found.mean[r], color=colour, lw=1.8, ls=style, label=f"cluster {r + 1}")
+        axes.set(ylim=(-0.02, 1.02))
+        axes.set_xlabel(plain(label, 60))
+        if date:
+            on_dates(axes)
+        axes.set_ylabel("probability")
+        figure.legend(loc="outside upper left", ncols=min(len(found.mean), 5), handlelength=1.8)
+    return figure

@@ -1,7 +1,7 @@
 """The nodes of results: labelled figures, tables and curves, and the words that go with them.
 
 A `Tree` is a tuple of `ResultSection`, each with its key, its data and what is shown of it. Data are nested
-mappings of numbers, words, `Array` and `Table`; `dpmix.results.as_json` and `dpmix.results.as_hdf5` write
+mappings of numbers, words, `Array` and `Table`; `dpmix.results.result` and `dpmix.results.as_hdf5` write
 them. `dpmix.results.as_text` and `dpmix.results.as_html` show words and tables. What a figure is called and
 how it is written is so said once, in the node.
 """

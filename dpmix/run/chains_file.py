@@ -18,8 +18,7 @@ from dpmix.mechanisms.laws.every import LawError, law_of
 from dpmix.release.cells import Counts
 from dpmix.release.sanitized import neighbours_in_words
 from dpmix.release.tallies import counts_problem, grid_of
-from dpmix.run.component_layouts import Floats, Ints, Layout, layout_of
-from dpmix.run.stored_parameters import Stored, stored_parameters
+from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, layout_of, stored_parameters
 from dpmix.store.h5 import Attribute, Group, reading
 
 __all__ = ["all_released", "check_attributes", "with_edges"]

@@ -16,11 +16,9 @@ from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.release.cells import Counts
 from dpmix.release.column_units import Unit, unit_from_text
 from dpmix.run.chains_file import Head, MixtureFile, NamedFile, all_released, read_file
-from dpmix.run.component_layouts import Floats, Ints, Layout, check_components
 from dpmix.run.differences import Fit, check_same
-from dpmix.run.predictive_groups import read_log_likelihood, read_totals
-from dpmix.run.record_quantities import Recorded, read_recorded
-from dpmix.run.stored_parameters import Stored, same_parameters
+from dpmix.run.kept_quantities import Recorded, read_log_likelihood, read_recorded, read_totals
+from dpmix.run.stored_parameters import Floats, Ints, Layout, Stored, check_components, same_parameters
 from dpmix.store.h5 import Attribute, reading
 
 File = TypeVar("File", bound=Head)

@@ -1,23 +1,28 @@
-"""The finished chains file, put together from the segments of a run, a few draws at a time."""
+"""The finished chains file, put together from the segments of a run, a few draws at a time.
+
+Draws of mixtures in a chains file: scalars, components of which each draw has its own number, allocations.
+
+Components are padded with NaN to the largest number of any draw.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.run.predictive_groups import Predict, write_predictive
-from dpmix.run.record_quantities import Derive, fill_recorded
+from dpmix.run.kept_quantities import Derive, Predict, fill_recorded, make_recorded, write_predictive
 from dpmix.run.workspace import Workspace
 from dpmix.store import h5
 from dpmix.store.atomic import publish
 
-__all__ = ["COLUMNS", "Content", "Finished", "Tables", "columns_of_shapes", "write_chains"]
+__all__ = ["COLUMNS", "Components", "Content", "Finished", "Named", "Tables", "write_chains"]
 
 COLUMNS = ("column", "column2")  # dimensions of vectors and matrices over the columns of the data
 Tables = Mapping[str, h5.Dataset]
@@ -65,11 +70,11 @@ class Finished:
     attrs : mapping
         Root attributes.
     derive : callable, optional
-        Computes the quantities of a record that `content` has made room for (`dpmix.run.record_quantities`).
+        Computes the quantities of a record that `content` has made room for (`dpmix.run.kept_quantities`).
     prior : mapping of str to array (draws, ..)
         Draws of parameters from the prior, with the dimensions of those in `/posterior`; may be empty.
     predict : callable, optional
-        Computes replicates of the release and log likelihoods of its records (`dpmix.run.predictive_groups`).
+        Computes replicates of the release and log likelihoods of its records (`dpmix.run.kept_quantities`).
     edges : array, optional
         Of a tally, whose counts `observed` then holds: all edges of its cells.
     """
@@ -190,3 +195,219 @@ def _draws(segment: Path) -> int:
     """Count the draws of a segment."""
     with h5.reading(segment) as root:
         return int(root.group("draws")["acceptance_rate"].shape[0])
+
+
+# Draws of parametric models in a chains file: named arrays of one shape each, with their own dimensions
+
+
+_STATS = ("acceptance_rate", "log_likelihood")
+_NUMBERS = 1 << 16  # of one dataset in a chunk
+
+
+class Described(Protocol):
+    """What is said of a parameter; see `dpmix.models.model_protocols.Parameter`."""
+
+    @property
+    def name(self) -> str:
+        """Its dataset."""
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Its own dimensions."""
+
+    @property
+    def role(self) -> str:
+        """How it is summarized."""
+
+    @property
+    def title(self) -> str:
+        """What summaries call it; empty for its name."""
+
+    @property
+    def column(self) -> str:
+        """The column that it is about; may be empty."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Draws of a parametric model.
+
+    Parameters
+    ----------
+    parameters : sequence of Described
+        What each draw consists of. Role, title and column go into attributes of the datasets.
+    coords : mapping of str to array
+        Coordinates, numbers or text, of the parameters' own dimensions; no dimension has the name of a
+        parameter.
+    statistics : tuple of str
+        Which of acceptance_rate and log_likelihood there are.
+    """
+
+    parameters: Sequence[Described]
+    coords: Mapping[str, NDArray[Any]]
+    statistics: tuple[str, ...] = _STATS
+
+    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
+        """Make the datasets over chains and draws."""
+        posterior, stats = root.group("posterior"), root.group("sample_stats")
+        for group in (posterior, stats):
+            group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
+            group.coordinate("draw", finished.draws)
+        tables: dict[str, h5.Dataset] = {}
+        for name in self.statistics:
+            tables[name] = stats.dataset(name, dims=("chain", "draw"), dtype=np.float64)
+        for dim in dict.fromkeys(dim for parameter in self.parameters for dim in parameter.dims):
+            posterior.coordinate(dim, self.coords[dim])
+        for parameter in self.parameters:
+            shape = tuple(len(self.coords[dim]) for dim in parameter.dims)
+            rows = max(1, min(finished.draws, _NUMBERS // max(1, math.prod(shape))))
+            tables[parameter.name] = posterior.dataset(
+                parameter.name,
+                dims=("chain", "draw", *parameter.dims),
+                dtype=np.float64,
+                compression=1,
+                chunks=(1, rows, *shape),
+                attrs={
+                    "role": parameter.role,
+                    "title": parameter.title or parameter.name,
+                    **({"column": parameter.column} if parameter.column else {}),
+                },
+            )
+        return tables
+
+    def copy(self, segment: h5.Group, tables: Tables, row: int, at: int, check: Callable[[], None]) -> None:
+        """Copy the draws of a segment to a row of the tables, from draw `at` on."""
+        for name, table in tables.items():
+            source = segment[name]
+            size = source.shape[0]
+            step = max(1, _NUMBERS // max(1, math.prod(source.shape[1:])))
+            for low in range(0, size, step):
+                check()
+                high = min(low + step, size)
+                table[row, at + low : at + high] = source[low:high]
+
+
+# Draws of mixtures in a chains file: scalars, components of which each draw has its own number, allocations
+
+
+_SCALARS = {"n_clusters": np.int32, "concentration": np.float64}
+_OWN_STATS = {"acceptance_rate": np.float64, "log_likelihood": np.float64}
+_CELLS = 1 << 16  # numbers of one table in a chunk
+_LABELS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Components:
+    """Draws of a mixture.
+
+    Parameters
+    ----------
+    parameters : mapping of str to tuple of int
+        Names and shapes of the components' parameters.
+    kept : int64 array (m,)
+        Places of the records that allocations are of.
+    levels : tuple of float
+        Levels of the quantiles of a record that room is made for, with its mean and sd; none for none of
+        them.
+    columns : tuple of str
+        Names of the columns.
+    stats : tuple of str
+        More numbers of each draw, kept in `/sample_stats`.
+    base : mapping of str to tuple of int
+        Names and shapes of location and scale of a learned base measure; empty of others.
+    """
+
+    parameters: Mapping[str, tuple[int, ...]]
+    kept: NDArray[np.int64]
+    levels: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
+    stats: tuple[str, ...] = ()
+    base: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def _stats(self) -> dict[str, type[np.float64]]:
+        return _OWN_STATS | dict.fromkeys(self.stats, np.float64)
+
+    def tables(self, root: h5.Group, segments: Sequence[Path], finished: Finished) -> Tables:
+        """Make the datasets over chains and draws."""
+        width = max(1, *(_most_components(segment) for segment in segments))
+        posterior, stats = root.group("posterior"), root.group("sample_stats")
+        for group in (posterior, stats):
+            group.coordinate("chain", np.asarray(finished.chains, dtype=np.int64))
+            group.coordinate("draw", finished.draws)
+        if self.levels:  # first, as the headlines of whatever lists the variables in their order
+            make_recorded(posterior, self.levels, self.columns)
+        posterior.coordinate("component", width)
+        tables: dict[str, h5.Dataset] = {}
+        for group, kinds in ((posterior, _SCALARS), (stats, self._stats)):
+            for name, dtype in kinds.items():
+                tables[name] = group.dataset(name, dims=("chain", "draw"), dtype=dtype)
+        rows = max(1, min(finished.draws, _CELLS // width))
+        columns_of_shapes(posterior, [*self.parameters.values(), *self.base.values()])
+        for name, shape in self.base.items():
+            dims = ("chain", "draw", *COLUMNS[: len(shape)])
+            tables[name] = posterior.dataset(name, dims=dims, dtype=np.float64)
+        for name, shape in {"weights": (), **self.parameters}.items():
+            tables[name] = posterior.dataset(
+                name,
+                dims=("chain", "draw", "component", *COLUMNS[: len(shape)]),
+                dtype=np.float64,
+                compression=1,
+                chunks=(1, rows, width, *shape),
+            )
+        labels = _label_type(segments[0])
+        if labels is not None:
+            m = len(self.kept)
+            posterior.coordinate("obs", self.kept)
+            tables["allocations"] = posterior.dataset(
+                "allocations",
+                dims=("chain", "draw", "obs"),
+                dtype=labels,
+                compression=1,
+                chunks=(1, max(1, min(finished.draws, _LABELS // m)), m),
+            )
+        return tables
+
+    def copy(self, segment: h5.Group, tables: Tables, row: int, at: int, check: Callable[[], None]) -> None:
+        """Copy the draws of a segment to a row of the tables, from draw `at` on."""
+        width = tables["weights"].shape[2]
+        first = segment["first"][()]
+        size = len(first) - 1
+        for name in (*_SCALARS, *self._stats):
+            tables[name][row, at : at + size] = segment[name][()]
+        for place, (name, shape) in enumerate(self.base.items()):
+            tables[name][row, at : at + size] = segment["base"][()][:, place].reshape(size, *shape)
+        step = max(1, _CELLS // width)
+        for low in range(0, size, step):
+            check()
+            high = min(low + step, size)
+            start, stop = int(first[low]), int(first[high])
+            mask = np.arange(width) < np.diff(first[low : high + 1])[:, None]
+            values = {"weights": segment["weights"][start:stop]}
+            theta, entry = segment["theta"][:, start:stop], 0
+            for name, shape in self.parameters.items():
+                size_of = math.prod(shape)
+                values[name] = theta[entry : entry + size_of].T.reshape(-1, *shape)
+                entry += size_of
+            for name, flat in values.items():
+                table = np.full((*mask.shape, *flat.shape[1:]), np.nan)
+                table[mask] = flat
+                tables[name][row, at + low : at + high] = table
+        if "allocations" in tables:
+            step = max(1, _LABELS // segment["allocations"].shape[1])
+            for low in range(0, size, step):
+                check()
+                high = min(low + step, size)
+                tables["allocations"][row, at + low : at + high] = segment["allocations"][low:high]
+
+
+def _most_components(segment: Path) -> int:
+    with h5.reading(segment) as root:
+        return int(root.group("draws")["n_clusters"][()].max())
+
+
+def _label_type(segment: Path) -> np.dtype[np.signedinteger] | None:
+    """Return the type of allocations, None where they are not kept."""
+    with h5.reading(segment) as root:
+        kept = root.group("draws")
+        return kept["allocations"][:1].dtype if "allocations" in kept else None

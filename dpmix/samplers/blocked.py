@@ -13,10 +13,9 @@ import numpy as np
 from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration_truncated
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
 from dpmix.samplers.state import DONE, list_occupied, sort_by_size
-from dpmix.samplers.sweeps import by_sweeps
+from dpmix.samplers.sweeps import Built, builds, by_sweeps
 
 __all__ = ["BlockedGibbs", "draw_empty"]
 

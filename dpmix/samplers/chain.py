@@ -29,13 +29,34 @@ from dpmix.mechanisms.channels.all_channels import augmented, draw_latent, draw_
 from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import PitmanYor, initial_concentration
 from dpmix.samplers import sweeps as base
-from dpmix.samplers.algorithm import BUILDERS, TABLED, Algorithm
-from dpmix.samplers.blocks import Serial, Threads, block_count
 from dpmix.samplers.neal2 import Neal2, prior_predictive
 from dpmix.samplers.neal5 import PrivateNeal5
 from dpmix.samplers.offers import estimates
-from dpmix.samplers.state import BLOCK, CROWDED, GROW, State, blank_state, grown, numbers_of, set_numbers
-from dpmix.samplers.sweeps import FULL, PENDING, SAVED, SKIP, STEP, THIN, Output
+from dpmix.samplers.state import (
+    BLOCK,
+    CROWDED,
+    GROW,
+    Serial,
+    State,
+    Threads,
+    blank_state,
+    block_count,
+    grown,
+    numbers_of,
+    set_numbers,
+)
+from dpmix.samplers.sweeps import (
+    BUILDERS,
+    FULL,
+    PENDING,
+    SAVED,
+    SKIP,
+    STEP,
+    TABLED,
+    THIN,
+    Algorithm,
+    Output,
+)
 
 __all__ = ["Algorithm", "Chain", "Draws"]
 

@@ -14,10 +14,9 @@ import numpy as np
 from dpmix.kernels import MultivariateNormal, draw_record
 from dpmix.mechanisms.channels.all_channels import NoNoise, Rows, augment, fill_marginal, log_marginal
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.offers import move_latents
 from dpmix.samplers.parameters import update_parameters
-from dpmix.samplers.state import BLOCK, HUGE, TINY
+from dpmix.samplers.state import BLOCK, HUGE, TINY, Serial, Threads
 
 __all__ = ["ExactLatent", "MetropolisLatent", "allocate", "update_latent_and_parameters"]
 

@@ -13,11 +13,20 @@ import numpy as np
 from dpmix.kernels import draw_posterior, tally
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import INTEGRAL, RATIO, constants_of, grown_integral, new_blocks, refresh
-from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
-from dpmix.samplers.scan import room, sweep_by_scan
+from dpmix.samplers.scan import (
+    by_densities,
+    discard,
+    log_offer,
+    offers,
+    prepare,
+    renew,
+    room,
+    show,
+    sweep_by_scan,
+)
 from dpmix.samplers.state import BLOCK
+from dpmix.samplers.sweeps import Built, builds
 
 __all__ = ["Neal2", "prior_predictive"]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpmix.numerics.jit import inlined, njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
@@ -37,6 +36,7 @@ from dpmix.samplers.scan import (
     weigh,
 )
 from dpmix.samplers.state import swap
+from dpmix.samplers.sweeps import Built, builds
 
 __all__ = ["Neal3"]
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from dpmix.kernels import draw_posterior, draw_prior, draw_record, tally
 from dpmix.numerics.jit import inlined, njit
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.scan import lay_out, open_desk, room, scan, visit
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
-from dpmix.samplers.sweeps import by_sweeps, move_concentration
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, move_concentration
 
 __all__ = ["PrivateNeal5"]
 

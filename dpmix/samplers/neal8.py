@@ -15,10 +15,19 @@ from typing import NamedTuple
 from dpmix.kernels import draw_prior
 from dpmix.mechanisms.channels.all_channels import log_marginal
 from dpmix.numerics.jit import inlined, njit
-from dpmix.samplers.algorithm import Built, builds
-from dpmix.samplers.densities import by_densities, discard, log_offer, offers, prepare, renew, show
-from dpmix.samplers.scan import room, sweep_by_scan
+from dpmix.samplers.scan import (
+    by_densities,
+    discard,
+    log_offer,
+    offers,
+    prepare,
+    renew,
+    room,
+    show,
+    sweep_by_scan,
+)
 from dpmix.samplers.state import BLOCK
+from dpmix.samplers.sweeps import Built, builds
 
 __all__ = ["Neal8"]
 

@@ -14,8 +14,7 @@ import numpy as np
 from dpmix.kernels import draw_posterior, propose, tally
 from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_marginal, noise_variance
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.state import BLOCK, TILE
+from dpmix.samplers.state import BLOCK, TILE, Serial, Threads
 from dpmix.samplers.sweeps import group_records, sum_logs
 
 __all__ = ["update_parameters"]

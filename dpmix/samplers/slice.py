@@ -19,11 +19,9 @@ import numpy as np
 
 from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.algorithm import Built, builds
-from dpmix.samplers.blocks import Serial, Threads
 from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
-from dpmix.samplers.state import CROWDED, DONE, GROW, list_occupied, sort_by_size
-from dpmix.samplers.sweeps import by_sweeps, move_concentration
+from dpmix.samplers.state import CROWDED, DONE, GROW, Serial, Threads, list_occupied, sort_by_size
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, move_concentration
 
 __all__ = ["PrivateSlice"]
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
-from dpmix.samplers.algorithm import Built, builds
 from dpmix.samplers.collapsed import (
     INTEGRAL,
     MASS,
@@ -30,7 +29,7 @@ from dpmix.samplers.collapsed import (
 )
 from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.state import DONE, GROW, swap
-from dpmix.samplers.sweeps import by_sweeps, sweep
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, sweep
 
 __all__ = ["SplitMerge"]
 

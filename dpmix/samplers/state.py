@@ -1,30 +1,42 @@
-"""The state of a chain, shared by all samplers of mixtures.
+"""The state of a chain, shared by all samplers of mixtures, and how a sweep goes through its records.
 
 Components live in slots; ``order[:k]`` lists the occupied ones and ``where`` is its inverse, so that a
 component is born or dies in O(1) and no record is relabelled. The marginal samplers keep their empty
 auxiliary components in the slots right after; the slice its unoccupied sticks.
+
+How a sweep goes through the records: in one piece within compiled code, or in blocks on threads.
+
+A block has its own generator, and blocks depend on n alone, so that the draws do not depend on the number
+of threads. A sweep is one function for both: compiled whole when it runs `Serial`, plain Python over
+compiled phases when it runs on `Threads`, where the phases are long enough for that to cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from dpmix.kernels import TUNING, make_tuning
 from dpmix.numerics.jit import njit
 
 __all__ = [
     "BLOCK",
+    "BLOCK_TILES",
     "CROWDED",
     "DONE",
     "GROW",
     "HUGE",
     "TILE",
     "TINY",
+    "Serial",
     "State",
+    "Threads",
     "blank_state",
+    "block_count",
     "grown",
     "list_occupied",
     "numbers_of",
@@ -166,3 +178,38 @@ def sort_by_size(state):
         while i > 0 and state.counts[state.order[i - 1]] < state.counts[state.order[i]]:
             swap(state, i - 1, i)
             i -= 1
+
+
+# How a sweep goes through the records: in one piece within compiled code, or in blocks on threads
+
+
+BLOCK_TILES = 8
+SERIAL_LIMIT = 65536
+
+
+class Serial(NamedTuple):
+    """All records in one piece."""
+
+    blocks: int = 1
+
+
+class Threads:
+    """Blocks of records on the threads of a pool; `rngs` has one generator a block."""
+
+    def __init__(self, n: int, rngs: Sequence[Generator], pool: Executor | None) -> None:
+        size = BLOCK_TILES * TILE
+        self.bounds = [(start, min(start + size, n)) for start in range(0, n, size)]
+        self.rngs = list(rngs)
+        self.pool = pool
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Return [function(block, start, stop, rng, *args)] over the blocks, in their order."""
+        calls = [(b, start, stop, self.rngs[b]) for b, (start, stop) in enumerate(self.bounds)]
+        if self.pool is None:
+            return [function(*call, *args) for call in calls]
+        return list(self.pool.map(lambda call: function(*call, *args), calls))
+
+
+def block_count(n: int) -> int:
+    """Return the number of blocks that `n` records are worked in; 1 means `Serial`."""
+    return 1 if n <= SERIAL_LIMIT else -(-n // (BLOCK_TILES * TILE))

@@ -1,4 +1,4 @@
-"""One sweep of an algorithm, and the loop over sweeps that every algorithm shares."""
+"""What a sampler is: how it is built of the spec's section `sampler`, and the loop over its sweeps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ import numpy as np
 from dpmix.kernels.learned_base import with_base
 from dpmix.mechanisms.channels.all_channels import fill_marginal, log_constant, log_marginal
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.numerics.mixing import draw_concentration, draw_measure
-from dpmix.samplers.blocks import Serial, Threads
-from dpmix.samplers.state import BLOCK, DONE, TILE
+from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
+from dpmix.samplers.state import BLOCK, DONE, TILE, Serial, Threads
 
 __all__ = [
+    "BUILDERS",
     "FULL",
-    "Output",
     "STEP",
+    "TABLED",
+    "Algorithm",
+    "Built",
+    "Output",
+    "builds",
+    "by_fields",
     "by_sweeps",
     "group_records",
     "log_likelihood",
@@ -29,6 +34,64 @@ __all__ = [
     "sum_logs",
     "sweep",
 ]
+
+
+class Algorithm(NamedTuple):
+    """What the spec's `sampler` section says of the algorithm: kind, auxiliary m, truncation H, latent."""
+
+    kind: str
+    auxiliary: int = 1
+    truncation: int = 100
+    latent: str = "exact"
+
+
+class Built(NamedTuple):
+    """A sampler, and what its chain has to have for it.
+
+    Parameters
+    ----------
+    algorithm : NamedTuple
+        For which `sweep` is registered.
+    held : int
+        Latent values that are held of each record.
+    slots : int
+        Components that there is room for at first; 0 for as many as are offered at once, twice.
+    block : int
+        Components whose densities are kept beside each other; 0 where none are.
+    """
+
+    algorithm: Any
+    held: int = 0
+    slots: int = 0
+    block: int = 0
+
+
+Builder = Callable[[Algorithm, Any, PitmanYor, int], Built]
+"""Of the settings, the kernel, the prior of weights and the number of records."""
+BUILDERS: dict[str, Builder] = {}
+"""By the spec's `sampler.kind`; each sampler's file adds its own."""
+TABLED: set[str] = set()
+"""Samplers that ask for so many integrals of a component that a kernel makes them a table first."""
+
+
+def builds(kind: str, *, tabled: bool = False) -> Callable[[Builder], Builder]:
+    """Let a function build the sampler of a kind."""
+
+    def decorate(builder: Builder) -> Builder:
+        BUILDERS[kind] = builder
+        if tabled:
+            TABLED.add(kind)
+        return builder
+
+    return decorate
+
+
+def by_fields(algorithm: Any) -> Builder:
+    """Return what builds a sampler whose fields are among the settings."""
+    return lambda settings, *_: Built(algorithm(*(getattr(settings, name) for name in algorithm._fields)))
+
+
+# One sweep of an algorithm, and the loop over sweeps that every algorithm shares
 
 
 # The record kept of a chain: what each saved draw holds.

@@ -20,10 +20,12 @@ from pydantic import (
 
 from dpmix.spec.column_types import ColumnTypes
 from dpmix.spec.days import Day, plain
-from dpmix.spec.dialect_fields import Decimal, Delimiter, Encoding, check_text, dialect_in
 from dpmix.spec.fields import (
     LARGEST_SEED,
+    Decimal,
+    Delimiter,
     Domain,
+    Encoding,
     FilePaths,
     Integer,
     Listed,
@@ -32,15 +34,17 @@ from dpmix.spec.fields import (
     Section,
     TablePaths,
     Text,
+    check_text,
+    dialect_in,
     refusal,
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
-from dpmix.spec.standard_input import is_stream
 from dpmix.spec.table_source import (
     Dialect,
     InMemory,
     TableFiles,
+    is_stream,
 )
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))

@@ -7,7 +7,7 @@ import numbers
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, get_args
+from typing import Annotated, Any, Final, Literal, Protocol, get_args
 
 from pydantic import (
     AfterValidator,
@@ -37,8 +37,16 @@ from pydantic_core.core_schema import (
 )
 
 from dpmix.spec.days import Day, day_of, plain
-from dpmix.spec.standard_input import STREAM, is_stream
-from dpmix.spec.table_source import TABLE_SUFFIXES
+from dpmix.spec.table_source import (
+    STREAM,
+    TABLE_SUFFIXES,
+    TEXT_SUFFIXES,
+    Dialect,
+    delimiter_of,
+    delimiter_problem,
+    is_encoding,
+    is_stream,
+)
 
 REFUSED: Final = "refused"
 PRIVACY_REFUSED: Final = "privacy_refused"
@@ -435,3 +443,52 @@ def number_or_list(number: str, several: str) -> Discriminator:
 def absent_is_empty(value: object) -> object:
     """Take a section that is named and left empty for one with nothing but defaults."""
     return {} if value is None else value
+
+
+# How the text of a table is written, as keys of a spec: data, releases and records to predict have them
+
+
+DIALECT_KEYS = ("delimiter", "decimal", "encoding")
+
+
+def _delimiter(text: str) -> str:
+    problem = delimiter_problem(text)
+    if problem is not None:
+        raise wrong(problem, text)
+    return delimiter_of(text)
+
+
+def _encoding(name: str) -> str:
+    if not is_encoding(name):
+        raise wrong("{got} is no encoding that Python knows; give one such as latin-1 or utf-16", name)
+    return name
+
+
+Delimiter = Annotated[Text, AfterValidator(_delimiter)]
+Decimal = Literal[".", ","]
+Encoding = Annotated[Text, AfterValidator(_encoding)]
+
+
+def dialect_in(section: Section) -> Dialect:
+    """Return what the keys of a section say, which has all three of them."""
+    delimiter, decimal, encoding = (getattr(section, key) for key in DIALECT_KEYS)
+    return Dialect(delimiter, decimal or ".", encoding or "utf-8")
+
+
+def check_text(section: Section, paths: Sequence[Path | None]) -> None:
+    """Refuse what a section says of text where its table is none.
+
+    Raises
+    ------
+    SpecError
+        Naming the key.
+    """
+    for key in DIALECT_KEYS:
+        if getattr(section, key) is None:
+            continue
+        if not paths or any(path is None for path in paths):
+            raise refusal(key, "is for a table in a file of text, and path names none; leave it out")
+        for path in paths:
+            if path is not None and str(path) != "-" and not path.name.lower().endswith(TEXT_SUFFIXES):
+                kinds = ", ".join(TEXT_SUFFIXES)
+                raise refusal(key, f"is for text ({kinds}), which {path.name} is not; leave it out")

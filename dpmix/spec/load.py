@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmix.errors import SpecError
+from dpmix.errors import SpecError, UsageError
 from dpmix.spec.auto_sampler import choose, why_settled
 from dpmix.spec.fields import shown
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
 from dpmix.spec.run_spec import RunSpec, check_spec
-from dpmix.spec.standard_input import STREAM
-from dpmix.spec.table_source import InMemory
+from dpmix.spec.table_source import STREAM, InMemory
 from dpmix.spec.yamltext import MAX_BYTES, parse_yaml
 
 
@@ -227,3 +226,33 @@ def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, 
     if value is None and not rest:
         return {name: other for name, other in contents.items() if name != key}
     return {**contents, key: _replaced(contents.get(key), rest, value, (*above, key))}
+
+
+# Overrides of verbs that work on chains: only the section ``summary`` is open when these are made
+
+
+TAKEN = "predict takes summary.level and summary.interval"
+
+
+def check_overrides(overrides: Sequence[str], taken: str) -> None:
+    """Check overrides before chains are read.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        ``key=value`` each.
+    taken : str
+        The verb and what it takes, for the message.
+
+    Raises
+    ------
+    UsageError
+        For a key of another section than ``summary``.
+    SpecError
+        For what is no spec, whatever the rest of it is.
+    """
+    for override in overrides:
+        if not override.lstrip().startswith("summary."):
+            key = override.partition("=")[0].strip()
+            raise UsageError(f"--set {key}: the chains are made; {taken}")
+    load_spec({"summary": {}}, overrides)

@@ -9,11 +9,10 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, Valid
 from dpmix.errors import SpecError
 from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
-from dpmix.spec.combinations import combination_problem, models_that
+from dpmix.spec.combinations import combination_problem, group_problem, groups_in, models_that
 from dpmix.spec.data_section import CATEGORY, DataSpec, ReleaseSpec, check_pairs
 from dpmix.spec.days import Day, day_of
 from dpmix.spec.fields import Section, absent_is_empty, refusal, shown
-from dpmix.spec.grouping import group_problem, groups_in
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.mechanism_section import MechanismSpec
 from dpmix.spec.messages import spec_error

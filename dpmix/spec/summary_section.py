@@ -6,9 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
-from dpmix.spec.dialect_fields import Decimal, Delimiter, Encoding, check_text, dialect_in
 from dpmix.spec.fields import (
     Bound,
+    Decimal,
+    Delimiter,
+    Encoding,
     FilePath,
     Integer,
     Listed,
@@ -16,6 +18,8 @@ from dpmix.spec.fields import (
     Positive,
     Section,
     Text,
+    check_text,
+    dialect_in,
     number_or_mapping,
     refusal,
     wrong,

@@ -25,8 +25,7 @@ from scipy import special
 
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.learned_family import LearnedNormal
-from dpmix.kernels.normal_family import NormalInverseGamma
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.prior_density import centred_log_density
 from dpmix.summary.random_measures import Measures

@@ -15,14 +15,13 @@ from dpmix.release.column_units import labelled, unit_of
 from dpmix.release.sanitized import guarantee_in_words
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
+from dpmix.summary.chains_account import provenance_of
 from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee
 from dpmix.summary.dated import Dated, dated_of
 from dpmix.summary.diagnostics import describe
 from dpmix.summary.families.family import Floats
-from dpmix.summary.guarantee_words import is_private, is_simulated
-from dpmix.summary.provenance import provenance_of
 from dpmix.summary.row_labels import shown_name
-from dpmix.summary.subject import Subject
+from dpmix.summary.subject import Subject, is_private, is_simulated
 
 __all__ = ["contrast_chains", "contrast_groups", "same_release"]
 

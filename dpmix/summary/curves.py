@@ -11,9 +11,8 @@ import numpy as np
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.density import Density
+from dpmix.summary.density import Density, Joint
 from dpmix.summary.families.family import Floats
-from dpmix.summary.several_columns import Joint
 
 __all__ = ["Distribution", "density_sections", "distribution_section"]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.run.chains_reader import Chains
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
 
 DEFAULT_POINTS = 200
 Grid = tuple[float, float, int]

@@ -76,8 +76,7 @@ def information_kept(chains: Chains) -> InformationKept | None:
         return InformationKept(1.0, 1.0, 0.0, 0.0, left_over)
     first, last = chains.constants["cells_first"], chains.constants["cells_last"]
     edges = np.linspace(first, last, 1 + round((last - first) / width))
-    from dpmix.summary.fisher import channel_of, share_kept  # late: numba takes its time
-    from dpmix.summary.noisy_masses import kernel_of_fit
+    from dpmix.summary.noisy_masses import channel_of, kernel_of_fit, share_kept  # late: numba takes its time
 
     channel, kernel = channel_of(chains), kernel_of_fit(chains)
     total, narrow, kept = 0.0, 0.0, np.zeros(2)

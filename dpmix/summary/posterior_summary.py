@@ -23,8 +23,8 @@ from dpmix.posteriors.noisy_posterior import distances, settled
 from dpmix.posteriors.simulated_draws import errors_of, tables_of
 from dpmix.posteriors.weight_loops import row_of_two
 from dpmix.release.sanitized import Release
-from dpmix.summary.guarantee_words import guarantee_in_words, is_private
 from dpmix.summary.posterior_result import Accounted, Expected, PosteriorSummary, Share
+from dpmix.summary.subject import guarantee_in_words, is_private
 
 __all__ = ["dirichlet_distance", "expected_errors", "summarize_posterior"]
 

@@ -9,8 +9,8 @@ these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,20 @@ from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.release.categories import Categories
+from dpmix.release.column_units import Categories
+from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
+from dpmix.results.tabulated import Tabulated
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.combinations import models_that
+from dpmix.spec.days import day_text
 from dpmix.spec.summary_section import SummarySpec
+from dpmix.store.frames import Frame
 from dpmix.summary.dated import dated_of
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Floats
 
-__all__ = ["Input", "Predictor", "predictor_of", "responses"]
+__all__ = ["SHOWN", "Input", "Predictions", "Predictor", "labels_of", "predictor_of", "responses", "row_of"]
 
 _BLOCK = 1 << 17
 """Numbers of a block, about, rows times quantities times draws: few enough for a processor's cache."""
@@ -375,3 +379,98 @@ def _logs(values: NDArray[np.float64]) -> Floats:
 
 
 _KINDS: Mapping[str, Any] = {"linear_regression": _Regression, "naive_bayes": _NaiveBayes}
+
+
+# Predictions of the records of a table, as data
+
+
+SHOWN = 20
+"""Records that texts and reports show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions(Tabulated):
+    """Predictions of the last column of records from the others, one row a record, in the order of the table.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of what is predicted: `p[CLASS]`, `lower[CLASS]` and `upper[CLASS]` for each class, or `mean`,
+        `lower` and `upper` of the response.
+    values : float64 array (records, columns)
+    level : float
+        Posterior probability of the intervals.
+    what : str
+        What is predicted and what intervals are of, in words.
+    labels : tuple of str
+        What the first records are, such as "income = 500".
+    """
+
+    columns: tuple[str, ...]
+    values: Floats = field(repr=False)
+    level: float
+    what: str
+    labels: tuple[str, ...] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Return one column by name, shape (records,)."""
+        return np.asarray(self.values[:, self.columns.index(name)])
+
+    @property
+    def headline(self) -> tuple[str, Sequence[str]]:
+        """How many there are, and of what."""
+        return f"Predictions of {len(self):,} records", [f"{self.what[0].upper()}{self.what[1:]}."]
+
+    def to_frame(self) -> Frame:
+        """Return one row a record, in the order of the table that they are of."""
+        return Frame(dict(zip(self.columns, self.values.T, strict=True)))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return one object a record, for strict JSON."""
+        return [row_of(self.columns, row) for row in self.values.tolist()]
+
+    def section(self) -> ResultSection:
+        """Return what is reported of them: of all what is predicted, and a table of the first."""
+        first = self.values[: len(self.labels)].T.tolist()
+        columns = [TableColumn(name, values, name) for name, values in zip(self.columns, first, strict=True)]
+        table = Table("record", self.labels, columns)
+        held = {
+            "quantity": Array(("quantity",), list(self.columns)),
+            "values": Array(("record", "quantity"), self.values),
+        }
+        more = f" Shown are the first of {len(self):,} records." if self.more else ""
+        return ResultSection(
+            "at",
+            Each(self.to_json(), held),
+            "Predictions",
+            text=[[f"Predictions: {self.what}", table, *filter(None, [self.more])]],
+            page=[table, Note(f"{self.what[0].upper()}{self.what[1:]}.{more}")],
+        )
+
+    @property
+    def more(self) -> str:
+        """Say how many records are not shown; empty where all are."""
+        rest = len(self) - len(self.labels)
+        return f"and {rest:,} more record{'s' * (rest > 1)}" if rest > 0 else ""
+
+
+def row_of(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
+    """Return one record's predictions by name."""
+    return dict(zip(columns, values, strict=True))
+
+
+def labels_of(inputs: Sequence[Input], rows: Floats) -> list[str]:
+    """Say what records are, such as "age = 30, sex = female"."""
+    return [
+        ", ".join(f"{part.name} = {_written(part, x)}" for part, x in zip(inputs, row, strict=True))
+        for row in rows.tolist()
+    ]
+
+
+def _written(part: Input, x: float) -> str:
+    if part.categories is not None:
+        return part.categories.labels[int(x)]
+    return day_text(x) if part.date else f"{x:.6g}"

@@ -26,17 +26,16 @@ from scipy import special
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
+from dpmix.summary.chains_account import spec_of
 from dpmix.summary.check.replicators import Unavailable
 from dpmix.summary.density import BLOCK
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.provenance import spec_of
 
 __all__ = ["centred_log_density", "key_of_prior", "log_prior"]
 

@@ -20,9 +20,8 @@ from dpmix.summary.clusters_by_value import clusters_by_value
 from dpmix.summary.families.family import Floats
 from dpmix.summary.information import information_kept
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks
-from dpmix.summary.sensitivity import sensitivity_of
-from dpmix.summary.sensitivity_remarks import sensitivity_remarks
-from dpmix.summary.variance_result import VarianceShares
+from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
+from dpmix.summary.variance import VarianceShares
 
 __all__ = ["QUANTITIES", "Basis", "Registered", "reported"]
 

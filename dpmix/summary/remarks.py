@@ -14,8 +14,8 @@ from dpmix.summary.beyond import BEYOND, Beyond
 from dpmix.summary.chains_account import Acceptance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.guarantee_words import epsilon_in_words, is_private, is_simulated
 from dpmix.summary.information import InformationKept
+from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 RHAT = 1.01
 ESS = 400.0

@@ -1,12 +1,123 @@
-"""What a fit is of: columns with their units, records, groups, and the guarantee in a sentence."""
+"""What a fit is of: columns with their units, records, groups, and what its release guarantees."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from dpmix.mechanisms.laws.every import Law
+from dpmix.numerics.rounding import figure
 from dpmix.release.column_units import Unit, labelled, unit_of
+from dpmix.release.sanitized import replacing_in_words
 
-__all__ = ["Subject"]
+# What a release guarantees, in words
+
+
+def is_private(attrs: Mapping[str, Any]) -> bool:
+    """Whether the release behind the chains was made with noise that nobody can reproduce."""
+    return bool(int(attrs.get("private", 0)))
+
+
+def is_simulated(attrs: Mapping[str, Any]) -> bool:
+    """Whether the data behind the release were simulated."""
+    return bool(int(attrs.get("simulated", 0)))
+
+
+def adjacency_of(attrs: Mapping[str, Any]) -> str:
+    """Return the neighbouring relation of the release behind the chains."""
+    return str(attrs.get("adjacency", "replacement"))
+
+
+def epsilon_in_words(attrs: Mapping[str, Any]) -> str:
+    """Return "epsilon = 5", "epsilon = 1 and delta = 1e-06" or "rho = 0.5", whichever applies, or ""."""
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    if epsilon is not None:
+        return f"epsilon = {figure(epsilon, 4)}" + (f" and delta = {figure(delta, 3)}" if delta else "")
+    return "" if rho is None else f"rho = {figure(rho, 4)}"
+
+
+def level_in_words(epsilon: float | None, delta: float | None, rho: float | None) -> str:
+    """Return "5-differential privacy" and the like, rounded up, or "" where there is no guarantee."""
+    parts = []
+    if epsilon is not None and delta:
+        parts.append(f"({figure(epsilon, 4)}, {figure(delta, 3)})-differential privacy")
+    elif epsilon is not None:
+        parts.append(f"{figure(epsilon, 4)}-differential privacy")
+    if rho is not None:
+        parts.append(f"{figure(rho, 4)}-zero-concentrated differential privacy")
+    return " and ".join(parts)
+
+
+def guarantee_in_words(attrs: Mapping[str, Any], mechanism: Law, n: int) -> str:
+    """Say what was done to the data, and what that guarantees to whom.
+
+    Parameters
+    ----------
+    attrs : mapping
+        `epsilon`, `delta`, `rho` (NaN where they do not apply), `private`, `simulated`; `adjacency`, the
+        replacement of one record where it is missing, as in chains of earlier versions.
+    mechanism : Law
+        The release's mechanism.
+    n : int
+        Number of records.
+    """
+    done = mechanism.done(n)
+    if not mechanism.guarantees:
+        return done
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
+        return f"{done} The release states no privacy guarantee."
+    if is_simulated(attrs) or not is_private(attrs):
+        why = "the data are simulated" if is_simulated(attrs) else "its noise can be reproduced from a seed"
+        return f"{done} That gives {level}, but {why}, so this release itself protects nobody."
+    return (
+        f"{done} The release satisfies {level} with respect to "
+        f"{replacing_in_words(adjacency_of(attrs))}. "
+        "Everything computed from it, this summary included, keeps that guarantee."
+    )
+
+
+def guarantee_briefly(attrs: Mapping[str, Any], mechanism: Law) -> str:
+    """Say in one sentence for a manager what the release guarantees; parameters as `guarantee_in_words`."""
+    if not mechanism.guarantees or not mechanism.protects:
+        return "No noise was added: these results are not private."
+    epsilon, delta, rho = (_number(attrs.get(name)) for name in ("epsilon", "delta", "rho"))
+    level = level_in_words(epsilon, delta, rho)
+    if not level:
+        return "The release states no privacy guarantee."
+    if is_simulated(attrs):
+        return f"The data are simulated, so that nobody needed protecting; real ones would have {level}."
+    if not is_private(attrs):
+        return (
+            f"{level} would hold, but the noise can be reproduced from a seed, so that nobody is protected."
+        )
+    if epsilon is not None:  # one of the two is enough here
+        level = level_in_words(epsilon, delta, None)
+    sentence = f"{level} with respect to {replacing_in_words(adjacency_of(attrs))}"
+    if epsilon is not None and epsilon <= _LARGEST:
+        sentence += f", which makes no result more than {_times(math.exp(epsilon))} times as probable"
+        sentence += f", but for a probability of {figure(delta, 3)}" if delta else ""
+    return f"{sentence}."
+
+
+_LARGEST = 30.0
+"""Epsilon up to which e^epsilon is a number that says something."""
+
+
+def _times(factor: float) -> str:
+    """Write a factor, rounded up to three digits, as people who are not at home in exponents read it."""
+    text = figure(factor, 3)
+    return f"{float(text):,.0f}" if 1e3 <= factor < 1e9 else text
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(float(value)) else float(value)
+
+
+# What a fit is of: columns with their units, records, groups, and the guarantee in a sentence
 
 
 @dataclass(frozen=True)

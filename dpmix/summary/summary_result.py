@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,24 @@ from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
-from dpmix.summary.clusters_by_value_result import ClustersByValue
+from dpmix.summary.clusters_by_value import ClustersByValue
 from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, composition_section
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.families.family import Floats
-from dpmix.summary.headline import answer_of
+from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.parameter_table import parameter_sections
-from dpmix.summary.partition import Clustering
-from dpmix.summary.predictions import Predictions
+from dpmix.summary.predicting import Predictions
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.row_labels import ByClass, shown_name
-from dpmix.summary.sensitivity_result import Sensitivity
-from dpmix.summary.several_columns import Joint
-from dpmix.summary.variance_result import VarianceShares
-from dpmix.summary.verdict import Verdict, verdict_of
+from dpmix.summary.sensitivity import Sensitivity
+from dpmix.summary.variance import VarianceShares
+
+if TYPE_CHECKING:
+    from dpmix.summary.clustering import Clustering
+    from dpmix.summary.density import Density, Joint
 
 __all__ = ["Acceptance", "ClusterCounts", "Distribution", "Provenance", "Summary"]
 

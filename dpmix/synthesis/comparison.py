@@ -19,17 +19,16 @@ from dpmix.release.sanitized import guarantee_in_words
 from dpmix.results.nodes import Block, Each, Items, Note, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.spec.days import Day
-from dpmix.synthesis.comparison_joint import LEGEND, Jointly, joint_sections
+from dpmix.synthesis.comparison_joint import LEGEND, Jointly, Spread, joint_sections, number, spread, spreads
 from dpmix.synthesis.joint_utility import PairOfColumns
 from dpmix.synthesis.records import Column as Recorded
-from dpmix.synthesis.spreads import Spread, number, spread, spreads
 from dpmix.synthesis.utility import DIRECTIONS, Figures
 
 __all__ = [
+    "NOTICE",
+    "ComparedDensity",
     "Comparison",
     "Contender",
-    "ComparedDensity",
-    "NOTICE",
     "Refusal",
     "Spread",
     "most_frequent",

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from dpmix.release.column_units import labelled
 from dpmix.results.as_html import sections
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, page
+from dpmix.store.html import COLOURS, GREY, INK, STYLES, captioned, drawing, on_dates, page
 from dpmix.synthesis.comparison import Comparison, Spread, most_frequent
 from dpmix.synthesis.utility import DIRECTIONS
 

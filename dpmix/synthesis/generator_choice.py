@@ -23,11 +23,9 @@ from dpmix.spec.synthesis_section import (
     SmoothedHistogramSynthesis,
     SynthesisSection,
 )
-from dpmix.synthesis.dirichlet_multinomial import DirichletMultinomial
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
-from dpmix.synthesis.new_values import NewValues
-from dpmix.synthesis.pitman_yor import PitmanYorRecords, accepted
+from dpmix.synthesis.urn_draws import DirichletMultinomial, NewValues, PitmanYorRecords, accepted
 from dpmix.synthesis.urn_guarantee import dm_concentration, dm_offers, dm_records, largest_records, offers
 
 __all__ = ["generator_of", "written"]

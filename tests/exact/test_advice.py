@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import dpmix
 from dpmix.advising.asked import QUANTITIES
-from dpmix.api.advise_laws import laws_of
+from dpmix.api.advise import laws_of
 from dpmix.spec import load_spec
 
 POPULATION = {"kind": "beta", "a": 5.0, "b": 2.0}

@@ -31,7 +31,7 @@ from dpmix.spec.default_priors import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.describe import describe
 from dpmix.spec.starters import starter
 from dpmix.summary.families.family_of_fit import FittedColumn
-from dpmix.summary.prior_floor import floor_remarks, pull
+from dpmix.summary.prior import floor_remarks, pull
 from tests.helpers.specs import ROOT
 
 OLD = {"base": {"mu0": 5.0, "lambda": 0.1, "a": 3.0, "b": 3.0}, "concentration": 1.0}

@@ -17,8 +17,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix.models.discrete import base_measures as lo
-from dpmix.models.discrete.measure_functionals import LabelColumn, NumericColumn, draw, fixed_atoms, plan
-from dpmix.models.discrete.process_draws import Measure, default_tolerance, draw_weights, pick, stick_breaking
+from dpmix.models.discrete.random_measure import (
+    LabelColumn,
+    Measure,
+    NumericColumn,
+    default_tolerance,
+    draw,
+    draw_weights,
+    fixed_atoms,
+    pick,
+    plan,
+    stick_breaking,
+)
 from tests.helpers.checks import LEVEL, SECONDARY
 from tests.oracles import measures
 

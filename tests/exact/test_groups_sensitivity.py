@@ -17,12 +17,12 @@ from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.log_moments.law import centre_of, centred_width, exact_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee, weight_of
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
-from dpmix.numerics.log_widths import centre_of, centred_width, exact_width
 
 TWO, THREE = Groups("sex", ("f", "m")), Groups("site", ("a", "b", "c"))
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 from dpmix.errors import DataError, SpecError
-from dpmix.models.multinomial.responses import Responses, responses_of
+from dpmix.models.multinomial.model import Responses, responses_of
 from dpmix.release.sanitized import Release
 
 ODDS = 3.0

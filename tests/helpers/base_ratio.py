@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.models.counts_mixture import base_moves_on_counts, loops
+from dpmix.models.counts_mixture import loops, sweep
 from dpmix.models.counts_mixture.state import draw_random_measure
 from tests.helpers import counts_histograms as joint
 
@@ -48,9 +48,7 @@ def acceptance(chain: Any, rng: np.random.Generator, *, along: bool) -> tuple[fl
     learned.steps[:] = 0.0
     source.along[0] = int(along)
     twin = copy.deepcopy(rng)
-    base_moves_on_counts.move_base_along(
-        of.channel, kernel, learned, rng, state, chain._cells, work, atoms, True
-    )
+    sweep.move_base_along(of.channel, kernel, learned, rng, state, chain._cells, work, atoms, True)
     source.along[0] = 0
     row, _, step = int(2.0 * twin.random()), twin.random(), twin.standard_normal()
     after = (location + step * learned.spread[0], scale) if row == 0 else (location, scale * np.exp(step))

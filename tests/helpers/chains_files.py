@@ -11,8 +11,7 @@ import yaml
 
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.store.h5 import create
 from dpmix.summary.families.family import Floats
 

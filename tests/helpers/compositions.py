@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.numerics.log_widths import exact_width
+from dpmix.mechanisms.log_moments.law import exact_width
 from dpmix.release.sanitized import Release
 
 __all__ = ["grouped_release", "log_moments_release", "stated_groups", "stated_release"]

@@ -15,8 +15,8 @@ from scipy import special
 
 from dpmix.mechanisms.channels.all_channels import NoNoise
 from dpmix.models.counts.cell_counts import NOISES, CountsWithNoise, SmoothedDraws
-from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
+from dpmix.models.counts_mixture.source import HistogramCounts
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, tally
 from tests.helpers import samplers

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-SOURCE = "models/counts_mixture/sticks.py"
+SOURCE = "models/counts_mixture/atom_moves.py"
 FAULTS = {
     "sticks without their lengths": (SOURCE, "mixing.rate - math.log(left)", "mixing.rate"),
     "one stick too many": (
@@ -31,8 +31,8 @@ def p_value(restarts: int, moves: int, seed: int = 1) -> float:
     from dpmix.kernels import NormalNIG
     from dpmix.mechanisms.channels.all_channels import LaplaceNoise
     from dpmix.models.counts_mixture import loops, masses
+    from dpmix.models.counts_mixture.atom_moves import redraw_light
     from dpmix.models.counts_mixture.state import make_work
-    from dpmix.models.counts_mixture.sticks import redraw_light
     from dpmix.numerics.mixing import PitmanYor
 
     rng = np.random.default_rng([seed, moves])

@@ -23,24 +23,29 @@ from scipy import special, stats
 
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
-from dpmix.models.counts_mixture import jumps, langevin, loops, masses, pairs
+from dpmix.models.counts_mixture import atom_moves, langevin, loops, masses
 from dpmix.models.counts_mixture.state import make_work
 
 LEAST, ALPHA = 0.36, 1.4
 PACKAGE = "dpmix.models.counts_mixture."
 FAULTS = {
-    "a pair's Jacobian dropped": ("pairs", "    ratio -= math.log(after / inner)\n", ""),
-    "a birth without its range": ("jumps", "math.log(alpha * length / (k + 1)", "math.log(alpha / (k + 1)"),
+    "a pair's Jacobian dropped": ("pair", "atom_moves", "    ratio -= math.log(after / inner)\n", ""),
+    "a birth without its range": (
+        "jump",
+        "atom_moves",
+        "math.log(alpha * length / (k + 1)",
+        "math.log(alpha / (k + 1)",
+    ),
     "no density of the way back": (
+        "langevin",
         "langevin",
         "math.log(work.metric_at[i, i])",
         "math.log(work.metric[i, i])",
     ),
 }
-"""Module, text, and what is put in its place."""
+"""The move, its module, text, and what is put in its place."""
 END_CELL = ("masses", "masses[0] = max(tail[0] if", "masses[0] = max(0.9 * tail[0] if")
 MOVES = ("pair", "jump", "langevin")
-OF = {"pairs": "pair", "jumps": "jump", "langevin": "langevin"}
 
 
 def draw_prior(rng: np.random.Generator, kernel: Any) -> tuple[float, float]:
@@ -85,9 +90,9 @@ def p_value(move: str, kernel: Any, restarts: int, moves: int, seed: int = 1) ->
         for _ in range(moves):
             if move == "pair":
                 a = int(rng.integers(2))
-                pairs.move_pair(channel, kernel, rng, theta, cells, work, a, 1 - a, LEAST, LEAST)
+                atom_moves.move_pair(channel, kernel, rng, theta, cells, work, a, 1 - a, LEAST, LEAST)
             elif move == "jump":
-                atoms = jumps.jump(channel, kernel, rng, theta, cells, work, atoms, LEAST, ALPHA)
+                atoms = atom_moves.jump(channel, kernel, rng, theta, cells, work, atoms, LEAST, ALPHA)
             else:
                 m = int(rng.integers(atoms)) + 1
                 work.chosen[:atoms] = rng.permutation(atoms)
@@ -119,9 +124,9 @@ def main(faults: Sequence[str], restarts: int = 1500, moves: int = 25) -> dict[s
     kernel = NormalNIG(0.0, 0.2, 3.0, 2.0)
     found = {move: p_value(move, kernel, restarts, moves) for move in MOVES}
     for name in faults:
-        module, old, new = FAULTS[name]
+        move, module, old, new = FAULTS[name]
         plant(module, old, new)
-        found[name] = p_value(OF[module], kernel, restarts, moves)
+        found[name] = p_value(move, kernel, restarts, moves)
         importlib.reload(importlib.import_module(PACKAGE + module))
     plant(*END_CELL)
     rows = np.zeros((3, 2))

@@ -13,7 +13,7 @@ from scipy import integrate
 
 import dpmix
 from dpmix.api.calibrate import mechanism_of
-from dpmix.mechanisms.posterior import certified_search
+from dpmix.mechanisms.posterior import calibrations
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.spec import load_spec
 from papers import __main__ as command
@@ -30,7 +30,7 @@ P3 = PAPERS["p3"]
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified_search, "directory", lambda: tmp_path / "calibrations")
+    monkeypatch.setattr(calibrations, "directory", lambda: tmp_path / "calibrations")
 
 
 def made(method, prior, n):

@@ -27,8 +27,13 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.likelihoods import TableLikelihood, information_of_outputs
-from dpmix.mechanisms.laws.transitions import MatrixTransition, Transition, binomial_matrix
+from dpmix.mechanisms.laws.transitions import (
+    MatrixTransition,
+    TableLikelihood,
+    Transition,
+    binomial_matrix,
+    information_of_outputs,
+)
 
 __all__ = ["LAW", "BinomialLaw"]
 

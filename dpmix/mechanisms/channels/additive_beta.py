@@ -15,16 +15,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from dpmix.kernels.beta import A, B, Beta, log_sides
-from dpmix.mechanisms.channels.beta_panels import (
-    MOST_PANELS,
-    bell_panels,
-    fill_bell,
-    fill_laplace,
-    laplace_panels,
+from dpmix.mechanisms.channels.beta_quadrature import (
+    BELL,
+    FARTHEST,
+    LEFT,
+    RIGHT,
+    advance,
+    bell_modes,
+    log_integral,
+    mode,
+    reach,
+    sides,
 )
-from dpmix.mechanisms.channels.beta_quadrature import log_integral
 from dpmix.mechanisms.channels.channel_functions import draw_latent, draw_start, fill_marginal, log_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
@@ -33,7 +38,305 @@ from dpmix.numerics.gamma import log_beta
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp
 
-__all__: list[str] = []
+__all__ = ["MOST_PANELS", "fill_laplace", "laplace_panels"]
+
+# Panels in the logit of u on which a beta density is a polynomial, and convolutions computed on them
+
+
+MOST_PANELS = 1000
+_N = 16  # nodes a panel
+_X = np.cos(np.pi * (2 * np.arange(_N)[::-1] + 1) / (2 * _N))  # ascending
+_T = chebyshev.chebvander(_X, _N - 1)
+_SERIES = np.linalg.inv(_T)  # from values at the nodes to coefficients
+_INTEGRATE = (
+    chebyshev.chebval(_X, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)).T @ _SERIES
+)  # to integrals from -1 to each node
+_W = chebyshev.chebval(1.0, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)) @ _SERIES
+_SERIES_T = np.ascontiguousarray(_SERIES.T)
+_INTEGRATE_T = np.ascontiguousarray(_INTEGRATE.T)
+_GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(_N)
+_LOG_GAUSS_W = np.log(_GAUSS_W)
+
+# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise, and
+# how long while the noise still sees the end: interpolation asks for less than integration
+_LAPLACE = (5.0, 2.5, 2.0, 1.25)
+_GAUSSIAN = (12.0, 4.0, 1.5, 2.0)
+_REACH = 27.0
+
+
+@njit
+def _farthest(a, b, y, end, wide, long):
+    """Return `end`, or what comes before it: where u is `wide` away from that at y, or as far as is smooth.
+
+    Towards an end the density and the noise are exp(-c e^-|y|), which wants panels no longer than `long`
+    until its exponent is small.
+    """
+    u, v, _, _ = sides(y)
+    small = min(u, v)
+    side = 1.0 if end > y else -1.0
+    if small * (max(a, b) + 10.0 / wide) > 0.1:
+        end = side * min(side * end, side * y + long)
+    if (v if side > 0.0 else u) <= wide:
+        return end
+    if side > 0.0:
+        return min(end, math.log(u + wide) - math.log(v - wide))
+    return max(end, math.log(u - wide) - math.log(v + wide))
+
+
+@njit
+def _outwards(a, b, y, end, wide, long, variation, poles, found):
+    """Write the ends of panels from y to `end` into `found`; return how many, all but the last counted."""
+    count = 0
+    while y != end and count < len(found):
+        at = _farthest(a, b, y, end, wide, long)
+        y, _ = advance(BELL, a, b, 0.0, 1.0, math.inf, y, at, variation, poles)
+        found[count] = y
+        count += 1
+    return count
+
+
+@njit
+def _lay(a, b, low, high, wide, long, variation, poles):
+    """Return the edges of panels from logit `low` to `high`; more than MOST_PANELS of them are cut short."""
+    start = min(max(0.0, low), high)
+    left = np.empty(MOST_PANELS)
+    right = np.empty(MOST_PANELS)
+    below = _outwards(a, b, start, low, wide, long, variation, poles, left)
+    above = _outwards(a, b, start, high, wide, long, variation, poles, right)
+    edges = np.empty(below + above + 1)
+    for k in range(below):
+        edges[k] = left[below - 1 - k]
+    edges[below] = start
+    edges[below + 1 :] = right[:above]
+    return edges
+
+
+@njit
+def laplace_panels(a, b, scale):
+    """Return edges of panels outside which the density adds nothing to any z under Laplace noise.
+
+    What lies further out than the density tilted by exp(-u/scale) reaches, and by exp(u/scale), does not.
+    """
+    first = mode(RIGHT, a, b, 0.0, 1.0, scale, -FARTHEST, FARTHEST)
+    last = mode(LEFT, a, b, 1.0, 0.0, scale, -FARTHEST, FARTHEST)
+    low = reach(RIGHT, a, b, 0.0, 1.0, scale, first, -math.inf, _REACH)
+    high = reach(LEFT, a, b, 1.0, 0.0, scale, last, math.inf, _REACH)
+    variation, poles, wide, long = _LAPLACE
+    return _lay(a, b, low, high, wide * scale, long, variation, poles)
+
+
+@njit
+def bell_panels(a, b, below_low, above_low, below_high, above_high, scale):
+    """Return edges of panels outside which nothing is added to any z between two, under Gaussian noise."""
+    first, _, _ = bell_modes(a, b, below_low, above_low, scale)
+    low = reach(BELL, a, b, below_low, above_low, scale, first, -math.inf, _REACH)
+    one, _, other = bell_modes(a, b, below_high, above_high, scale)
+    last = other if other < math.inf else one
+    high = reach(BELL, a, b, below_high, above_high, scale, last, math.inf, _REACH)
+    variation, poles, wide, long = _GAUSSIAN
+    return _lay(a, b, low, high, wide * scale, long, variation, poles)
+
+
+@njit
+def _rest(odds):
+    """Return log(1 + odds) for 0 <= odds <= 1 to 4e-16: 2 artanh(odds / (2 + odds)), as a series."""
+    t = odds / (2.0 + odds)
+    w = t * t
+    w2 = w * w
+    w4 = w2 * w2
+    low = (
+        (1.0 + w / 3.0)
+        + w2 * (1.0 / 5.0 + w / 7.0)
+        + w4 * ((1.0 / 9.0 + w / 11.0) + w2 * (1.0 / 13.0 + w / 15.0))
+    )
+    high = (1.0 / 17.0 + w / 19.0) + w2 * (1.0 / 21.0 + w / 23.0) + w4 * ((1.0 / 25.0 + w / 27.0) + w2 / 29.0)
+    return 2.0 * t * (low + (w4 * w4) * high)
+
+
+@njit
+def _spread(a, b, constant, start, stop, nodes, log_density, small):
+    """Set the log density of the logit and the smaller of u and 1 - u at the nodes of a panel.
+
+    Return whether it is u that is smaller; no panel has 0 inside. Branch-free so that it vectorises.
+    """
+    centre = 0.5 * (start + stop)
+    half = 0.5 * (stop - start)
+    lower = centre < 0.0
+    own = a if lower else b
+    for j in range(_N):
+        y = abs(centre + half * nodes[j])
+        odds = exp(-y)
+        small[j] = odds / (1.0 + odds)
+        log_density[j] = -own * y - (a + b) * _rest(odds) - constant
+    return lower
+
+
+@njit
+def _spread_panel(a, b, constant, scale, start, stop, weight, growth):
+    """Set `weight` to the density (times half the panel), `growth` to e^{(u - centre)/scale}.
+
+    Return how far the centre lies from both ends, in units of the noise.
+    """
+    half = 0.5 * (stop - start)
+    lower = _spread(a, b, constant, start, stop, _X, weight, growth)
+    u, v, _, _ = sides(0.5 * (start + stop))
+    start_u, start_v, _, _ = sides(start)
+    stop_u, stop_v, _, _ = sides(stop)
+    rate = (1.0 if lower else -1.0) / scale
+    middle = u if lower else v
+    for j in range(_N):
+        weight[j] = half * exp(weight[j])
+        growth[j] = exp((growth[j] - middle) * rate)
+    if lower:
+        return (u - start_u) / scale, (stop_u - u) / scale
+    return (start_v - v) / scale, (v - stop_v) / scale
+
+
+@njit
+def _fit_panel(weight, growth, before, after, sign, series, work):
+    """Set `series` to the Chebyshev series of the convolution in a panel.
+
+    `before` is the integral over what lies below the panel, `after` over what lies above, both as seen from
+    its centre; the former counts `sign` times.
+    """
+    work[:] = 0.0
+    for i in range(_N):
+        up = weight[i] * growth[i]
+        down = weight[i] / growth[i]
+        after += _W[i] * down
+        for j in range(_N):
+            work[0, j] += _INTEGRATE_T[i, j] * up
+            work[1, j] += _INTEGRATE_T[i, j] * down
+    series[:] = 0.0
+    for j in range(_N):
+        height = sign * (before + work[0, j]) / growth[j] + (after - work[1, j]) * growth[j]
+        for k in range(_N):
+            series[k] += _SERIES_T[j, k] * height
+
+
+@njit
+def _evaluate(series, x):
+    """Return a Chebyshev series at x: even and odd terms by Clenshaw's recurrence in T_2(x)."""
+    t = 2.0 * x * x - 1.0
+    twice = 2.0 * t
+    even = even_next = odd = odd_next = 0.0
+    for k in range(_N // 2 - 1, 0, -1):
+        even, even_next = series[2 * k] + twice * even - even_next, even
+        odd, odd_next = series[2 * k + 1] + twice * odd - odd_next, odd
+    # T_{2k+1} = x V_k(t) with V_0 = 1, V_1 = 2 t - 1, so that the odd part ends with V_1 - 2 t V_0 = -1
+    return series[0] + t * even - even_next + x * (series[1] + (twice - 1.0) * odd - odd_next)
+
+
+@njit
+def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out, sign=1.0):
+    """Set ``out[i - start]`` to the density of z[i] under Laplace noise, `scale` of the interval.
+
+    With a `sign` of -1 what lies below z counts negatively: the density's derivative times the scale.
+    """
+    count = len(edges) - 1
+    constant = log_beta(a, b)
+    weight = np.empty((count, _N))
+    growth = np.empty((count, _N))
+    near = np.empty(count)  # decay from the centre of a panel to its lower end
+    far = np.empty(count)  # and to its upper end
+    before = np.empty(count)
+    after = np.empty(count + 1)
+    seen = 0.0
+    for k in range(count):
+        to_start, to_stop = _spread_panel(a, b, constant, scale, edges[k], edges[k + 1], weight[k], growth[k])
+        near[k] = exp(-to_start)
+        far[k] = exp(-to_stop)
+        before[k] = seen * near[k]
+        total = 0.0
+        for j in range(_N):
+            total += _W[j] * weight[k, j] * growth[k, j]
+        seen = (before[k] + total) * far[k]
+    after[count] = 0.0
+    for k in range(count - 1, -1, -1):
+        total = 0.0
+        for j in range(_N):
+            total += _W[j] * weight[k, j] / growth[k, j]
+        after[k] = (after[k + 1] * far[k] + total) * near[k]
+    height = 0.5 / (scale * width)
+    series = np.empty((count, _N))
+    fitted = np.zeros(count, dtype=np.bool_)
+    work = np.empty((2, _N))
+    low_u, _, _, _ = sides(edges[0])
+    _, high_v, _, _ = sides(edges[count])
+    for i in range(start, stop):
+        u = (z[i] - lo) / width
+        v = (lo + width - z[i]) / width
+        if u <= low_u:
+            out[i - start] = height * after[0] * exp((u - low_u) / scale)
+            continue
+        if v <= high_v:
+            out[i - start] = sign * height * seen * exp((v - high_v) / scale)
+            continue
+        at = math.log(u / v)
+        first = 0
+        last = count - 1
+        while first < last:
+            middle = (first + last + 1) // 2
+            if edges[middle] <= at:
+                first = middle
+            else:
+                last = middle - 1
+        if not fitted[first]:
+            _fit_panel(
+                weight[first],
+                growth[first],
+                before[first],
+                after[first + 1] * far[first],
+                sign,
+                series[first],
+                work,
+            )
+            fitted[first] = True
+        x = (2.0 * at - edges[first] - edges[first + 1]) / (edges[first + 1] - edges[first])
+        out[i - start] = height * _evaluate(series[first], x)
+
+
+@njit
+def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
+    """Set ``out[i - start]`` to the density of z[i] under Gaussian noise of sd `scale` (of the interval)."""
+    count = len(edges) - 1
+    constant = log_beta(a, b) + math.log(scale * width) + 0.5 * math.log(2.0 * math.pi)
+    place = np.empty((count, _N))  # u, in units of the noise
+    height = np.empty((count, _N))
+    top = np.empty(count)
+    ends = np.empty(count + 1)
+    inverse = 1.0 / scale
+    for k in range(count):
+        lower = _spread(a, b, constant, edges[k], edges[k + 1], _GAUSS_X, height[k], place[k])
+        half = 0.5 * (edges[k + 1] - edges[k])
+        top[k] = -math.inf
+        for j in range(_N):
+            place[k, j] = (place[k, j] if lower else 1.0 - place[k, j]) * inverse
+            height[k, j] += math.log(half) + _LOG_GAUSS_W[j]
+            top[k] = max(top[k], height[k, j])
+    for k in range(count + 1):
+        ends[k] = sides(edges[k])[0] * inverse
+    bound = np.empty(count)
+    total = np.empty(_N)
+    for i in range(start, stop):
+        at = (z[i] - lo) / width * inverse
+        best = -math.inf
+        for k in range(count):
+            gap = max(max(ends[k] - at, at - ends[k + 1]), 0.0)
+            bound[k] = top[k] - 0.5 * gap * gap
+            middle = at - place[k, _N // 2]
+            best = max(best, height[k, _N // 2] - 0.5 * middle * middle)
+        total[:] = 0.0
+        for k in range(count):
+            if bound[k] > best - _REACH:
+                for j in range(_N):  # by nodes, since sums within a panel would not vectorise
+                    gap = at - place[k, j]
+                    total[j] += exp(height[k, j] - 0.5 * gap * gap)
+        out[i - start] = np.sum(total)
+
+
+# Beta kernel: its density without noise, and convolved with Laplace or Gaussian noise
+
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 2  # so many releases are integrated one by one

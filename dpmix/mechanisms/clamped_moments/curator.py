@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
-from dpmix.mechanisms.curators.mechanism import Pairs, clamp, width
+from dpmix.mechanisms.curators.mechanism import Pairs, PublicRecords, Stated, clamp, width
 from dpmix.mechanisms.curators.neighbours import Pair, moved
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpmix.mechanisms.clamped_moments.curator import ClampedMoments, GroupedWidths, grouped_widths
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
+from dpmix.mechanisms.curators.mechanism import PublicRecords
 from dpmix.mechanisms.curators.neighbours import BEYOND, Pair, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group
-from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats
 from dpmix.privacy.noise import AdditiveNoise
 

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, counted, of_scale
-from dpmix.mechanisms.laws.statistic_laws import far_beyond
-from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups, is_number
+from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, far_beyond, is_number
 
 __all__ = ["LAW", "ClampedMomentsLaw"]
 

@@ -7,18 +7,53 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additive_loss, pairs_of_columns
+from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee, compose
 from dpmix.privacy.noise import AdditiveNoise, Kind
 from dpmix.privacy.order import random_order
 from dpmix.release.sanitized import Release
+
+# What is public of the records that a mechanism releases, beside the section of a spec
+
+
+Stated = tuple[dict[str, Any], Guarantee]
+"""What a kind's own part of a law states of a release made elsewhere, and its guarantee by formula."""
+
+
+class PublicRecords(NamedTuple):
+    """What is public of the records.
+
+    Parameters
+    ----------
+    columns : int
+        Number of columns.
+    n : int or None
+        Number of records; None where it is not known, or the mechanism's own.
+    names : tuple of str
+        Names of the columns, where they are known.
+    categories : sequence of tuple of str or None
+        Public categories of each column, where it has any.
+    groups : Groups or None
+        Groups whose sizes are private.
+    """
+
+    columns: int
+    n: int | None = None
+    names: tuple[str, ...] = ()
+    categories: Sequence[tuple[str, ...] | None] = ()
+    groups: Groups | None = None
+
+
+# What a mechanism is, and what the local additive ones share
+
 
 Pairs = tuple[tuple[float, float], ...]
 Progress = Callable[[int], None]

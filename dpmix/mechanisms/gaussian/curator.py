@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
-from dpmix.privacy.gaussian_delta import classical_mu, gaussian_mu
+from dpmix.privacy.gaussian_cost import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, width
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, positive, rho_to_pure_bound

@@ -18,8 +18,8 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
-from dpmix.mechanisms.laws.likelihoods import FINE, TableLikelihood, information_of_outputs
 from dpmix.mechanisms.laws.noise_laws import draw_noise
+from dpmix.mechanisms.laws.transitions import FINE, TableLikelihood, information_of_outputs
 
 __all__ = ["Additive", "Noisy"]
 

@@ -33,8 +33,7 @@ from dpmix.errors import DataError, DpmixError
 from dpmix.spec.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from dpmix.mechanisms.laws.likelihoods import CellLikelihood
-    from dpmix.mechanisms.laws.transitions import Transition
+    from dpmix.mechanisms.laws.transitions import CellLikelihood, Transition
 
 __all__ = ["EstimatedMoments", "Law", "LawError", "Observation", "Pictured", "Says", "expect"]
 

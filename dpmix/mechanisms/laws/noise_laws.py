@@ -1,16 +1,31 @@
-"""The noise of counts and sums, as laws state it."""
+"""The noise of counts and sums, and the ratio of how likely outputs are, as laws state them."""
 
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
+from dpmix.mechanisms.laws.law_base import Says
 from dpmix.numerics import discrete_gaussian
 
-__all__ = ["NOISES", "WHOLE", "draw_noise", "mean_of_laplace", "noise_name", "noise_sd", "noise_variance"]
+__all__ = [
+    "NOISES",
+    "WHOLE",
+    "Ratio",
+    "draw_noise",
+    "fraction_of",
+    "mean_of_laplace",
+    "noise_name",
+    "noise_sd",
+    "noise_variance",
+]
 
 Floats = NDArray[np.float64]
 
@@ -68,3 +83,35 @@ def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], r
 def mean_of_laplace(n: int, scale: float, size: int, rng: Generator) -> Floats:
     """Draw means of n independent Laplace variates, shape (size,): differences of gamma variates."""
     return np.asarray(scale * (rng.standard_gamma(n, size) - rng.standard_gamma(n, size)) / n)
+
+
+# How many times as likely one output is as another: a ratio of whole numbers, as releases state it
+
+
+_DIGITS = 400  # of the numbers of a ratio
+_WRONG = "does not state its ratio as p/q, two whole numbers of which the first is larger"
+
+
+def fraction_of(value: Any) -> Fraction:
+    """Return a ratio above 1 written as ``"p/q"``.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    found = re.fullmatch(r"([0-9]+)/([0-9]+)", value) if isinstance(value, str) else None
+    if found is None or len(value) > 2 * _DIGITS or not int(found[1]) > int(found[2]) > 0:
+        raise ValueError("no ratio")
+    return Fraction(int(found[1]), int(found[2]))
+
+
+def _a_ratio(value: str) -> str:
+    try:
+        float(fraction_of(value))
+    except (ValueError, OverflowError):
+        raise ValueError(_WRONG) from None
+    return value
+
+
+Ratio = Annotated[str, AfterValidator(_a_ratio), Says(_WRONG)]

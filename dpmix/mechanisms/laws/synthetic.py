@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
 from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name
-from dpmix.mechanisms.laws.sums_of_groups import is_number
+from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.spec.capabilities import Synthetic
 from dpmix.spec.column_types import MOST_DIGITS
 

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpmix.errors import DataError, PrivacyError, SpecError
-from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
+from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, PublicRecords, Stated
 from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, Pair, additive_loss, moved
 from dpmix.mechanisms.curators.private_groups import Groups, groups_of, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-from dpmix.numerics.log_widths import centre_of, centred_width, exact_width, paper_width
 from dpmix.numerics.rounding import figure
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
 from dpmix.privacy.conversions import laplace_rho, response_rho
@@ -29,9 +27,9 @@ from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
 from dpmix.release.sanitized import Release
 
 __all__ = [
+    "SUM_TOLERANCE",
     "Grouped",
     "LogMoments",
-    "SUM_TOLERANCE",
     "chosen_threshold",
     "epsilons_of",
     "exact_width",

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Progress
+from dpmix.mechanisms.curators.mechanism import Progress, PublicRecords
 from dpmix.mechanisms.curators.neighbours import Loss, Pair, additive_loss, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords
 from dpmix.mechanisms.log_moments.curator import BITS, Floats, Grouped, LogMoments, checked, grouped_sums
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.privacy.accounting import Guarantee

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.curators.mechanism import NoisyCells
+from dpmix.mechanisms.curators.mechanism import NoisyCells, PublicRecords, Stated
 from dpmix.mechanisms.curators.neighbours import Pair, moved, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
-from dpmix.mechanisms.curators.statistic import Floats, NoisyStatistic, least_scale
-from dpmix.mechanisms.curators.whole_noise import (
+from dpmix.mechanisms.curators.statistic import (
+    Floats,
+    NoisyStatistic,
+    least_scale,
     noise_rho,
     of_discrete_gaussian,
     sigma_for,
@@ -38,7 +39,7 @@ class NoisyCounts(NoisyStatistic):
     for K features, and noise of scale 2 K/eps is eps-DP. Each of the 2 K changes costs, exactly,
     rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
     The L2 sensitivity is sqrt(2 K): discrete Gaussian noise of sigma s is K/s^2-zCDP, and (eps, delta)-DP as
-    `dpmix.privacy.discrete_gaussian_cost` sums up.
+    `dpmix.privacy.gaussian_cost` sums up.
 
     Entries stand by feature, then class, then level.
 

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress
+from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress, PublicRecords, Stated
 from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
-from dpmix.mechanisms.curators.statistic import least_scale
-from dpmix.mechanisms.curators.whole_noise import (
+from dpmix.mechanisms.curators.statistic import (
+    least_scale,
     noise_rho,
     of_discrete_gaussian,
     sigma_for,
@@ -27,7 +26,7 @@ from dpmix.mechanisms.laws.noise_laws import noise_sd
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
 from dpmix.privacy.conversions import laplace_epsilon, response_epsilon
-from dpmix.privacy.gaussian_delta import gaussian_mu
+from dpmix.privacy.gaussian_cost import gaussian_mu
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
 
@@ -53,7 +52,7 @@ class PerturbedHistogram(OneColumn):
     the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
     Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
     Discrete Gaussian noise of sigma s is 1/s^2-zCDP, too; its (eps, delta) is the sum over whole numbers
-    (`dpmix.privacy.discrete_gaussian_cost`).
+    (`dpmix.privacy.gaussian_cost`).
 
     With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
     changes its group takes 1 from a count and adds 1 to another, too.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
+from dpmix.mechanisms.curators.mechanism import PublicRecords, Stated
 from dpmix.mechanisms.posterior.noise_on_counts import GeometricPosterior, LaplacePosterior, NoisyPosterior
 from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism

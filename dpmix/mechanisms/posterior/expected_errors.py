@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.posteriors.distance_tables import Integers, Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, Integers, Posteriors
 from dpmix.posteriors.noisy_posterior import distances, settled_rows
 
 __all__ = ["mean_errors", "noise_errors", "some_databases"]

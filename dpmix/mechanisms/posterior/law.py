@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Positive, Says, Scales, Whole, of_scale
 from dpmix.mechanisms.laws.noise_laws import noise_name
-from dpmix.mechanisms.laws.sums_of_groups import is_number
+from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
 __all__ = ["LAW", "PosteriorLaw", "unproved_in_words"]

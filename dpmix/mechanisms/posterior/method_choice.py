@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpmix.errors import PrivacyError
+from dpmix.mechanisms.posterior.calibrations import SMALLEST_DELTA, calibrated, proved
 from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
-from dpmix.mechanisms.posterior.certified_search import SMALLEST_DELTA, calibrated
 from dpmix.mechanisms.posterior.expected_errors import noise_errors, some_databases
-from dpmix.mechanisms.posterior.proof import proved
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import weight_bits
+from dpmix.posteriors.hellinger_law import Posteriors, weight_bits
 
 __all__ = ["ChosenMethod", "best", "choose"]
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
-from dpmix.mechanisms.curators.statistic import calibrated_scale
-from dpmix.mechanisms.curators.whole_noise import noise_rho
+from dpmix.mechanisms.curators.statistic import calibrated_scale, noise_rho
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
 from dpmix.posteriors.noisy_posterior import settled
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent

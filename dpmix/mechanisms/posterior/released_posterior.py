@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
 from dpmix.mechanisms.curators.neighbours import Pair, moved
-from dpmix.posteriors.distance_tables import checked_counts
+from dpmix.posteriors.hellinger_law import checked_counts
 from dpmix.privacy.exact import Source
 from dpmix.release.sanitized import Release
 

@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, order_in_words
+from dpmix.mechanisms.curators.mechanism import (
+    Mechanism,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    order_in_words,
+)
 from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, Pair, loss_of_near_outputs, moved
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.curators.mechanism import Pairs, Progress
+from dpmix.mechanisms.curators.mechanism import Pairs, Progress, PublicRecords, Stated
 from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee

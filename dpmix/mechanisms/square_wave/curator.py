@@ -15,10 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress, clamp, order_in_words
+from dpmix.mechanisms.curators.mechanism import (
+    Mechanism,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    clamp,
+    order_in_words,
+)
 from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, loss_of_near_outputs
 from dpmix.mechanisms.curators.one_column import checked_edges
-from dpmix.mechanisms.curators.public_records import PublicRecords, Stated
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee

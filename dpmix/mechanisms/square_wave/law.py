@@ -25,9 +25,8 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.likelihoods import information_of_outputs
-from dpmix.mechanisms.laws.ratio import Ratio, fraction_of
-from dpmix.mechanisms.laws.transitions import Transition, WindowTransition
+from dpmix.mechanisms.laws.noise_laws import Ratio, fraction_of
+from dpmix.mechanisms.laws.transitions import Transition, WindowTransition, information_of_outputs
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
@@ -201,7 +200,7 @@ class WindowLikelihood:
         self._last = np.minimum(outputs, law.cells - 1)
 
     def logs(self, masses: Iterable[Floats]) -> Floats:
-        """Return log likelihoods; see `dpmix.mechanisms.laws.likelihoods.CellLikelihood`."""
+        """Return log likelihoods; see `dpmix.mechanisms.laws.transitions.CellLikelihood`."""
         found = []
         for each in masses:
             below = np.concatenate([[0.0], np.cumsum(each[0])])

@@ -25,8 +25,8 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
-from dpmix.mechanisms.laws.likelihoods import TableLikelihood
 from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
+from dpmix.mechanisms.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 

@@ -26,14 +26,17 @@ __all__ = [
     "CountsWithNoise",
     "PolyaDraws",
     "SmoothedDraws",
+    "couple",
     "group_names",
     "hides_counts",
     "histogram_likelihood",
     "log_count",
     "log_likelihood",
     "log_noise",
+    "log_release",
     "reach",
     "released",
+    "share_out",
 ]
 
 
@@ -217,4 +220,57 @@ def log_likelihood(likelihood, noisy, counts):
     total = 0.0
     for j in range(len(counts)):
         total += log_count(likelihood, noisy, j, counts[j])
+    return total
+
+
+# Counts that follow a measure: what becomes of them, and of their likelihood, as it moves; see
+# `dpmix.models.histogram_mixture.sweep`.
+
+
+@njit
+def share_out(rng, number, shares, total, out, sign):
+    """Add `sign` times a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
+    last = 0
+    for j in range(len(shares)):
+        if number == 0:
+            return
+        if shares[j] > 0.0:
+            last = j
+            share = shares[j] / total if total > 0.0 else 1.0
+            taken = number if share >= 1.0 else rng.binomial(number, share)
+            out[j] += sign * taken
+            number -= taken
+            total -= shares[j]
+    out[last] += sign * number
+
+
+@njit
+def couple(rng, before, after, counts, proposed, excess):
+    """Draw counts of records that follow masses from `before` to `after`; False where they cannot."""
+    moved, total = 0, 0.0
+    for j in range(len(counts)):
+        proposed[j] = counts[j]
+        gap = before[j] - after[j]
+        excess[j] = max(-gap, 0.0)
+        total += excess[j]
+        if gap > 0.0 and counts[j] > 0:
+            left = rng.binomial(counts[j], min(gap / before[j], 1.0))
+            proposed[j] -= left
+            moved += left
+    if moved == 0:
+        return True
+    if not total > 0.0:  # they differ by rounding alone
+        return False
+    share_out(rng, moved, excess, total, proposed, 1)
+    return True
+
+
+@njit
+def log_release(likelihood, noisy, first, counts, proposed):
+    """Return the log likelihood ratio of proposed counts (m,) to those there are, from bin `first` on."""
+    total = 0.0
+    for j in range(len(counts)):
+        if counts[j] != proposed[j]:
+            total += log_count(likelihood, noisy, first + j, float(proposed[j]))
+            total -= log_count(likelihood, noisy, first + j, float(counts[j]))
     return total

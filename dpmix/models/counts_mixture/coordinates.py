@@ -2,8 +2,8 @@
 
 Langevin steps walk in coordinates on the whole plane, those of `dpmix.kernels.log_prior`: mean and log
 variance of a normal kernel, log a and log b of a beta kernel. Moves of pairs, splits and merges work in the
-mean and the log variance of either, in which what a pair has in common is kept (`dpmix.models.counts_mixture.
-pairs`); `log_prior_moments` has the Jacobian.
+mean and the log variance of either, in which what a pair has in common is kept
+(`dpmix.models.counts_mixture.atom_moves`); `log_prior_moments` has the Jacobian.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpmix.kernels.kernel_functions import log_prior
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.numerics.jit import dispatch
 
-__all__ = ["log_prior_moments", "place", "place_moments", "prior_slopes", "unit", "walk"]
+__all__ = ["log_prior_moments", "moments", "place", "place_moments", "prior_slopes", "unit", "walk"]
 
 _FARTHEST = 60.0  # of a logarithm: beyond, nothing can be computed
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -39,6 +39,11 @@ def unit(kernel, theta, h):
 @dispatch()
 def prior_slopes(kernel, theta, h):
     """Return the gradient of `log_prior` at theta[:, h], and a scale of its curvature, by coordinate."""
+
+
+@dispatch()
+def moments(kernel, theta, h):
+    """Return mean and variance of f(. | theta[:, h])."""
 
 
 @dispatch()
@@ -83,6 +88,11 @@ def _prior_slopes_normal(kernel: NormalNIG, theta, h):
     return -precision * gap, pull - (kernel.a + 0.5), precision, 0.5 * (kernel.a + 0.5 + pull)
 
 
+@moments.register
+def _moments_normal(kernel: NormalNIG, theta, h):
+    return theta[MEAN, h], theta[VARIANCE, h]
+
+
 @place_moments.register
 def _place_moments_normal(kernel: NormalNIG, mean, variance, theta, h):
     if not variance > 0.0:
@@ -121,6 +131,14 @@ def _prior_slopes_beta(kernel: Beta, theta, h):
         0.5 * (kernel.a_shape + one),
         0.5 * (kernel.b_shape + other),
     )
+
+
+@moments.register
+def _moments_beta(kernel: Beta, theta, h):
+    a, b = theta[A, h], theta[B, h]
+    share = a / (a + b)
+    rest = b / (a + b)
+    return kernel.lo + kernel.width * share, kernel.width * kernel.width * share * rest / (a + b + 1.0)
 
 
 @place_moments.register

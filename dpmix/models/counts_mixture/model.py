@@ -14,10 +14,9 @@ from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
-from dpmix.models.counts_mixture.histogram_counts import HistogramCounts
 from dpmix.models.counts_mixture.masses import MassCells, make_cells
 from dpmix.models.counts_mixture.quadrature import gaussian_rule, pieces_for
-from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, latent_counts
+from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
 from dpmix.models.counts_mixture.state import (
     ACCEPTED,
     FIXED,

@@ -2,11 +2,11 @@
 
 Under Laplace noise of scale s, with f the beta density, L(z) and R(z) the integrals of f(y) exp(-|z - y|/s)
 over y below and above z: g = (L + R) / (2 s), L' = f - L/s, R' = R/s - f, so that the mass between two edges
-is that of f plus the difference of (R - L) / 2 (`dpmix.mechanisms.channels.beta_panels` has both). Under
+is that of f plus the difference of (R - L) / 2 (`dpmix.mechanisms.channels.additive_beta` has both). Under
 Gaussian noise a Gauss-Legendre sum of g, which is smooth over a quarter of the noise's standard deviation.
 
 Components that are not narrow beside pieces of the bounds have the sums of
-`dpmix.models.counts_mixture.beta_pieces` under a square wave and under noise that is not small.
+`dpmix.models.counts_mixture.masses` under a square wave and under noise that is not small.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from dpmix.kernels.beta import A, B, Beta
 from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal import NormalNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
-from dpmix.mechanisms.channels.beta_panels import MOST_PANELS, fill_laplace, laplace_panels
+from dpmix.mechanisms.channels.additive_beta import MOST_PANELS, fill_laplace, laplace_panels
 from dpmix.mechanisms.channels.beta_quadrature import LEFT, RIGHT, log_one_sided
 from dpmix.mechanisms.channels.channel_functions import fill_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.mechanisms.square_wave.channel import SquareWaveNoise, window_sums
-from dpmix.models.counts_mixture.beta_pieces import (
+from dpmix.models.counts_mixture.coordinates import place, unit, walk
+from dpmix.models.counts_mixture.loops import LEAST
+from dpmix.models.counts_mixture.masses import (
     NO_PIECES,
     BetaPieces,
     can_sum,
     cut_between,
+    fill_rows,
+    fill_slopes,
     pieces_of,
     sum_pieces,
     sum_sides,
     sum_table,
     tabulated,
 )
-from dpmix.models.counts_mixture.coordinates import place, unit, walk
-from dpmix.models.counts_mixture.loops import LEAST
-from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
 from dpmix.numerics.gamma import log_beta
 from dpmix.numerics.jit import njit
 

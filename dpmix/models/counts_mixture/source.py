@@ -21,6 +21,7 @@ way back are those that were proposed. Between the two, and after them, the coun
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,16 +33,17 @@ from dpmix.models.counts.cell_counts import (
     GEOMETRIC,
     CountsWithNoise,
     SmoothedDraws,
+    couple,
     log_likelihood,
+    log_release,
 )
-from dpmix.models.counts.group_counts import GroupMasses, group_masses
-from dpmix.models.counts.latent_counts import Latent, start_counts, sweep_counts
+from dpmix.models.counts.latent_counts import GroupMasses, Latent, group_masses, start_counts, sweep_counts
 from dpmix.models.counts_mixture.loops import LEAST, log, log_ratio
-from dpmix.models.histogram_mixture.sweep import couple, log_release
 from dpmix.numerics.jit import dispatch, njit
 
 __all__ = [
     "FixedCounts",
+    "HistogramCounts",
     "LatentCounts",
     "latent_counts",
     "log_fit",
@@ -50,6 +52,40 @@ __all__ = [
     "take_over",
     "weigh",
 ]
+
+# A histogram of all records as what a mixture on counts is fitted to: its bins are the cells
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramCounts:
+    """Numbers of records in all bins, which are latent.
+
+    Parameters
+    ----------
+    release : NoisyCounts or SmoothedDraws
+        Log-likelihoods of the numbers of records in the bins.
+    n : int
+        Number of records.
+    edges : float64 array (B + 1,)
+        Of the bins; those at the ends reach to the ends of the kernel's support.
+    """
+
+    release: CountsWithNoise | SmoothedDraws
+    n: int
+    edges: NDArray[np.float64]
+
+    @property
+    def inner(self) -> NDArray[np.float64]:
+        """Edges between the bins, (B - 1,)."""
+        return np.ascontiguousarray(self.edges[1:-1], dtype=np.float64)
+
+    def constants(self) -> dict[str, float]:
+        """Return what the chains file says of the cells: a width of 0, for nothing of the release is lost."""
+        return {"cells_first": float(self.edges[0]), "cells_last": float(self.edges[-1]), "cells_width": 0.0}
+
+
+# Where the numbers of records in the cells come from: counted, or latent given a histogram of all records
+
 
 _ROUNDS = 1  # of moves of counts given P, twice a sweep
 _TOLD, _UNTOLD = (5, 1), (1, 3)  # rounds of moves of P given the counts, and with them along, in a sweep

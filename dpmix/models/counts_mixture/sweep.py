@@ -8,6 +8,11 @@ cells times atoms, whatever the number of records.
 
 Atoms of less weight than `_LEAST` / n are not moved: they are drawn anew in every sweep. `_HEAVY` / sqrt n is
 about the weight from which on the data tell of an atom.
+
+Of a learned base measure (methods, section 15):
+
+Location or scale moves with all atoms of P along, also those without records, the records' allocation
+integrated out; and both are drawn given the clusters, when P is forgotten.
 """
 
 from __future__ import annotations
@@ -15,14 +20,23 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpmix.kernels.learned_base import with_base
-from dpmix.models.counts_mixture.base_moves_on_counts import draw_base_given, move_base_along
-from dpmix.models.counts_mixture.jumps import jump
+import numpy as np
+
+from dpmix.kernels.learned_base import (
+    adapt_step,
+    carry,
+    draw_base,
+    gather,
+    log_base_ratio,
+    propose_base,
+    take_base,
+    with_base,
+)
+from dpmix.models.counts_mixture.atom_moves import copy_atom, jump, move_mass, move_pair, redraw_light
 from dpmix.models.counts_mixture.langevin import langevin
-from dpmix.models.counts_mixture.loops import log, mix
+from dpmix.models.counts_mixture.loops import LEAST, log, mix
 from dpmix.models.counts_mixture.masses import fill_rows
-from dpmix.models.counts_mixture.pairs import copy_atom, move_mass, move_pair
-from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, log_fit, renew
+from dpmix.models.counts_mixture.source import FixedCounts, LatentCounts, log_fit, log_gain, renew, take_over
 from dpmix.models.counts_mixture.state import (
     ACCEPTED,
     CONCENTRATION,
@@ -33,11 +47,57 @@ from dpmix.models.counts_mixture.state import (
     TAIL,
     draw_random_measure,
 )
-from dpmix.models.counts_mixture.sticks import redraw_light
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import draw_concentration, draw_measure
 
 __all__ = ["DONE", "FULL", "GROW", "SAVED", "STEP", "CountsOutput", "ladder_power", "run"]
+
+# Moves of a learned base measure given counts (methods, section 15)
+
+
+@njit
+def move_base_along(channel, kernel, learned, rng, state, cells, work, atoms, adapts):
+    """Move location or scale of a column, whichever, with the atoms along."""
+    row = int(2.0 * rng.random())
+    column = int(rng.random() * learned.values.shape[1])
+    shift, factor = propose_base(rng, learned, row, column)
+    theta, proposed = state.theta, work.proposed
+    for c in range(len(proposed)):
+        proposed[c] = 0.0
+    for h in range(atoms):
+        for i in range(len(theta)):
+            work.theta_at[i, 0] = theta[i, h]
+        carry(kernel, work.theta_at, 0, column, shift, factor, learned.values)
+        fill_rows(channel, kernel, work.theta_at, 0, cells, work.rows_at[0])
+        weight, masses = work.weights[h], work.rows_at[0, 0]
+        for c in range(len(proposed)):
+            proposed[c] += weight * masses[c]
+    for c in range(len(proposed)):
+        proposed[c] = max(proposed[c], LEAST)
+    ratio = log_base_ratio(learned, column, shift, factor)
+    ratio += log_gain(work.source, rng, work)
+    if -rng.standard_exponential() < ratio:
+        for h in range(atoms):
+            carry(kernel, theta, h, column, shift, factor, learned.values)
+            work.sloped[h] = fill_rows(channel, kernel, theta, h, cells, work.rows[h])
+        take_base(learned, column, shift, factor)
+        take_over(work.source, work)
+    if adapts:
+        adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
+
+
+@njit
+def draw_base_given(kernel, learned, rng, theta, clusters):
+    """Draw location and scale given the parameters of the clusters."""
+    d = learned.values.shape[1]
+    sums = np.zeros((d + 1, d))
+    for h in range(clusters):
+        gather(kernel, theta, h, sums)
+    draw_base(kernel, rng, learned, sums, clusters)
+
+
+# The sweep over clusters, weights and parameters, and the loop over sweeps
+
 
 RUNGS = 24  # powers of the counts that a chain starts through
 SMALL = 1000.0  # records that the first of them stands for

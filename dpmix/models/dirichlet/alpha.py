@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.numerics.factors import cholesky, invert_lower, product
-from dpmix.numerics.gamma import trigamma
-from dpmix.numerics.gammainc import log_gamma_p
+from dpmix.numerics.gamma import log_gamma_p, trigamma
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
 

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
-from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, move_jointly
+from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
 from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
     draw_logs,
@@ -32,10 +32,8 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_logs,
     sweep_offers,
 )
-from dpmix.models.dirichlet.maps import make_room
 from dpmix.models.dirichlet.model import Composition, CompositionPart, acceptance_bound, used_parts
-from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
-from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
+from dpmix.models.dirichlet.start import AlphaPrior, joint_pays, matched, prior_of, start_alpha
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
@@ -85,7 +83,7 @@ def known_of(parts: list[CompositionPart], prior: AlphaPrior) -> Compositions:
 
 
 def build(spec: RunSpec, release: Release) -> Augmented:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     parts = used_parts(spec, release)
     offers = None
     if spec.sampler.algorithm == "soma":

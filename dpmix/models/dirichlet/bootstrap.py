@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
-from dpmix.models.dirichlet.mle import dirichlet_mle
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of
-from dpmix.models.dirichlet.simulated_statistic import release_generator, simulate_means
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import Release
@@ -413,7 +412,7 @@ def draw_refits(refits, rng, alphas, most):
 
 
 def build(spec: RunSpec, release: Release) -> Bootstrap:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     return Bootstrap(release, parts_of(release))
 
 

@@ -21,7 +21,16 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models import latent_groups
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions
-from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, move_jointly, reach
+from dpmix.models.dirichlet.joint import (
+    Learnt,
+    learn,
+    make_learnt,
+    make_room,
+    move_jointly,
+    reach,
+    unpack,
+    write,
+)
 from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
     Shapes,
@@ -31,10 +40,8 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_logs,
     sweep_offers,
 )
-from dpmix.models.dirichlet.maps import make_room, unpack, write
 from dpmix.models.dirichlet.model import Composition, CompositionPart, settings_of
-from dpmix.models.dirichlet.priors import AlphaPrior, gamma_prior
-from dpmix.models.dirichlet.start import joint_pays, matched, start_alpha
+from dpmix.models.dirichlet.start import AlphaPrior, gamma_prior, joint_pays, matched, start_alpha
 from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
 from dpmix.models.model_protocols import Parameter, ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
@@ -74,7 +81,7 @@ class GroupsPlan(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> GroupedCompositions:
-    """Return the model of a spec given a release of groups; see `dpmix.models.registry.build`.
+    """Return the model of a spec given a release of groups; see `dpmix.api.parametric_task.build`.
 
     Raises
     ------

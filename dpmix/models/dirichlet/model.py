@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.log_moments.law import LogMomentsLaw
+from dpmix.mechanisms.log_moments.law import LogMomentsLaw, exact_width
 from dpmix.models.dirichlet.section import DirichletModel
 from dpmix.models.model_protocols import Parameter, ParametricModel
-from dpmix.numerics.log_widths import exact_width
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 

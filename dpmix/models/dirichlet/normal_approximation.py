@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpmix.models.dirichlet.alpha import FARTHEST, log_prior, whiten
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
-from dpmix.models.dirichlet.priors import AlphaPrior, prior_of
-from dpmix.models.dirichlet.start import start_alpha
+from dpmix.models.dirichlet.start import AlphaPrior, prior_of, start_alpha
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
 from dpmix.numerics.gamma import digamma, log_beta, trigamma
@@ -219,7 +218,7 @@ class Approximation(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> NormalApproximation:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     return NormalApproximation(release, used_parts(spec, release), prior_of(spec, release))
 
 

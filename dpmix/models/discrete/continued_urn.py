@@ -30,10 +30,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.models.discrete.process_draws import Measure, draw_weights
+from dpmix.models.discrete.random_measure import Measure, draw_weights
 from dpmix.numerics.jit import njit
 
-__all__ = ["EachOccurs", "ContinuedUrn", "dirichlet_multinomial", "split"]
+__all__ = ["ContinuedUrn", "EachOccurs", "dirichlet_multinomial", "split"]
 
 
 # Dirichlet-multinomial numbers, also given that each of some categories occurs: exact, independent draws.

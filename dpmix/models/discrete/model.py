@@ -21,10 +21,16 @@ from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.models.counts.cell_counts import HiddenCounts, group_names, log_likelihood
-from dpmix.models.counts.group_counts import draw_shares, group_prior
 from dpmix.models.counts.hidden_noise import start_noisy
-from dpmix.models.counts.latent_counts import Latent, cell_prior, start_counts, sweep_counts, sweep_records
-from dpmix.models.discrete.measure_functionals import Column, LabelColumn, NumericColumn, draw, plan
+from dpmix.models.counts.latent_counts import (
+    Latent,
+    cell_prior,
+    draw_shares,
+    group_prior,
+    start_counts,
+    sweep_counts,
+    sweep_records,
+)
 from dpmix.models.discrete.posterior_law import (
     ProcessPosterior,
     posterior_of,
@@ -32,6 +38,7 @@ from dpmix.models.discrete.posterior_law import (
     write_functionals,
 )
 from dpmix.models.discrete.public_facts import Public, functional_columns, public_of
+from dpmix.models.discrete.random_measure import Column, LabelColumn, NumericColumn, draw, plan
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
@@ -44,7 +51,7 @@ __all__ = ["Discrete", "DiscreteGroups", "build"]
 # The discrete model of several groups given the histogram of them all: one P each, a priori independent.
 #
 # The group sizes are as private as all else: the numbers of records in the cells of all groups are latent
-# (`dpmix.models.counts.group_counts`), and given these the groups are as `dpmix.models.discrete.model` has
+# (`dpmix.models.counts.latent_counts`), and given these the groups are as `dpmix.models.discrete.model` has
 # them.
 
 Floats = NDArray[np.float64]
@@ -133,7 +140,7 @@ Functional = NumericColumn | LabelColumn
 
 
 def build(spec: RunSpec, release: Release) -> Discrete | DiscreteGroups:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     assert isinstance(spec.model, DiscreteModel)  # the registry looks
     public = public_of(release)
     columns = functional_columns(spec.model, spec.summary, public)

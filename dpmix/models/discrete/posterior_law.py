@@ -36,16 +36,17 @@ from dpmix.models.counts.cell_counts import (
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ATOMS, ColumnBase, Locations
 from dpmix.models.discrete.continued_urn import ContinuedUrn
-from dpmix.models.discrete.measure_functionals import (
+from dpmix.models.discrete.public_facts import Public, bases_of, confidential, grids_of, vector_of
+from dpmix.models.discrete.random_measure import (
     FixedAtoms,
     FunctionalsPlan,
     LabelColumn,
+    Measure,
     NumericColumn,
+    default_tolerance,
     draw,
     fixed_atoms,
 )
-from dpmix.models.discrete.process_draws import Measure, default_tolerance
-from dpmix.models.discrete.public_facts import Public, bases_of, confidential, grids_of, vector_of
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.release.columns import Cells, Grid
 from dpmix.release.sanitized import Release

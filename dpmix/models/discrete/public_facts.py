@@ -20,7 +20,7 @@ from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ColumnBase
-from dpmix.models.discrete.measure_functionals import LabelColumn, NumericColumn
+from dpmix.models.discrete.random_measure import LabelColumn, NumericColumn
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.release.columns import NEW_LABEL, Cells, Column, Grid
 from dpmix.release.sanitized import Release

@@ -15,10 +15,9 @@ from dpmix.kernels.beta import A, B, Beta
 from dpmix.kernels.kernel_functions import fill_masses
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
 from dpmix.models.counts.cell_counts import log_likelihood
-from dpmix.models.counts.group_counts import draw_shares, group_masses
-from dpmix.models.counts.latent_counts import Latent, start_counts
-from dpmix.models.histogram_mixture.counts_state import draw_random_measure, make_groups
-from dpmix.models.histogram_mixture.sweep import sweep_groups
+from dpmix.models.counts.latent_counts import Latent, draw_shares, group_masses, start_counts
+from dpmix.models.counts_mixture.coordinates import moments
+from dpmix.models.histogram_mixture.sweep import draw_random_measure, make_groups, sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.gamma import log_beta
@@ -31,7 +30,6 @@ __all__ = [
     "HistogramMixtureChain",
     "Quantities",
     "fill_density",
-    "moments",
     "write_functionals",
 ]
 
@@ -44,11 +42,6 @@ _EXACT = 1e-12
 
 
 @dispatch()
-def moments(kernel, theta, h):
-    """Return mean and variance of f(. | theta[:, h])."""
-
-
-@dispatch()
 def fill_density(kernel, theta, h, points, out):
     """Set ``out[i]`` to the density f(points[i] | theta[:, h]), in the data's units."""
 
@@ -56,19 +49,6 @@ def fill_density(kernel, theta, h, points, out):
 @dispatch()
 def support(kernel):
     """Return where the kernel lives: lowest and highest value, which may be infinite."""
-
-
-@moments.register
-def _moments_normal(kernel: NormalNIG, theta, h):
-    return theta[MEAN, h], theta[VARIANCE, h]
-
-
-@moments.register
-def _moments_beta(kernel: Beta, theta, h):
-    a, b = theta[A, h], theta[B, h]
-    share = a / (a + b)
-    rest = b / (a + b)
-    return kernel.lo + kernel.width * share, kernel.width * kernel.width * share * rest / (a + b + 1.0)
 
 
 @fill_density.register
@@ -222,7 +202,7 @@ class HistogramMixture(ParametricModel):
         Of `dpmix.kernels`, for one column.
     mixing : PitmanYor
     sticks : int
-        As `dpmix.models.histogram_mixture.counts_state.sticks_for` gives them.
+        As `dpmix.models.histogram_mixture.sweep.sticks_for` gives them.
     grid : array (points,)
         Where distribution function and density are kept.
     wanted : Quantities

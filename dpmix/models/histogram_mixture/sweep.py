@@ -8,22 +8,128 @@ how atoms were numbered, so that nothing depends on an order of sticks.
 
 Which atoms are moved depends on weights alone: allocations are integrated out, and a choice made by them
 would bring them back.
+
+What a chain of `dpmix.models.histogram_mixture` holds, and draws of the mixing measure given it.
+
+Of each group a partition of its records into clusters with parameters, without saying which record is where,
+and the number of records in each bin. Given these P has a known law (Pitman 1996; methods, section 4): the
+clusters' weights and the mass left over are Dirichlet, and the mass left over is spread by a process of its
+own. It is broken into sticks until less than `TAIL` of a record is expected beyond, which then lie on one
+atom.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpmix.kernels import theta_rows
 from dpmix.kernels.kernel_functions import draw_prior, fill_masses, propose
-from dpmix.models.counts.cell_counts import log_count
+from dpmix.models.counts.cell_counts import couple, log_release, share_out
 from dpmix.models.counts.latent_counts import sweep_counts
-from dpmix.models.histogram_mixture.counts_state import draw_random_measure
 from dpmix.numerics.jit import njit
-from dpmix.numerics.mixing import draw_concentration
+from dpmix.numerics.mixing import (
+    PitmanYor,
+    draw_concentration,
+    draw_measure,
+    initial_concentration,
+    truncation_error,
+)
 
-__all__ = ["couple", "ladder_power", "log_release", "move_along", "move_sizes", "sweep_groups"]
+__all__ = [
+    "TAIL",
+    "GroupsState",
+    "draw_random_measure",
+    "ladder_power",
+    "make_groups",
+    "move_along",
+    "move_sizes",
+    "sticks_for",
+    "sweep_groups",
+]
+
+# What a chain of `dpmix.models.histogram_mixture` holds, and draws of the mixing measure given it
+
+
+TAIL = 1e-3  # records expected on what is not broken into sticks
+_FEWEST = 32  # components that there is room for, at least
+MOST_STICKS = 512
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class GroupsState(NamedTuple):
+    """The state, all changed in place.
+
+    counts (G m,) of the bins, group by group; clusters (G,) k; members (G, K) records of the first k
+    components; theta (G, parameters, K), those beyond the first k are scratch; concentration (G,); age (1,)
+    sweeps done.
+    """
+
+    counts: Any
+    clusters: Any
+    members: Any
+    theta: Any
+    concentration: Any
+    age: Any
+
+
+def sticks_for(mixing: PitmanYor, n: int) -> int | None:
+    """Return how many sticks leave less than `TAIL` of n records expected; None above `MOST_STICKS`."""
+    low, high = 1, MOST_STICKS
+    if truncation_error(mixing, high, n) > TAIL:
+        return None
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if truncation_error(mixing, middle, n) > TAIL:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def make_groups(kernel: Any, mixing: PitmanYor, counts: Ints, groups: int, sticks: int) -> GroupsState:
+    """Return a state with these counts (G m,), no clusters yet, and room for twice as many as `sticks`."""
+    room = max(_FEWEST, 2 * sticks)
+    return GroupsState(
+        counts,
+        np.zeros(groups, dtype=np.int64),
+        np.zeros((groups, room), dtype=np.int64),
+        np.zeros((groups, theta_rows(kernel), room)),
+        np.full(groups, initial_concentration(mixing)),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@njit
+def draw_random_measure(kernel, mixing, rng, state, g, total, weights):
+    """Draw P of group g given its clusters: weights and `theta`; return the number of atoms.
+
+    `total` is the number of records of all groups together.
+    """
+    k, alpha, d = state.clusters[g], state.concentration[g], mixing.discount
+    room = len(weights)
+    left = draw_measure(rng, alpha, d, state.members[g], k, weights)
+    strength, atoms = alpha + k * d, k
+    while left * total > TAIL and atoms < room - 1:
+        share = rng.beta(1.0 - d, strength + (atoms - k + 1) * d)
+        weights[atoms] = left * share
+        left *= 1.0 - share
+        draw_prior(kernel, rng, state.theta[g], atoms)
+        atoms += 1
+    if atoms == room:
+        weights[room - 1] += left
+        return room
+    weights[atoms] = left
+    draw_prior(kernel, rng, state.theta[g], atoms)
+    return atoms + 1
+
+
+# The sweep over counts, clusters and parameters of all groups
 
 
 # Moves of the mixing measure, and of group sizes, that take the counts along.
@@ -42,55 +148,6 @@ __all__ = ["couple", "ladder_power", "log_release", "move_along", "move_sizes", 
 # draws as there are bins, whatever the number of records.
 
 SIZE_MOVES = 4  # of each group in a sweep
-
-
-@njit
-def _share_out(rng, number, shares, total, out, sign):
-    """Add `sign` times a multinomial draw of `number` to `out`; `shares` (m,) sum to `total`."""
-    last = 0
-    for j in range(len(shares)):
-        if number == 0:
-            return
-        if shares[j] > 0.0:
-            last = j
-            share = shares[j] / total if total > 0.0 else 1.0
-            taken = number if share >= 1.0 else rng.binomial(number, share)
-            out[j] += sign * taken
-            number -= taken
-            total -= shares[j]
-    out[last] += sign * number
-
-
-@njit
-def couple(rng, before, after, counts, proposed, excess):
-    """Draw counts of records that follow masses from `before` to `after`; False where they cannot."""
-    moved, total = 0, 0.0
-    for j in range(len(counts)):
-        proposed[j] = counts[j]
-        gap = before[j] - after[j]
-        excess[j] = max(-gap, 0.0)
-        total += excess[j]
-        if gap > 0.0 and counts[j] > 0:
-            left = rng.binomial(counts[j], min(gap / before[j], 1.0))
-            proposed[j] -= left
-            moved += left
-    if moved == 0:
-        return True
-    if not total > 0.0:  # they differ by rounding alone
-        return False
-    _share_out(rng, moved, excess, total, proposed, 1)
-    return True
-
-
-@njit
-def log_release(likelihood, noisy, first, counts, proposed):
-    """Return the log likelihood ratio of proposed counts (m,) to those there are, from bin `first` on."""
-    total = 0.0
-    for j in range(len(counts)):
-        if counts[j] != proposed[j]:
-            total += log_count(likelihood, noisy, first + j, float(proposed[j]))
-            total -= log_count(likelihood, noisy, first + j, float(counts[j]))
-    return total
 
 
 @njit
@@ -221,7 +278,7 @@ def move_sizes(rng, likelihood, noisy, counts, mixed, moved):
         left[:] = here
         come[:] = there
         _take_out(rng, number, here, left)
-        _share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
+        share_out(rng, number, mixed[h], np.sum(mixed[h]), come, 1)
         ratio = log_release(likelihood, noisy, g * bins, here, left)
         ratio += log_release(likelihood, noisy, h * bins, there, come)
         if -rng.standard_exponential() < ratio:

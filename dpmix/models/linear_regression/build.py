@@ -19,7 +19,7 @@ __all__ = ["build"]
 
 
 def build(spec: RunSpec, release: Release) -> LinearRegression:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
     bounds = expect(release.mechanism, ClampedMomentsLaw).bounds
     p = len(bounds) - 1

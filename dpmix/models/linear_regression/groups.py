@@ -34,11 +34,12 @@ from dpmix.models.linear_regression.latent_records import (
     Moments,
     distance,
     farthest_change,
+    make_room,
     size_of,
     subtract,
+    sweep_blocks,
 )
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
-from dpmix.models.linear_regression.sweep import make_room, sweep_blocks
 from dpmix.models.linear_regression.truncated import make_learnt
 from dpmix.models.model_protocols import Parameter, ParametricChain
 from dpmix.models.sum_augmentation import (
@@ -54,7 +55,7 @@ from dpmix.numerics.factors import invert_lower, product
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import GROUP, Release
 
-__all__ = ["KnownGroupedMoments", "GroupedRegression", "GroupedRegressionChain"]
+__all__ = ["GroupedRegression", "GroupedRegressionChain", "KnownGroupedMoments"]
 
 Floats = NDArray[np.float64]
 

@@ -24,9 +24,17 @@ from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.models.linear_regression.conjugate_draws import draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
-from dpmix.models.linear_regression.latent_records import COV, MEAN, SD, Line, Moments, size_of
+from dpmix.models.linear_regression.latent_records import (
+    COV,
+    MEAN,
+    SD,
+    Line,
+    Moments,
+    make_room,
+    run_moment_sweeps,
+    size_of,
+)
 from dpmix.models.linear_regression.section import LinearRegressionModel
-from dpmix.models.linear_regression.sweep import make_room, run_moment_sweeps
 from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
 from dpmix.models.linear_regression.units import Units
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel

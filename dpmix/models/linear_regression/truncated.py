@@ -47,8 +47,16 @@ from dpmix.models.linear_regression.joint import (
     slice_lines,
     unpack,
 )
-from dpmix.models.linear_regression.latent_records import BLOCK, SD, Moments, clip, distance, fill, subtract
-from dpmix.models.linear_regression.sweep import offer_block
+from dpmix.models.linear_regression.latent_records import (
+    BLOCK,
+    SD,
+    Moments,
+    clip,
+    distance,
+    fill,
+    offer_block,
+    subtract,
+)
 from dpmix.models.sum_augmentation import draw_record, draw_theta, log_change, recount, replace
 from dpmix.numerics.bounded_normal import log_mass, lower_quantile, share_above, upper_tail, value_at
 from dpmix.numerics.factors import cholesky, invert_lower, product

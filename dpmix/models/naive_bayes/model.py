@@ -216,7 +216,7 @@ Floats = NDArray[np.float64]
 
 
 def build(spec: RunSpec, release: Release) -> NaiveBayes | BayesResponses:
-    """Return the model of a spec given a release; see `dpmix.models.registry.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
     if release.mechanism.released == "categories":
         if spec.sampler.algorithm == "soma" or spec.sampler.latent == "metropolis":

@@ -18,7 +18,7 @@ from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import Law, expect
 from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.noise_laws import draw_noise
-from dpmix.mechanisms.laws.sums_of_groups import SumsOfGroups
+from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.perturbed_histogram.law import PerturbedHistogramLaw

@@ -19,8 +19,7 @@ from dpmix.run.chains_reader import Chains
 from dpmix.spec.days import Day
 from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
-from dpmix.summary.check.rank_p_values import RankComparison, compare
-from dpmix.summary.check.replicators import Unavailable, places
+from dpmix.summary.check.replicators import RankComparison, Unavailable, compare, places
 from dpmix.summary.dated import dated_of, days
 from dpmix.summary.density import generator
 from dpmix.summary.families.family_of_fit import columns_of

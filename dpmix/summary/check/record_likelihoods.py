@@ -1,4 +1,4 @@
-"""Log likelihoods of single released records, their latent values and allocations integrated out.
+"""Log likelihoods of released records, one by one or by their counts in public cells.
 
 Given a saved state a record has the density sum_h w_h g(z | theta_h) + w_0 g_0(z), with g the marginal kernel
 (methods, section 4) and g_0 that of the prior predictive, on which what lies on no component counts:
@@ -19,23 +19,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpmix.errors import SpecError
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
 from dpmix.mechanisms.laws.every import Law
+from dpmix.release.cells import count_outputs, tally
+from dpmix.release.tallies import wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
+from dpmix.summary.check.mixture_replicates import cell_masses, states_at
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.check.state_densities import cell_masses, states_at
 from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["MOST_RECORDS", "cell_log_likelihoods", "log_likelihoods"]
+__all__ = [
+    "MOST_RECORDS",
+    "cell_log_likelihoods",
+    "counted",
+    "goes_by_cell",
+    "log_likelihoods",
+    "of_all_cells",
+]
 
 Floats = NDArray[np.float64]
 
@@ -225,3 +236,59 @@ def _mixed(states: list[Measures], log_g: object, prior: Floats) -> Floats:
                 logs.append(top + np.log(np.exp(each - top).sum(axis=0)))
         out[row] = logs[0] if len(logs) == 1 else np.logaddexp(*logs)
     return out
+
+
+# Releases of many records as their counts in public cells, for log likelihoods (methods, section 12)
+
+
+MOST_CELLS = 10_000
+_KERNELS = ("normal", "beta")  # whose masses of cells are known
+
+
+def goes_by_cell(chains: ChainSet) -> bool:
+    """Whether log likelihoods are of cells: of a tally, and of more records than are kept one by one."""
+    return chains.tally is not None or chains.n > MOST_RECORDS
+
+
+def counted(chains: ChainSet) -> Chains:
+    """Return chains with a tally of their release: its own, or its counts in the cells of `dpmix tally`.
+
+    The width is that which the chains counted by, where they did.
+
+    Raises
+    ------
+    Unavailable
+        Where the likelihood does not factorize over records, or no cells follow from public quantities.
+    """
+    check_factorizes(chains)
+    assert isinstance(chains, Chains)  # checked
+    law = chains.mechanism
+    if chains.layout.kernel not in _KERNELS or chains.observed.ndim > 1 or len(law.domain or ()) > 1:
+        raise Unavailable(f"there are more than {MOST_RECORDS:,} records, and cells are of one column")
+    if chains.tally is None:
+        what = f"there are more than {MOST_RECORDS:,} records, and no public cells of releases by"
+        if not law.countable:
+            raise Unavailable(f"{what} {law.kind}")
+        try:
+            edges, width = wide_grid(law, chains.constants.get("cells_width") or "auto")
+        except SpecError:
+            raise Unavailable(f"{what} {law.kind}") from None
+        z = chains.observed
+        found = tally(z, edges, width) if law.outputs is None else count_outputs(z, law.outputs)
+        chains = replace(chains, tally=found)
+    assert chains.tally is not None  # set
+    if chains.tally.counts.size > MOST_CELLS:
+        raise Unavailable(f"there are more than {MOST_CELLS:,} cells")
+    return chains
+
+
+def of_all_cells(logs: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the log likelihoods of all records of each cell, 0 of those without.
+
+    Parameters
+    ----------
+    logs : float64 array (chains, states, cells)
+        Of one record.
+    counts : int64 array (cells,)
+    """
+    return np.where(counts > 0, counts * np.where(counts > 0, logs, 0.0), 0.0)

@@ -40,12 +40,7 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    from dpmix.summary.check import (
-        answer_replicates,
-        discrete_replicates,
-        group_replicates,
-        statistic_replicates,
-    )
+    from dpmix.summary.check import discrete_replicates, group_replicates, statistic_replicates
 
     if chains.mechanism.groups:
         return group_replicates.grouped_replicator(chains)
@@ -60,7 +55,7 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
         ("log_moments", "dirichlet"): statistic_replicates.LogMomentsReplicator,
         ("posterior", "multinomial"): statistic_replicates.ReleasedPosterior,
         ("categories", "multinomial"): statistic_replicates.Answers,
-        ("categories", "naive_bayes"): answer_replicates.AnswersOfRecords,
+        ("categories", "naive_bayes"): statistic_replicates.AnswersOfRecords,
     }
     made = makers.get((chains.mechanism.released, model))
     if made is None:

@@ -14,8 +14,7 @@ from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.check.check_result import Check, Entry
 from dpmix.summary.check.mixture_replicates import HistogramReplicator
-from dpmix.summary.check.rank_p_values import compare
-from dpmix.summary.check.replicators import Replicator, Unavailable, places
+from dpmix.summary.check.replicators import Replicator, Unavailable, compare, places
 from dpmix.summary.dated import bins_in_words, dated_of
 
 __all__ = ["StatisticReplicator", "check_statistic"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Layout, find_layout
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.run.chains_reader import Chains
 from dpmix.summary.families.family import Family, Floats
+
+if TYPE_CHECKING:
+    from dpmix.run.chains_reader import Chains
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
-from dpmix.mechanisms.posterior.exact_draws import sampler
-from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+from dpmix.mechanisms.posterior.exponential import HellingerPosterior, sampler
 from dpmix.spec import load_spec
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from dpmix.mechanisms.posterior.calibrations import largest
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.certified_search import largest
 from dpmix.mechanisms.posterior.curator import GeometricPosterior, LaplacePosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.posteriors.hellinger_law import ExponentialMechanism

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
+from dpmix.api.parametric_task import build
 from dpmix.data.loading import load_data
 from dpmix.models.dirichlet.alpha import slice_alpha, whiten
 from dpmix.models.dirichlet.latent_records import make_shapes
-from dpmix.models.dirichlet.mle import dirichlet_mle
-from dpmix.models.dirichlet.priors import gamma_prior
-from dpmix.models.dirichlet.simulated_statistic import simulate_means
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, simulate_means
+from dpmix.models.dirichlet.start import gamma_prior
 from dpmix.models.model_protocols import ParametricModel
-from dpmix.models.registry import build
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
 from dpmix.spec.run_spec import RunSpec

@@ -17,15 +17,15 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 import dpmix
-from dpmix.advising import cell_information as informed
+from dpmix.advising import mixtures as informed
 from dpmix.advising.advice import Advice, Row, judged, needed_of
 from dpmix.advising.picture import _finding, draw
 from dpmix.advising.population import cells_of, population_of
 from dpmix.advising.statistics import multinomial
-from dpmix.api.advise_laws import central_left_out, laws_of
+from dpmix.api.advise import central_left_out, laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
-from dpmix.mechanisms.laws.likelihoods import information_of_outputs
+from dpmix.mechanisms.laws.transitions import information_of_outputs
 from dpmix.models.counts_mixture.informed import coins_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec

@@ -20,7 +20,7 @@ from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import read_any
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.release.release_file import read_release
-from dpmix.release.released_table import row_noun
+from dpmix.release.sanitized import row_noun
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec import load_spec
 from dpmix.store.h5 import encode

@@ -11,7 +11,7 @@ from scipy import stats
 
 import dpmix
 from dpmix.api.kernel_of_spec import kernel_of
-from dpmix.api.observation import observe
+from dpmix.api.task import observe
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.curators.by_kind import from_spec

@@ -456,9 +456,9 @@ def test_many_records_keep_their_log_likelihoods_by_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What more than 5,000 records keep is what their tally keeps; leave-one-out goes by it."""
-    from dpmix.summary.check import public_cells, record_likelihoods
+    from dpmix.summary.check import record_likelihoods
 
-    for module in (public_cells, record_likelihoods):
+    for module in (record_likelihoods, record_likelihoods):
         monkeypatch.setattr(module, "MOST_RECORDS", 300)
     rng = np.random.default_rng(4)
     path = written(tmp_path / "a.h5", rng.normal(0.5, 0.8, 400) + rng.laplace(0.0, 1.3, 400))
@@ -502,7 +502,7 @@ def test_a_spec_of_several_columns_tallies_one_of_them_and_fits_it(tmp_path: Pat
 
 
 def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmix.summary.check import public_cells
+    from dpmix.summary.check import record_likelihoods
     from dpmix.summary.check.replicators import Unavailable
 
     rng = np.random.default_rng(5)
@@ -513,10 +513,10 @@ def test_what_has_no_public_cells_keeps_none(tmp_path: Path, monkeypatch: pytest
         quiet=True,
     )
     chains = read_chains([tmp_path / "c.h5"])
-    assert not public_cells.goes_by_cell(chains)
-    monkeypatch.setattr(public_cells, "MOST_CELLS", 20)
+    assert not record_likelihoods.goes_by_cell(chains)
+    monkeypatch.setattr(record_likelihoods, "MOST_CELLS", 20)
     with pytest.raises(Unavailable, match="more than 20 cells"):
-        public_cells.counted(chains)
+        record_likelihoods.counted(chains)
 
 
 _CLUSTER = """
@@ -559,9 +559,9 @@ def test_a_cluster_gives_the_same_tally_though_a_worker_is_killed(tmp_path: Path
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmix.release import tally_counting
+    from dpmix.release import tally_parts
 
     path = written(tmp_path / "a.h5", np.linspace(-1.0, 1.0, 5))
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert "not installed" in refused([path], scheduler="tcp://127.0.0.1:1", error=UsageError)
-    assert list(tally_counting.count([], tally_parts.TallyGrid(np.zeros(1), 0, 1.0))) == []
+    assert list(tally_parts.count([], tally_parts.TallyGrid(np.zeros(1), 0, 1.0))) == []

@@ -16,7 +16,7 @@ from dpmix.api.warmup import Warmed, _keep_bytecode
 from dpmix.cli import commands
 from dpmix.errors import SpecError
 from dpmix.run import exit_codes
-from dpmix.samplers.blocks import SERIAL_LIMIT
+from dpmix.samplers.state import SERIAL_LIMIT
 from dpmix.spec import RunSpec
 from dpmix.spec.starters import starter
 from dpmix.spec.sweep_spec import load_sweep

@@ -25,7 +25,7 @@ from dpmix.auditing import (
     subject_of_mechanism,
     try_out,
 )
-from dpmix.auditing.event_statistics import lowest_bit
+from dpmix.auditing.trial import lowest_bit
 from dpmix.cli.commands import app
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.curators.mechanism import Mechanism

@@ -13,7 +13,7 @@ from scipy.special import digamma, polygamma
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.numerics.log_widths import exact_width
+from dpmix.mechanisms.log_moments.law import exact_width
 from dpmix.release.release_file import read_release, write_release
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec

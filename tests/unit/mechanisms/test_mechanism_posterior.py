@@ -12,8 +12,15 @@ from scipy import integrate, stats
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.posteriors import weight_loops
-from dpmix.posteriors.distance_tables import Posteriors, checked_counts
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, states, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import (
+    ROUNDING,
+    ExponentialMechanism,
+    Posteriors,
+    checked_counts,
+    states,
+    theorem_gamma,
+    weight_bits,
+)
 from tests.helpers.specs import message
 from tests.oracles import posteriors as oracle
 

@@ -16,14 +16,12 @@ import pytest
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import certified_search
-from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, neighbours
-from dpmix.mechanisms.posterior.certified_search import certify, largest, search
-from dpmix.mechanisms.posterior.divergences import divergences_of_pairs
+from dpmix.mechanisms.posterior import calibrations
+from dpmix.mechanisms.posterior.calibrations import certify, largest, search
+from dpmix.mechanisms.posterior.certificate import MARGIN, Few, Two, divergences_of_pairs, neighbours
 from dpmix.mechanisms.posterior.exponential import Calibration, HellingerPosterior
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors
 from tests.oracles import posteriors as oracle
 
 TWO = [
@@ -65,7 +63,7 @@ def made(
 
 def kept() -> Path:
     """Return the folder of calibrations."""
-    found = certified_search.directory()
+    found = calibrations.directory()
     assert found is not None
     return found
 
@@ -240,7 +238,7 @@ def test_calibrations_are_kept_on_disk_and_found_again(monkeypatch: pytest.Monke
     stored = json.loads(path.read_text("utf-8"))
     assert stored["found"] == dataclasses.asdict(first)
     assert stored["key"]["tables"] == Posteriors((1.0, 1.0), 12).digest
-    monkeypatch.setattr(certified_search, "search", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr(calibrations, "search", lambda *_: pytest.fail("searched again"))
     assert made((1.0, 1.0), 12, 0.8, 1e-8).certificate == first
     for other in ((13, 0.8, 1e-8), (12, 0.7, 1e-8), (12, 0.8, 1e-7)):
         with pytest.raises(pytest.fail.Exception):
@@ -253,7 +251,7 @@ def test_calibrations_are_kept_on_disk_and_found_again(monkeypatch: pytest.Monke
 def test_what_is_wrong_on_disk_is_not_believed(damage: str) -> None:
     family = neighbours(Posteriors((1.0, 1.0), 12))
     assert family is not None
-    first = certified_search.calibrated(family, 0.8, 1e-8)
+    first = calibrations.calibrated(family, 0.8, 1e-8)
     folder = kept()
     (path,) = folder.iterdir()
     stored = json.loads(path.read_text("utf-8"))
@@ -273,7 +271,7 @@ def test_what_is_wrong_on_disk_is_not_believed(damage: str) -> None:
         stored["found"]["gamma"] = "0.1"
     text = json.dumps(stored)
     path.write_text(text[:-20] if damage == "cut" else text, "utf-8")
-    assert certified_search.calibrated(family, 0.8, 1e-8) == first
+    assert calibrations.calibrated(family, 0.8, 1e-8) == first
     assert [p.name for p in folder.iterdir()] == [path.name]
     assert json.loads(path.read_text("utf-8"))["found"] == dataclasses.asdict(first)
 
@@ -290,7 +288,7 @@ def test_calibrations_are_kept_under_the_users_cache(tmp_path: Path, monkeypatch
     monkeypatch.setenv("HOME", str(tmp_path))
     assert kept() == tmp_path / ".cache" / "dpmix" / "posterior"
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # a user without a home
-    assert certified_search.directory() is None
+    assert calibrations.directory() is None
     assert made((1.0, 1.0), 5, 0.8, 1e-8).certificate is not None
     monkeypatch.setenv("DPMIX_CACHE_DIR", str(tmp_path / "own"))
     assert kept() == tmp_path / "own" / "posterior"
@@ -300,7 +298,7 @@ def test_several_processes_may_calibrate_at_once() -> None:
     family = neighbours(Posteriors((1.0, 1.0), 12))
     assert family is not None
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: certified_search.calibrated(family, 0.8, 1e-8), range(8)))
+        found = list(pool.map(lambda _: calibrations.calibrated(family, 0.8, 1e-8), range(8)))
     assert len(set(found)) == 1
     (path,) = kept().iterdir()
     assert json.loads(path.read_text("utf-8"))["found"] == dataclasses.asdict(found[0])

@@ -18,12 +18,11 @@ from scipy import optimize, stats
 import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import exact_draws
+from dpmix.mechanisms.posterior import exponential
 from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
-from dpmix.mechanisms.posterior.exact_draws import Listed, Shells, exact_sums, sampler
+from dpmix.mechanisms.posterior.exponential import Listed, Shells, exact_sums, sampler
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism, theorem_gamma, weight_bits
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, theorem_gamma, weight_bits
 from dpmix.posteriors.noisy_posterior import nearest_counts
 from dpmix.privacy.exact import below
 from dpmix.release.release_file import read_release
@@ -139,7 +138,7 @@ def test_listed_posteriors_have_as_many_integers_as_their_weight(monkeypatch: py
         made = law(prior, sum(counts), 0.1, 0.5, bits=4)
         drawing, seen = Listed(made, counts), Counter()
         for value in range(drawing.total):
-            monkeypatch.setattr(exact_draws, "below", Scripted(value))
+            monkeypatch.setattr(exponential, "below", Scripted(value))
             seen[drawing.draw(np.random.bytes)] += 1
         weights = zip(oracle.databases(sum(counts), len(counts)), made.weights(counts), strict=True)
         assert dict(seen) == {x: w for x, w in weights if w}
@@ -158,7 +157,7 @@ def test_many_listed_posteriors_are_found_by_their_cumulative_weights(
         end + step for end in (*drawing.ends, *ends[::500]) for step in (-1, 0) if end + step < ends[-1]
     ]
     for place in places:
-        monkeypatch.setattr(exact_draws, "below", Scripted(place))
+        monkeypatch.setattr(exponential, "below", Scripted(place))
         expected = bisect.bisect_right(ends, place)
         assert drawing.draw(np.random.bytes) == (expected, 9000 - expected)
 
@@ -170,8 +169,8 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
     made = law((1.0, 1.0, 1.0), 6, 0.1, 0.5, bits=4)
     drawing, seen = Shells(made, counts), Counter()
     for value in range(drawing.ends[-1]):
-        monkeypatch.setattr(exact_draws, "below", Scripted(value))
-        monkeypatch.setattr(exact_draws, "_any", lambda *_: (9, 9, 9))
+        monkeypatch.setattr(exponential, "below", Scripted(value))
+        monkeypatch.setattr(exponential, "_any", lambda *_: (9, 9, 9))
         try:
             drawing._propose(np.random.bytes)
             seen["all"] += 1
@@ -183,7 +182,7 @@ def test_layers_have_as_many_integers_as_their_mass_and_points_as_their_weight(
         kept = 0
         for value in range(bound):
             monkeypatch.setattr(drawing, "_propose", _once(x))
-            monkeypatch.setattr(exact_draws, "below", Scripted(value))
+            monkeypatch.setattr(exponential, "below", Scripted(value))
             with contextlib.suppress(StopIteration):
                 kept += drawing.draw(np.random.bytes) == x
         assert kept == weight
@@ -205,7 +204,7 @@ def _once(x: tuple[int, ...]) -> Any:
 def test_any_counts_are_equally_likely(d: int) -> None:
     source = np.random.default_rng(d).bytes
     every = oracle.databases(5, d)
-    drawn = [exact_draws._any(5, d, source) for _ in range(3000)]
+    drawn = [exponential._any(5, d, source) for _ in range(3000)]
     assert fits(drawn, dict.fromkeys(every, 1 / len(every))) > LEVEL
 
 

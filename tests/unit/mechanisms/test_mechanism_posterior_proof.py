@@ -16,16 +16,21 @@ from scipy import stats
 import dpmix
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import expected_errors, proof
+from dpmix.mechanisms.posterior import calibrations, expected_errors
+from dpmix.mechanisms.posterior.calibrations import Proof, proved
 from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
 from dpmix.mechanisms.posterior.method_choice import choose
-from dpmix.mechanisms.posterior.proof import Proof, proved
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
-from dpmix.posteriors import distance_tables
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism, theorem_gamma, weight_bits
+from dpmix.posteriors import hellinger_law
+from dpmix.posteriors.hellinger_law import (
+    ROUNDING,
+    ExponentialMechanism,
+    Posteriors,
+    theorem_gamma,
+    weight_bits,
+)
 from dpmix.posteriors.noisy_posterior import distances
 from dpmix.release.release_file import read_release
 from tests.oracles import posteriors as oracle
@@ -183,7 +188,7 @@ def coarse(of: Posteriors, bits: int) -> Posteriors:
     """Return the same posteriors with fewer bits in their tables, so that rounding shows."""
     made = Posteriors(of.prior, of.n)
     table = np.zeros_like(of.table)
-    steps = [np.rint(np.ldexp(distance_tables._half_steps(entry, of.n), bits)) for entry in of.prior]
+    steps = [np.rint(np.ldexp(hellinger_law._half_steps(entry, of.n), bits)) for entry in of.prior]
     np.cumsum(np.array(steps, dtype=np.int64), axis=1, out=table[:, 1:])
     made.__dict__["_made"] = (table, bits)
     return made
@@ -326,7 +331,7 @@ def test_a_method_left_out_is_the_one_that_errs_less() -> None:
 
 def test_the_choice_does_not_depend_on_data_or_chance() -> None:
     first = choose((1.0, 1.0, 1.0), 100, 3.0, 1e-6, 2 / 3)
-    proof.proved.cache_clear()
+    calibrations.proved.cache_clear()
     assert first == choose((1.0, 1.0, 1.0), 100, 3.0, 1e-6, 2 / 3)
     assert first.calibration is None and set(first.errors) == {"hellinger", "geometric"}
 

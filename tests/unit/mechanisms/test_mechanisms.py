@@ -21,7 +21,7 @@ from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.mechanisms.none.section import NoMechanism
 from dpmix.privacy.conversions import laplace_rho
-from dpmix.privacy.gaussian_delta import gaussian_delta
+from dpmix.privacy.gaussian_cost import gaussian_delta
 
 ONE = ((1.0, 6.0),)
 THREE = ((1.0, 6.0), (0.0, 100.0), (0.1, 0.3))

@@ -16,8 +16,8 @@ from scipy.stats import dlaplace
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.log_moments.curator import LogMoments, chosen_threshold, mean_logs
+from dpmix.mechanisms.log_moments.law import exact_width, paper_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
-from dpmix.numerics.log_widths import exact_width, paper_width
 from dpmix.release.release_file import read_release, write_release
 
 SHARES = np.array([[0.5, 0.3, 0.2], [0.9, 0.1, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.02, 0.0, 0.98]])

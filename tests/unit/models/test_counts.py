@@ -19,14 +19,14 @@ from dpmix.errors import DataError, SpecError
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
-from dpmix.models.counts_mixture import loops, pairs
+from dpmix.models.counts_mixture import atom_moves, loops
 from dpmix.models.counts_mixture.coordinates import place, walk
 from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes, make_cells
 from dpmix.models.counts_mixture.model import CountsChain, CountsMixture, cells_for
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
-from dpmix.summary.fisher import share_kept
+from dpmix.summary.noisy_masses import share_kept
 from tests.helpers import counts, counts_moves, samplers
 from tests.helpers.fits import combined_spec, release_by, small_release, small_spec
 from tests.helpers.specs import message
@@ -164,13 +164,13 @@ def test_shape_of_a_pair_has_the_jacobian_that_is_stated(kernel: Any) -> None:
     """(m_1, m_2, log v_1, log v_2) by (M, d, V, rho): determinant 1 / R, by differences."""
     theta = np.array([[0.4, 0.9], [0.3, 0.2]]) if kernel is NORMAL else np.array([[6.0, 9.0], [7.0, 4.0]])
     share, out = 0.3, np.ones((2, 2))
-    mean, variance, inner, gap, odds = pairs.common(kernel, theta, 0, 1, share)
-    assert pairs.part(kernel, mean, variance, share, gap, odds, out) == pytest.approx(inner)
+    mean, variance, inner, gap, odds = atom_moves.common(kernel, theta, 0, 1, share)
+    assert atom_moves.part(kernel, mean, variance, share, gap, odds, out) == pytest.approx(inner)
     assert out == pytest.approx(theta, rel=1e-10)
 
     def place_of(at: np.ndarray) -> np.ndarray:
-        assert pairs.part(kernel, at[0], at[2], share, at[1], at[3], out) > 0.0
-        ends = [pairs.moments(kernel, out, h) for h in (0, 1)]
+        assert atom_moves.part(kernel, at[0], at[2], share, at[1], at[3], out) > 0.0
+        ends = [atom_moves.moments(kernel, out, h) for h in (0, 1)]
         return np.array([ends[0][0], ends[1][0], np.log(ends[0][1]), np.log(ends[1][1])])
 
     at = np.array([mean, gap, variance, odds])

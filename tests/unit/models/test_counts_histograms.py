@@ -14,8 +14,8 @@ import pytest
 
 import dpmix
 from dpmix.api.fit import plan
+from dpmix.models.counts.cell_counts import couple
 from dpmix.models.counts_mixture.model import CountsChain
-from dpmix.models.histogram_mixture.sweep import couple
 from tests.helpers import counts, counts_faults, counts_histograms
 from tests.helpers.fits import combined_spec, release_by
 from tests.helpers.specs import message

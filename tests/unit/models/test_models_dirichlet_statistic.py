@@ -10,9 +10,14 @@ from scipy import integrate, optimize, special, stats
 
 from dpmix.models.dirichlet.bootstrap import draw_statistic, make_range_noise
 from dpmix.models.dirichlet.latent_records import make_shapes
-from dpmix.models.dirichlet.mle import dirichlet_mle, dirichlet_mles, gamma_mle, in_range
+from dpmix.models.dirichlet.mean_logarithms import (
+    dirichlet_mle,
+    dirichlet_mles,
+    gamma_mle,
+    in_range,
+    simulate_means,
+)
 from dpmix.models.dirichlet.normal_approximation import censored_moments, make_moments
-from dpmix.models.dirichlet.simulated_statistic import simulate_means
 
 SURE = 1e-6  # of each test of a law: 30 or so are made
 

@@ -20,11 +20,9 @@ from dpmix.errors import DataError, Interrupted, SamplerError
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.report.page import MOST_TRACES, render
 from dpmix.run.chains_reader import NamedChains, read_chains
-from dpmix.run.chains_writer import Finished, write_chains
-from dpmix.run.named_draws import Named
+from dpmix.run.chains_writer import Finished, Named, write_chains
 from dpmix.run.progress import Watch
-from dpmix.run.runner import Run, chain_generator, run
-from dpmix.run.stopping import Stop
+from dpmix.run.runner import Run, Stop, chain_generator, run
 from dpmix.run.workspace import Workspace, workspace_of
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.store import h5

@@ -27,8 +27,7 @@ from dpmix.mechanisms.posterior.curator import from_spec
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.models.multinomial.model import ExchangeChain, ListedChain, Multinomial, NoisyChain, build
 from dpmix.models.multinomial.release_law import TwoCounts, exponential_mechanism_of
-from dpmix.posteriors.distance_tables import Posteriors
-from dpmix.posteriors.hellinger_law import ExponentialMechanism, states
+from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, states
 from dpmix.posteriors.simulated_draws import draw_released, errors_of, rate_at, tables_of
 from dpmix.release.release_file import read_release, write_release
 from dpmix.release.sanitized import Release

@@ -14,7 +14,7 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget, check, covers, epsilon_at, remaining, total, zcdp
 from dpmix.privacy.conversions import response_rho
-from dpmix.privacy.gaussian_delta import gaussian_delta, gaussian_epsilon
+from dpmix.privacy.gaussian_cost import gaussian_delta, gaussian_epsilon
 
 
 def pure(epsilon: float) -> Guarantee:

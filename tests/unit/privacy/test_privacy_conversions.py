@@ -20,7 +20,7 @@ from dpmix.privacy.conversions import (
     rho_to_epsilon,
     rho_to_pure_bound,
 )
-from dpmix.privacy.gaussian_delta import (
+from dpmix.privacy.gaussian_cost import (
     classical_mu,
     gaussian_delta,
     gaussian_epsilon,

@@ -13,7 +13,7 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy import pld
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, Spent, compose
 from dpmix.privacy.budget import Budget, covers, epsilon_at, remaining
-from dpmix.privacy.gaussian_delta import gaussian_delta
+from dpmix.privacy.gaussian_cost import gaussian_delta
 from dpmix.privacy.ledger import Book
 from dpmix.privacy.pld import check_known, loss_epsilon
 from tests.helpers.specs import message

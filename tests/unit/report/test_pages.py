@@ -13,9 +13,7 @@ import pytest
 import dpmix
 from dpmix.report.page import render
 from dpmix.report.plots import trace_figure
-from dpmix.store.fitting import plain_number
-from dpmix.store.html import BLUE, captioned, drawing, drawings, image, svg
-from dpmix.store.inline_svg import THEMED, inlined
+from dpmix.store.html import BLUE, THEMED, captioned, drawing, drawings, image, inlined, plain_number, svg
 from dpmix.summary.headline import amount
 from dpmix.summary.summary_result import Summary
 from tests.helpers.chains_files import a_spec, states_of_mixture, write_chains
@@ -207,7 +205,7 @@ def test_maps_turn_in_the_dark() -> None:
 
 def test_columns_and_factors_are_said_plainly(tmp_path: Path) -> None:
     from dpmix.results.nodes import percent
-    from dpmix.summary.guarantee_words import _times
+    from dpmix.summary.subject import _times
 
     assert [percent(share) for share in (1.0, 0.996, 0.5, 1e-5)] == ["100%", "100%", "50%", "<0.01%"]
     assert [_times(factor) for factor in (2.7182818, 2980.958, 1e9)] == ["2.72", "2,990", "1e+09"]

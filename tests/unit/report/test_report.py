@@ -18,8 +18,14 @@ from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.cells import Counts
 from dpmix.report.drawn_release import _tallied, shown
 from dpmix.report.page import render
-from dpmix.report.plots import density_figure, plot_density, rank_figure, share_outside, trace_figure
-from dpmix.report.two_dimensions import order_of
+from dpmix.report.plots import (
+    density_figure,
+    order_of,
+    plot_density,
+    rank_figure,
+    share_outside,
+    trace_figure,
+)
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.mixture_summary import summarize_chains

@@ -15,7 +15,6 @@ import dpmix
 from dpmix.report.page import render
 from dpmix.results.as_hdf5 import write_result
 from dpmix.results.as_html import to_page
-from dpmix.results.as_json import plain, to_json
 from dpmix.results.as_text import WIDTH, to_text
 from dpmix.results.nodes import (
     ABSENT,
@@ -32,7 +31,7 @@ from dpmix.results.nodes import (
     by_name,
     warnings_section,
 )
-from dpmix.results.result import Result
+from dpmix.results.result import Result, plain, to_json
 from dpmix.run.chains_reader import ChainSet
 from dpmix.store.tree import Node, read
 from dpmix.summary import quantity_registry as registered

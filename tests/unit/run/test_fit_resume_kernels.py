@@ -13,7 +13,7 @@ import pytest
 import dpmix
 from dpmix.errors import Interrupted
 from dpmix.run.chains_reader import read_chains
-from dpmix.run.stopping import Stop
+from dpmix.run.runner import Stop
 from dpmix.run.workspace import Workspace, workspace_of
 from tests.helpers.fits import assert_same, combined_spec, release_by
 

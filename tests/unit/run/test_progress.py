@@ -12,8 +12,7 @@ import pytest
 import dpmix
 from dpmix.run import progress
 from dpmix.run.progress import ChainProgress, Due, show_fit, show_phase, show_work
-from dpmix.sweeping.board import show_sweep
-from dpmix.sweeping.pool import Progress
+from dpmix.sweeping.pool import Progress, show_sweep
 from tests.helpers.chains_files import states_of_mixture, write_chains
 
 

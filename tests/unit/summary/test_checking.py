@@ -19,12 +19,10 @@ from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.summary.check.discrete_replicates import _Marginals, cell_probabilities
-from dpmix.summary.check.mixture_replicates import mixture_replicator
-from dpmix.summary.check.rank_p_values import compare, two_sided
+from dpmix.summary.check.mixture_replicates import cell_masses, mixture_replicator
 from dpmix.summary.check.record_likelihoods import log_likelihoods
 from dpmix.summary.check.release_check import check_release
-from dpmix.summary.check.replicators import Unavailable, places
-from dpmix.summary.check.state_densities import cell_masses
+from dpmix.summary.check.replicators import Unavailable, compare, places, two_sided
 from dpmix.summary.check.statistic_replicates import (
     ClampedMomentsReplicator,
     LogMomentsReplicator,

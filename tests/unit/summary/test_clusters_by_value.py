@@ -14,7 +14,7 @@ import dpmix
 from dpmix.release.cells import edges_of
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import Chains, read_chains
-from dpmix.run.subsample import subsample_of
+from dpmix.run.kept_quantities import subsample_of
 from dpmix.summary import clusters_by_value as module
 from dpmix.summary.clusters_by_value import clusters_by_value, partition_of_cells, subsample_labels
 from dpmix.summary.random_measures import Measures

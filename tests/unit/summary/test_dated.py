@@ -21,9 +21,8 @@ from dpmix.report.page import render
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of, day_text
 from dpmix.spec.default_priors import coefficients_in_words
-from dpmix.store.date_axes import on_dates
-from dpmix.store.html import drawing
-from dpmix.summary.clusters_by_value_result import CellProbabilities, ClustersByValue
+from dpmix.store.html import drawing, on_dates
+from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
 from dpmix.summary.dated import NONE, Dated, bins_in_words, dated_of
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, write_chains
 from tests.helpers.seeds import rng_of

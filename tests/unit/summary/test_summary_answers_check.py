@@ -10,7 +10,7 @@ import pytest
 import dpmix
 from dpmix.release.sanitized import Release
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.check.answer_replicates import AnswersOfRecords
+from dpmix.summary.check.statistic_replicates import AnswersOfRecords
 
 ODDS = 6.0
 LAW = {

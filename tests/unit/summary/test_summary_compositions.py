@@ -14,8 +14,7 @@ from scipy import integrate, special, stats
 
 import dpmix
 from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.composition_remarks import composition_remarks
-from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid
+from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, composition_remarks
 from dpmix.summary.compositions import censored_moments
 
 NAMES = ("care", "food", "rest")

@@ -9,8 +9,8 @@ import pytest
 
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.guarantee_words import epsilon_in_words, guarantee_in_words
 from dpmix.summary.remarks import convergence_remarks, release_remarks
+from dpmix.summary.subject import epsilon_in_words, guarantee_in_words
 from dpmix.summary.summary_result import Acceptance
 
 NO_PROPOSALS = Acceptance(None, None)

@@ -13,15 +13,14 @@ from scipy import integrate, special, stats
 from dpmix.errors import DataError
 from dpmix.kernels.beta_family import BetaGamma
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import TruncatedNormalInverseGamma
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.summary.density import posterior_density
+from dpmix.summary.density import correlations, joint_distance, mean_density, posterior_density
 from dpmix.summary.grids import choose_grids
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.random_measures import Measures
-from dpmix.summary.several_columns import correlations, joint_distance, mean_density
 from tests.helpers.chains_files import (
     BETA,
     NIW,

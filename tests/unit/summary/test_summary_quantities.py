@@ -14,8 +14,7 @@ from scipy import integrate, optimize, stats
 import dpmix
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels.beta_family import BetaGamma
-from dpmix.kernels.normal_family import NormalInverseGamma
-from dpmix.kernels.truncated_family import TruncatedNormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.run.stored_parameters import figures
 from dpmix.store.h5 import work
 from dpmix.summary.density import posterior_density

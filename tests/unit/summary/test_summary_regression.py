@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.report.regression_page import line_draws
+from dpmix.report.parametric_page import line_draws
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.summary.summary_result import Summary
 

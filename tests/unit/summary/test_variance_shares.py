@@ -16,15 +16,21 @@ import dpmix
 from dpmix.kernels.layout import find_layout, known_layouts
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
-from dpmix.results.as_json import plain
+from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains
 from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors, runs_for
 from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures
-from dpmix.summary.variance import clean_variance_of_mean, mixture_shares, parametric_shares
-from dpmix.summary.variance_result import Shares, VarianceShares, shares_of
+from dpmix.summary.variance import (
+    Shares,
+    VarianceShares,
+    clean_variance_of_mean,
+    mixture_shares,
+    parametric_shares,
+    shares_of,
+)
 from tests.helpers.chains_files import (
     BETA,
     TRUNCATED,

@@ -8,7 +8,7 @@ import pytest
 
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.verdict import NOT_YET, USABLE, WITH_CARE, verdict_of
+from dpmix.summary.headline import NOT_YET, USABLE, WITH_CARE, verdict_of
 
 
 def scalar(contraction: float | None = 0.9, rhat: float | None = 1.002, *, stuck: bool = False) -> Scalar:

@@ -23,8 +23,7 @@ from dpmix.cli import commands
 from dpmix.errors import DataError, SpecError, UsageError
 from dpmix.run import exit_codes
 from dpmix.store.tree import read
-from dpmix.sweeping.board import show_sweep
-from dpmix.sweeping.pool import Outcome, Pool, Progress
+from dpmix.sweeping.pool import Outcome, Pool, Progress, show_sweep
 from dpmix.sweeping.table import TIMES
 from tests.unit.sweeping.test_sweep_plan import sweep_of
 

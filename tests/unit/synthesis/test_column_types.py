@@ -16,8 +16,7 @@ from dpmix.api.predictive import predictive_records
 from dpmix.api.release_of import find_release
 from dpmix.errors import DataError, DpmixError, SpecError
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.release.columns import Cells, Column
-from dpmix.release.lattice import Grid, lattice_of, starts_of_runs
+from dpmix.release.columns import Cells, Column, Grid, lattice_of, starts_of_runs
 from dpmix.spec import load_spec
 from dpmix.synthesis.generator import Randomness
 from dpmix.synthesis.generator_choice import generator_of

@@ -17,8 +17,7 @@ import pytest
 from scipy import stats
 
 from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.instance_draws import InstanceUrn, Simulation, upper_bounds
-from dpmix.synthesis.instance_loops import beta_binomial_tail, fill_new
+from dpmix.synthesis.instance_draws import InstanceUrn, Simulation, beta_binomial_tail, fill_new, upper_bounds
 from dpmix.synthesis.urn_guarantee import global_delta
 from tests.oracles import urns
 
