@@ -87,7 +87,7 @@ def ratio(results: Results, method: str, key: str, n: int, epsilon: float, to: s
 
 def _errors(path: Path, key: str, what: str, methods: tuple[str, ...], results: Results) -> None:
     """Median errors by method: a row of panels for each n, a panel for each alpha, a colour for each eps."""
-    runs = len(next(iter(results.values()))["rows"])
+    runs = max(len(result["rows"]) for name, result in results.items() if name.startswith("alpha"))
     title = f"{what}, median over {runs} data sets; lines: given the data; beyond {_HIGHEST:g} drawn there"
     places = np.arange(len(methods))
     with draw.panels(path, len(SIZES), len(ALPHAS), title, (2.3, 2.9), sharex=True) as (shown, axes):
