@@ -81,7 +81,7 @@ def _checked_columns(value: Any) -> Any:
             raise ValueError(f"does not state the categories of {part['name']}")
     names = [part.name if isinstance(part, PublicColumn) else part["name"] for part in value]
     if len(set(names)) < len(names):
-        raise ValueError("names a column twice")
+        raise ValueError("states a column twice")
     return value
 
 

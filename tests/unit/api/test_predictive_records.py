@@ -231,7 +231,7 @@ def test_the_guarantee_of_records_is_that_of_the_release(tmp_path, capsys, trust
             read_any(tmp_path / "r.csv")
     twice = account["mechanism"] | {"columns": account["mechanism"]["columns"] * 2}
     (tmp_path / "r.csv.json").write_text(json.dumps(account | {"mechanism": twice}))
-    with pytest.raises(DataError, match="names a column twice"):
+    with pytest.raises(DataError, match="states a column twice"):
         read_any(tmp_path / "r.csv")
     if trust == "global":  # nobody makes a central release a local one
         (tmp_path / "r.csv.json").write_text(json.dumps(account | {"trust": other}))
