@@ -249,7 +249,7 @@ def test_names_of_columns(tmp_path):
     ("attrs", "mechanism", "n"),
     [
         ({"trust": "local", "n": 77}, {"kind": "laplace", "scale": [2.0]}, 30),
-        ({"trust": "local", "n": 77}, {}, 77),  # a fit to a local release made these records, which are others
+        ({"trust": "local", "n": 77}, {}, 77),  # drawn from a fit to a local release
         ({"trust": "global", "n": 77}, {}, 77),
         ({"trust": "global"}, {"n": 88}, 88),
         ({"trust": "global"}, {}, 30),
