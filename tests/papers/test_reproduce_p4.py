@@ -186,3 +186,8 @@ def test_the_page_names_every_spec():
     page = (ROOT / "docs" / "reproduction.md").read_text()
     for path in (CONFIGS / "p4").glob("*.yaml"):
         assert f"configs/p4/{path.name}" in page
+
+
+def test_intervals_are_of_chains_of_any_length():
+    middle, half = p4days._intervals([np.linspace(0.0, 1.0, 101), np.linspace(-2.0, 2.0, 401)])
+    assert middle == pytest.approx([0.5, 0.0]) and half == pytest.approx([0.475, 1.9])
