@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dpmix
-from benchmarks.table import figure, table
+from benchmarks.table import figure, span, table
 
 __all__ = ["CASES", "FEW", "Binned", "bins", "bins_table"]
 
@@ -129,11 +129,6 @@ def _fit(case: Binned, sampler: str, release: Path, seconds: float, stem: Path) 
     }
 
 
-def _span(values: list[float]) -> str:
-    low, high = figure(min(values), 2), figure(max(values), 2)
-    return low if low == high else f"{low} to {high}"
-
-
 def bins_table(results: list[Result]) -> list[str]:
     """Return the lines of the table: effective draws a second of each quantity, and how the chains agree."""
     rows = []
@@ -149,7 +144,7 @@ def bins_table(results: list[Result]) -> list[str]:
                 f"{r['n']:,}",
                 f"`{r['sampler']}`",
                 figure(r["ms"], 2),
-                *(_span(group) for group in groups),
+                *(span(group) for group in groups),
                 f"{r['rhat']:.3f} ({r['slowest']})",
                 f"{r['least']:,.0f} in {figure(r['seconds'], 2)} s",
             ]

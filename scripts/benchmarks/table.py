@@ -6,13 +6,14 @@ import datetime
 import math
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import EPSILONS, LARGE, PLAIN, POINTS, SAMPLERS, Cell
 
-__all__ = ["figure", "growth", "machine", "markdown", "table"]
+__all__ = ["figure", "growth", "machine", "markdown", "span", "table"]
 
 Result = dict[str, Any]
 
@@ -245,3 +246,9 @@ def markdown(report: dict[str, Any], command: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def span(values: Sequence[float]) -> str:
+    """Return the smallest and the largest in two digits, as "0.5 to 12"; one where they are alike."""
+    low, high = figure(min(values)), figure(max(values))
+    return low if low == high else f"{low} to {high}"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from benchmarks.cells import ALGORITHMS, BASE, WIDTH
-from benchmarks.table import figure, table
+from benchmarks.table import figure, span, table
 from dpmix.data.simulations import three_gaussians
 from dpmix.kernels import NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
@@ -161,7 +161,7 @@ def versus_table(results: list[Result]) -> list[str]:
         times = row["times"]
         for what in ("neal8", "counts"):
             told = row[what]
-            each = [_span([told["ess"][name] for name in names]) for names in groups.values()]
+            each = [span([told["ess"][name] for name in names]) for names in groups.values()]
             rows.append(
                 [
                     f"{row['n']:,}, {row['epsilon']:g}",
@@ -172,14 +172,9 @@ def versus_table(results: list[Result]) -> list[str]:
                     "",
                 ]
             )
-        factors = [_span([times[name] for name in names]) for names in groups.values()]
+        factors = [span([times[name] for name in names]) for names in groups.values()]
         least = min(times, key=lambda name: times[name])
         reached = "all" if times[least] >= TARGET else f"{figure(times[least], 2)} ({least})"
         rows.append(["", "times as many", "", "", *factors, reached])
     head = ["n, eps", "sampler", "ms a sweep", "largest R-hat", *groups, f"least, where below {TARGET:g}"]
     return table(head, rows)
-
-
-def _span(values: list[float]) -> str:
-    low, high = figure(min(values), 2), figure(max(values), 2)
-    return low if low == high else f"{low} to {high}"
