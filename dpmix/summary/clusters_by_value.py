@@ -41,14 +41,12 @@ from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.chains_reader import Chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day
-from dpmix.summary.check.mixture_replicates import states_at
 from dpmix.summary.dated import dated_of
-from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds, spread
 from dpmix.summary.noisy_masses import kernel_of_fit, theta_of
-from dpmix.summary.random_measures import Measures
+from dpmix.summary.random_measures import Measures, generator, states_at
 
 __all__ = [
     "CellProbabilities",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.run.chains_reader import Block, Chains, ChainSet, read_chains
+from dpmix.run.chains_reader import Block, Chains, read_chains
 from dpmix.run.kept_quantities import Recorded
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of
 from dpmix.summary.grids import density_points, labels, public_bounds, spread
 from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.quantities import Wanted, outside, quantiles, quantities
-from dpmix.summary.random_measures import Measures, draw_measures, join, settle_rest, state_measures
+from dpmix.summary.random_measures import (
+    BLOCK,
+    Measures,
+    draw_measures,
+    generator,
+    join,
+    settle_rest,
+    state_measures,
+)
 
 # What concerns several columns together: correlations, distance from the prior, the density of two
 
@@ -147,7 +154,6 @@ def correlations(measures: Measures, family: NormalInverseWishart) -> Floats:
 
 BAND_DRAWS = 10_000
 DISTANCE_DRAWS = 4_000
-BLOCK = 2048
 _COLUMNS = 256
 
 
@@ -416,12 +422,6 @@ def _batches(states: list[tuple[int, Measures]]) -> list[Measures]:
         parts = np.array_split(np.arange(whole.counts.size), 4)
         batches.extend(whole.take(part) for part in parts if part.size)
     return batches
-
-
-def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
-    """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
-    digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
-    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
 
 # What `fit` computes from its draws and keeps: the quantities of a record that summaries report first

@@ -7,10 +7,9 @@ import numpy as np
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Block, Chains, NamedChains
-from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.random_measures import settle_rest, state_measures
+from dpmix.summary.random_measures import generator, settle_rest, state_measures
 
 __all__ = ["mixture_records", "parametric_records"]
 

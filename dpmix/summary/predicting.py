@@ -32,8 +32,8 @@ from dpmix.spec.days import day_text
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.store.frames import Frame
 from dpmix.summary.dated import dated_of
-from dpmix.summary.density import generator
 from dpmix.summary.families.family import Floats
+from dpmix.summary.random_measures import generator
 
 __all__ = ["SHOWN", "Input", "Predictions", "Predictor", "labels_of", "predictor_of", "responses", "row_of"]
 

@@ -16,12 +16,12 @@ from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.spec.days import Day
 from dpmix.spec.default_priors import NIG, prior_in_words
 from dpmix.summary.dated import Dated, dated_of
-from dpmix.summary.density import correlation_names, correlations, generator, names_of, of_column, scalars_of
+from dpmix.summary.density import correlation_names, correlations, names_of, of_column, scalars_of
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of, family_of, family_on_line
 from dpmix.summary.grids import density_points, public_bounds
 from dpmix.summary.quantities import Wanted
-from dpmix.summary.random_measures import Measures, draw_measures
+from dpmix.summary.random_measures import Measures, draw_measures, generator
 
 __all__ = ["PULL", "PriorDraws", "floor_remarks", "mixture_prior", "prior_of", "prior_on_line", "pull"]
 

@@ -33,9 +33,9 @@ from dpmix.run.chains_reader import Chains, ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.chains_account import spec_of
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.density import BLOCK
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.random_measures import BLOCK
 
 __all__ = ["centred_log_density", "key_of_prior", "log_prior"]
 

@@ -18,14 +18,22 @@ left then lies on so many atoms that its mean stands for it well).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
+from dpmix.kernels.multivariate_family import NormalInverseWishart
+from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.families.family import Family, Floats
+
+_STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed
+
+BLOCK = 2048
 
 TOLERANCE = 5e-5
 MAX_STICKS = 300
@@ -233,3 +241,57 @@ def _lost(mass: Floats, strength: Floats, discount: float, stick: int) -> Floats
 def _sums(owner: Any, values: Floats, size: int) -> Floats:
     """Sum of the values of each owner 0 .. size - 1."""
     return np.asarray(np.bincount(owner, values, minlength=size), dtype=np.float64)
+
+
+def generator(chains: ChainSet, chain_id: int, start: int) -> np.random.Generator:
+    """Return a generator that depends on the chains' seed, the chain's id and the first state only."""
+    digest = hashlib.sha256(f"dpmix summary {chains.attrs['seed']} {chain_id} {start}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
+
+
+def states_at(
+    chains: Chains,
+    source: Family | NormalInverseWishart,
+    wanted: Sequence[tuple[int, NDArray[np.int64]]],
+    *,
+    spread_rest: bool,
+) -> dict[tuple[int, int], Measures]:
+    """Return saved states as single measures, by place of the chain and number of the state.
+
+    Parameters
+    ----------
+    chains : Chains
+    source : Family or NormalInverseWishart
+    wanted : sequence of pairs
+        Places of chains, and numbers of states of each.
+    spread_rest : bool
+        Whether to draw where the mass on no component lies; else it stays on the prior predictive, its mean.
+    """
+    numbers = dict(wanted)
+    found = {}
+    for block in chains.blocks(BLOCK):
+        states = numbers.get(block.chain, np.empty(0, dtype=np.int64))
+        inside = states[(states >= block.start) & (states < block.start + len(block.weights))]
+        if not inside.size:
+            continue
+        rows = inside - block.start
+        parameters = {name: values[rows] for name, values in block.parameters.items()}
+        together = state_measures(block.weights[rows], parameters, source)
+        base = None if block.base is None else block.base[rows]
+        if spread_rest:
+            rng = generator(chains, int(chains.ids[block.chain]), _STREAM - block.start)
+            concentration = chains.concentration[block.chain, inside]
+            discount = chains.constants["discount"]
+            together = draw_measures(together, concentration, discount, source, rng, base)
+        elif base is not None:
+            together = settle_rest(together, source, base)
+        stops = np.cumsum(together.counts)
+        for i, state in enumerate(inside.tolist()):
+            part = slice(stops[i] - together.counts[i], stops[i])
+            found[block.chain, state] = Measures(
+                together.counts[i : i + 1],
+                together.weights[part],
+                together.atoms[:, part],
+                together.rest[i : i + 1],
+            )
+    return found

@@ -27,15 +27,14 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 from dpmix.run.chains_reader import Chains, NamedChains
-from dpmix.summary.check.mixture_replicates import states_at
 from dpmix.summary.check.replicators import places
 from dpmix.summary.clean_run import clean_posteriors, runs_for
-from dpmix.summary.density import generator, of_column
+from dpmix.summary.density import of_column
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
 from dpmix.summary.grids import spread
 from dpmix.summary.quantities import quantiles
-from dpmix.summary.random_measures import Measures, draw_measures, join
+from dpmix.summary.random_measures import Measures, draw_measures, generator, join, states_at
 
 __all__ = [
     "QUANTITIES",

@@ -21,8 +21,8 @@ from dpmix.summary.check.check_result import Check, Curve, Entry
 from dpmix.summary.check.mixture_replicates import CoefficientReplicator, MixtureReplicator, TallyReplicator
 from dpmix.summary.check.replicators import RankComparison, Unavailable, compare, places
 from dpmix.summary.dated import dated_of, days
-from dpmix.summary.density import generator
 from dpmix.summary.families.family_of_fit import columns_of
+from dpmix.summary.random_measures import generator
 
 __all__ = ["check_records"]
 

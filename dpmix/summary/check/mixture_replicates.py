@@ -20,10 +20,12 @@ from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.check.replicators import Replicator, Unavailable
-from dpmix.summary.density import BLOCK, generator
 from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.random_measures import Measures, draw_measures, settle_rest, state_measures
+from dpmix.summary.random_measures import (
+    Measures,
+    states_at,
+)
 
 __all__ = [
     "MixtureReplicator",
@@ -37,56 +39,7 @@ __all__ = [
 # Random densities at chosen saved states, and records and masses of cells under them
 
 
-_STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed
 _MOST = 5_000  # records whose order is random
-
-
-def states_at(
-    chains: Chains,
-    source: Family | NormalInverseWishart,
-    wanted: Sequence[tuple[int, NDArray[np.int64]]],
-    *,
-    spread_rest: bool,
-) -> dict[tuple[int, int], Measures]:
-    """Return saved states as single measures, by place of the chain and number of the state.
-
-    Parameters
-    ----------
-    chains : Chains
-    source : Family or NormalInverseWishart
-    wanted : sequence of pairs
-        Places of chains, and numbers of states of each.
-    spread_rest : bool
-        Whether to draw where the mass on no component lies; else it stays on the prior predictive, its mean.
-    """
-    numbers = dict(wanted)
-    found = {}
-    for block in chains.blocks(BLOCK):
-        states = numbers.get(block.chain, np.empty(0, dtype=np.int64))
-        inside = states[(states >= block.start) & (states < block.start + len(block.weights))]
-        if not inside.size:
-            continue
-        rows = inside - block.start
-        parameters = {name: values[rows] for name, values in block.parameters.items()}
-        together = state_measures(block.weights[rows], parameters, source)
-        base = None if block.base is None else block.base[rows]
-        if spread_rest:
-            rng = generator(chains, int(chains.ids[block.chain]), _STREAM - block.start)
-            concentration = chains.concentration[block.chain, inside]
-            discount = chains.constants["discount"]
-            together = draw_measures(together, concentration, discount, source, rng, base)
-        elif base is not None:
-            together = settle_rest(together, source, base)
-        stops = np.cumsum(together.counts)
-        for i, state in enumerate(inside.tolist()):
-            part = slice(stops[i] - together.counts[i], stops[i])
-            found[block.chain, state] = Measures(
-                together.counts[i : i + 1],
-                together.weights[part],
-                together.atoms[:, part],
-                together.rest[i : i + 1],
-            )
-    return found
 
 
 def draw_records(measure: Measures, source: Family | NormalInverseWishart, n: int, rng: Generator) -> Floats:

@@ -32,12 +32,11 @@ from dpmix.mechanisms.laws.every import Law
 from dpmix.release.cells import count_outputs, tally
 from dpmix.release.tallies import wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
-from dpmix.summary.check.mixture_replicates import cell_masses, states_at
+from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.density import generator
 from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
-from dpmix.summary.random_measures import Measures
+from dpmix.summary.random_measures import Measures, generator, states_at
 
 __all__ = [
     "MOST_RECORDS",

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.summary.density import generator
 from dpmix.summary.grids import spread
+from dpmix.summary.random_measures import generator
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import ChainSet
