@@ -1,7 +1,7 @@
 """What a mixture's posterior will be like given a release: its exact prior, and the release's information.
 
 The release is replaced by what it is like with many records: a normal observation, with its information,
-of the masses of fine cells at the population (`dpmix.models.counts_mixture.informed`). No record and no
+of the masses of fine cells at the population (`dpmix.models.counts_mixture.model`). No record and no
 release is drawn; the prior is the one that fits have, by the moves that they are made with. Standard
 deviations are means over draws of the observation's noise, for wider and narrower posteriors come by
 chance. Compared with fits in `docs/advise.md`.
@@ -25,17 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.advising.asked import QUANTITIES
-from dpmix.advising.population import Population, cells_of
+from dpmix.advising.population import QUANTITIES, Population, cells_of
 from dpmix.errors import SpecError
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.mechanisms.laws.every import Law, expect
-from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.none.channel import NoNoise
-from dpmix.models.counts_mixture.informed import Coins, CoinsOfCells, InformedMixture, coins_of
 from dpmix.models.counts_mixture.masses import fill_rows, make_cells
+from dpmix.models.counts_mixture.model import Coins, CoinsOfCells, InformedMixture, coins_of
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.summary.quantities import quantiles

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
-from dpmix.mechanisms.laws.noise_laws import noise_variance
+from dpmix.mechanisms.laws.additive import noise_variance
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from dpmix.advising.advice import DOUBTFUL, Advice, Row, judged, needed_of
-from dpmix.advising.asked import (
+from dpmix.advising.mixtures import Found, MixtureAdvice, knows
+from dpmix.advising.population import (
     BAND,
     EPSILONS,
     QUANTITIES,
     RECORDS,
+    Population,
     by_group,
     check_kind,
     check_target,
     epsilons_of,
+    population_of,
+    prior_predictive,
     quantities_of,
     records_of,
     target_of,
 )
-from dpmix.advising.mixtures import Found, MixtureAdvice, knows
-from dpmix.advising.population import Population, population_of, prior_predictive
 from dpmix.api.advise_statistics import advise_statistic, is_statistic
 from dpmix.api.advise_synthesis import advise_synthesis
 from dpmix.api.kernel_of_spec import base_constants, kernel_attrs, kernel_of, mixing_of
@@ -250,7 +252,7 @@ def advise(
     unit, left_out = _unit(checked, quantity), "" if kinds is not None else central_left_out(rows)
     found = Advice(tuple(rows), population, target, tuple(warnings), quantity, unit, left_out)
     if target_file is not None:
-        from dpmix.advising.picture import write
+        from dpmix.advising.advice import write
 
         write(found, target_file, force=force)
     return found

@@ -27,12 +27,12 @@ from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
-from dpmix.models.linear_regression.units import Units
+from dpmix.models.linear_regression.conjugate_draws import Units
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.capabilities import listed
-from dpmix.spec.default_priors import ERRORS_SCALE, ERRORS_SHAPE
 from dpmix.spec.kinds import MODELS
 from dpmix.spec.mechanism_section import MechanismSection
+from dpmix.spec.model_section import ERRORS_SCALE, ERRORS_SHAPE
 
 __all__ = ["advise_statistic", "is_statistic"]
 

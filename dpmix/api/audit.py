@@ -20,12 +20,11 @@ from dpmix.auditing import (
     try_out,
 )
 from dpmix.auditing.bound import lower_bound
-from dpmix.auditing.programs import Program, subject_of_program
+from dpmix.auditing.inputs import Program, subject_of_program
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.numerics.rounding import figure, figure_below
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.privacy.gaussian_cost import gaussian_epsilon
+from dpmix.privacy.conversions import gaussian_epsilon, rho_to_epsilon
 from dpmix.results.tabulated import Tabulated, TabulatedFigures
 from dpmix.run.progress import show_work
 from dpmix.spec import RunSpec, load_spec

@@ -72,7 +72,7 @@ def of_mechanism(mechanism: Mechanism, n: int | None) -> list[Caution]:
 
 def of_synthesis(generator: Generator) -> list[Caution]:
     """Return what is to be said before records are synthesized (methods, sections 1 and 5)."""
-    from dpmix.synthesis.urn_draws import PitmanYorRecords
+    from dpmix.synthesis.urn import PitmanYorRecords
 
     found = []
     if isinstance(generator, PitmanYorRecords):

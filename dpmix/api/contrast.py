@@ -15,8 +15,13 @@ from dpmix.run.progress import show_phase
 from dpmix.spec.load import load_spec
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.summary.chains_account import spec_of
-from dpmix.summary.contrast_of_fits import contrast_chains, contrast_groups, same_release
-from dpmix.summary.contrast_result import Contrast, JointGuarantee
+from dpmix.summary.contrast_result import (
+    Contrast,
+    JointGuarantee,
+    contrast_chains,
+    contrast_groups,
+    same_release,
+)
 from dpmix.summary.parametric_summary import summarize_parametric
 from dpmix.summary.subject import adjacency_of, is_private, is_simulated, level_in_words
 
@@ -140,9 +145,9 @@ def contrast(
         if output is not None:
             found.write(Path(output), force=force)
         if report is not None:
-            from dpmix.report.contrast_page import render  # late: matplotlib takes its time
+            from dpmix.report.page import render_contrast  # late: matplotlib takes its time
 
-            write_bytes(Path(report), render(found).encode("utf-8"), force=force)
+            write_bytes(Path(report), render_contrast(found).encode("utf-8"), force=force)
     if require_convergence and found.failures:
         raise ConvergenceError(found.failures, found)
     return found

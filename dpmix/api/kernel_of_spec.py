@@ -20,9 +20,16 @@ from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.sanitized import Release
 from dpmix.spec import BetaMixture, GammaPrior, MultivariateNormalMixture, NormalMixture, RunSpec
-from dpmix.spec.default_priors import BETA, NIG, NIW, SCALE_SHAPE, nig_from_bounds, niw_from_bounds
 from dpmix.spec.kinds import KERNELS
-from dpmix.spec.model_section import MixtureSection
+from dpmix.spec.model_section import (
+    BETA,
+    NIG,
+    NIW,
+    SCALE_SHAPE,
+    MixtureSection,
+    nig_from_bounds,
+    niw_from_bounds,
+)
 
 __all__ = [
     "Kernel",

@@ -73,7 +73,7 @@ def register(
         Of a kernel: its base measure's parameters, with the properties ``parameters`` and ``constants`` and
         the class method ``of_spec(section, bounds)``; and its functions, registered.
     family : callable
-        Of a kernel: makes its `dpmix.summary.families.family.Family` of the constants in a chains file.
+        Of a kernel: makes its `dpmix.kernels.layout.Family` of the constants in a chains file.
     layout : Layout
         Of a kernel: what a chains file holds of it.
     algorithm : type of NamedTuple

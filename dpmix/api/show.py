@@ -1,32 +1,430 @@
-"""`dpmix.show`: what a file is, and what it says."""
+"""`dpmix.show`: what a file is, and what it says.
+
+What is shown of a file: a release, a tally, synthetic records, chains, or a summary.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import yaml
+
 from dpmix.api.export import tables_of
-from dpmix.api.file_kinds import KINDS, kind_of
-from dpmix.api.ledger_words import show as show_ledger
-from dpmix.api.ledger_words import to_text as ledger_text
+from dpmix.api.file_kinds import KINDS, kind_of, tree_kind
 from dpmix.api.release_of import read_any
-from dpmix.api.shown import sections_of_chains, sections_of_release, sections_of_summary, sections_of_work
+from dpmix.api.spending import show as show_ledger
+from dpmix.api.spending import to_text as ledger_text
 from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.every import LawError, law_of
+from dpmix.mechanisms.laws.synthetic import SyntheticLaw
+from dpmix.release.column_units import unit_of
 from dpmix.release.release_file import read_release
-from dpmix.results.nodes import ResultSection, Tree, Words
+from dpmix.release.sanitized import Release, first_rows, guarantee_in_words, guarantee_sentence, row_noun
+from dpmix.results.as_hdf5 import tables_in
+from dpmix.results.nodes import Each, Items, ResultSection, Table, TableColumn, Tree, Words
 from dpmix.results.result import Result
 from dpmix.results.tabulated import FIRST, to_notebook
-from dpmix.run.draws_tables import to_inferencedata
+from dpmix.run.chains_file import MixtureFile, NamedFile, read_file
+from dpmix.run.draws_tables import draws_tables, to_inferencedata
+from dpmix.run.workspace import SUFFIX, Workspace, workspace_of
+from dpmix.spec.days import day_text
 from dpmix.spec.describe import describe
 from dpmix.spec.load import load_spec, read_contents
+from dpmix.spec.run_spec import RunSpec
 from dpmix.spec.sweep_spec import load_sweep
 from dpmix.store.frames import Frame
-from dpmix.store.tree import read
+from dpmix.store.h5 import reading
+from dpmix.store.tree import Node, read
 
-__all__ = ["Shown", "show"]
+__all__ = [
+    "SHOWN",
+    "Shown",
+    "sections_of_chains",
+    "sections_of_release",
+    "sections_of_summary",
+    "sections_of_work",
+    "show",
+    "table_of_frame",
+]
+
+SHOWN = 5
+"""Released rows that are shown."""
+_CATEGORIES = 8  # that are listed
+_WIDTH = 12
+
+
+def fact(key: str, data: Any, words: str = "", label: str | None = None) -> ResultSection:
+    """Return a section of one line, such as "guarantee:  ..", and of nothing in text without words."""
+    name = f"{label or key}:"
+    line = [Words(f"{name:<{_WIDTH}}{words}", " " * _WIDTH)] if words else []
+    return ResultSection(key, data, brief=line)
+
+
+def table_of_frame(frame: Frame, dim: str = "row") -> Table:
+    """Return a frame as a table of a result, cells as CSV has them, and numbers in JSON as numbers."""
+    rows = [str(i + 1) for i in range(len(frame))]
+    cells = dict(zip(frame.columns, frame.cells(), strict=True))
+    columns = [
+        TableColumn(name, values, name, _brief, where="text page", left=not _is_numeric(frame, name))
+        for name, values in cells.items()
+    ]
+    return Table(dim, rows, columns)
+
+
+def _is_numeric(frame: Frame, name: str) -> bool:
+    return hasattr(frame.columns[name], "dtype")
+
+
+def _brief(cell: str) -> str:
+    try:
+        return f"{float(cell):.6g}" if len(cell) > 9 else cell
+    except ValueError:
+        cell = cell.removesuffix(".000000")  # of a time of day
+        return cell if len(cell) <= 40 else f"{cell[:37]}..."
+
+
+def sections_of_release(path: Path, release: Release) -> list[ResultSection]:
+    """Return what is said of a release: what it is, its guarantee, mechanism, columns, and first values."""
+    law, tally = release.mechanism, release.tally
+    what, of_whom = (
+        ("a release", f" by {law.kind}") if tally is None else ("a tally", f" of a {law.kind} release")
+    )
+    if law.released == "synthetic":
+        what, of_whom = "synthetic records", f", drawn by {law.made_by}"
+    columns = columns_of(release)
+    rows, width = release.values.shape
+    found = [
+        ResultSection("about", what, brief=[f"{path}: {what}{of_whom}"]),
+        fact("guarantee", release.guaranteed(), release.guaranteed()),
+        fact("done", law.done(release.n), law.done(release.n), "mechanism"),
+        fact(
+            "n",
+            release.n,
+            f"{release.n:,} confidential {'record' if release.n == 1 else 'records'}",
+            "records",
+        ),
+        fact("columns", columns, "; ".join(map(_column_in_words, columns))),
+    ]
+    groups = {name: list(names) for name, names in release.groups.items()}
+    grouped = "; ".join(f"{name} ({_listed(names)})" for name, names in groups.items())
+    found.append(
+        fact("groups", groups, f"{grouped}; how many records each has is private" if grouped else "")
+    )
+    if tally is None:
+        noun = row_noun(release)
+        each = f" of {width} columns" if width > 1 else ""
+        found.append(fact("shape", [rows, width], f"{rows:,} {noun}{each}", "released"))
+    else:
+        cells, inside = len(tally.counts), f"cells of width {tally.width:.6g}" if tally.width else "outputs"
+        found.append(fact("shape", [cells, 1], f"counts in {cells:,} {inside}", "released"))
+        found.append(ResultSection("coarsened", tally.width))
+    found += _states(release)
+    if release.is_raw:
+        found.append(
+            fact("first", None, "the confidential records as they are, which are not shown", "values")
+        )
+        return found
+    frame = first_rows(release, SHOWN)
+    found.append(ResultSection("first", Each(frame.rows()), text=[[table_of_frame(frame)]]))
+    return found
+
+
+def _states(release: Release) -> list[ResultSection]:
+    """Return what else is stated."""
+    order = {"shuffled": "rows are shuffled", "public": "the order of the rows is public"}
+    ledger = {
+        "entered": "entered in the curator's ledger",
+        "bypassed": "entered in no ledger, though there is one",
+    }
+    proved = {True: "the guarantee is proved", False: "the guarantee is not proved"}
+    words = [
+        order.get(release.order or "", ""),
+        "" if release.proved is None else proved[release.proved],
+        ledger.get(release.ledger or "", ""),
+        f"dpmix {release.dpmix_version}, {release.created_at}",
+    ]
+    numbers = {name: _finite(getattr(release, name)) for name in ("epsilon", "delta", "rho")}
+    plain = {name: getattr(release, name) for name in ("adjacency", "trust", "private", "simulated")}
+    plain |= {
+        name: getattr(release, name) for name in ("order", "proved", "ledger", "created_at", "dpmix_version")
+    }
+    unit = release.unit
+    plain |= {"unit": dict(unit) if isinstance(unit, Mapping) else unit} if unit else {}
+    return [
+        fact("stated", None, "; ".join(filter(None, words)), "made"),
+        *(ResultSection(name, value) for name, value in {**numbers, **plain}.items()),
+        ResultSection("mechanism", release.mechanism.stated()),
+    ]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def columns_of(release: Release) -> list[dict[str, Any]]:
+    """Return the columns of the data behind a release, each with what is public of it."""
+    law = release.mechanism
+    if isinstance(law, SyntheticLaw):
+        return [
+            {"name": part.name}
+            | ({} if part.domain is None else {"domain": list(part.domain)})
+            | ({"date": True} if part.date else {})
+            | ({} if part.categories is None else {"categories": list(part.categories)})
+            | _in_units(release, part.name, numeric=part.categories is None)
+            for part in law.columns
+        ]
+    names = [str(name) for name in law.get("columns") or ()]
+    if not names:
+        names = [str(law["column"])] if isinstance(law.get("column"), str) else list(release.columns)
+    names = [name for name in names if name not in release.groups]
+    bounds, listed = law.public_bounds or (), law.get("categories") or ()
+    found = []
+    for i, name in enumerate(names):
+        own: dict[str, Any] = {"name": name}
+        if len(bounds) == len(names):
+            own["domain"] = list(bounds[i])
+        if isinstance(listed, Mapping) and name in listed:
+            own["categories"] = list(listed[name])
+        elif (
+            isinstance(listed, list | tuple)
+            and len(listed) == len(names)
+            and isinstance(listed[i], list | tuple)
+        ):
+            own["categories"] = list(listed[i])
+        if name in release.dates:
+            own["date"] = True
+        found.append(own | _in_units(release, name, numeric="categories" not in own))
+    return found
+
+
+def _in_units(release: Release, name: str, *, numeric: bool) -> dict[str, str]:
+    """Return the unit of a column, where one is stated."""
+    unit = unit_of(release.unit, name) if numeric else ""
+    return {"unit": unit} if unit else {}
+
+
+def _column_in_words(column: Mapping[str, Any]) -> str:
+    unit = f" {column['unit']}" if "unit" in column else ""
+    if "domain" in column:
+        write = day_text if column.get("date") else lambda value: f"{value:.12g}"
+        low, high = (write(float(end)) for end in column["domain"])
+        return f"{column['name']} in [{low}, {high}]{unit}"
+    if "categories" in column:
+        return f"{column['name']} ({_listed(column['categories'])})"
+    return f"{column['name']}{f' in{unit}' if unit else ''}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _CATEGORIES
+    return ", ".join(names[:_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
+
+
+# What is shown of chains, and of a fit that is not finished
+
+
+def sections_of_chains(path: Path) -> list[ResultSection]:
+    """Return what is said of finished chains: of which release, which model and sampler, how many draws."""
+    held = read_file(path)
+    attrs, law = held.attrs, law_of(json.loads(str(held.attrs["mechanism"])))
+    chains, draws = held.shape
+    numbers = {name: _number(attrs.get(name)) for name in ("epsilon", "delta", "rho")}
+    trust, adjacency = str(attrs.get("trust", "local")), str(attrs.get("adjacency", "replacement"))
+    words = guarantee_in_words(**numbers, trust=trust, adjacency=adjacency)
+    flags = {name: bool(int(float(str(attrs.get(name, 0))))) for name in ("private", "simulated")}
+    guarantee = guarantee_sentence(law, words, **flags)
+    n = int(float(str(attrs.get("n", held.constants.get("n", len(held.observed) or 0)))))
+    said = _described(path, str(attrs["spec"]))
+    tables = draws_tables(path, held)
+    ids = held.ids.tolist()
+    each = ", ".join(map(str, ids))
+    found = [
+        ResultSection("about", "chains", brief=[f"{path}: chains, finished"]),
+        fact("guarantee", guarantee, guarantee),
+        fact("done", law.done(max(n, 1)), law.done(max(n, 1)), "release"),
+        fact("model", said.get("model"), said.get("model", "")),
+        fact("sampler", said.get("sampler"), said.get("sampler", "")),
+        fact(
+            "chains", ids, f"{chains} (ids {each}) x {draws:,} draws, {held.seconds.sum():.3g} s of sampling"
+        ),
+        ResultSection("draws", draws),
+        ResultSection("finished", True),
+        ResultSection("seconds", held.seconds.tolist()),
+        fact("seed", str(attrs["seed"]), str(attrs["seed"])),
+        fact("columns", list(held.columns), ", ".join(held.columns)),
+        fact("variables", _variables(held, path), ", ".join(_variables(held, path))),
+        fact("tables", list(tables), f"{', '.join(tables)} (dpmix export --table)"),
+        fact(
+            "dpmix_version", attrs["dpmix_version"], f"dpmix {attrs['dpmix_version']}, {_made(attrs)}", "made"
+        ),
+        ResultSection("created_at", _made(attrs)),
+        *(ResultSection(name, value) for name, value in {**numbers, **flags}.items()),
+        ResultSection("n", n),
+        ResultSection("mechanism", law.stated()),
+        ResultSection("spec", held.spec),
+    ]
+    return found
+
+
+def _made(attrs: Mapping[str, Any]) -> str:
+    return str(attrs.get("created_at", "unknown"))
+
+
+def _variables(held: MixtureFile | NamedFile, path: Path) -> list[str]:
+    if isinstance(held, NamedFile):
+        return [stored.name for stored in held.parameters]
+    with reading(path) as root:
+        posterior = root.group("posterior")
+        return [name for name in posterior.names()[0] if posterior[name].dims[:2] == ("chain", "draw")]
+
+
+def _number(value: Any) -> float | None:
+    if value is None or isinstance(value, str) or not np.isfinite(value):
+        return None
+    return float(value)
+
+
+def _described(path: Path, text: str) -> dict[str, str]:
+    try:
+        return describe(RunSpec.from_yaml(text))
+    except SpecError as error:
+        raise DataError(f"{path} holds a spec that is none: {error}") from None
+
+
+def sections_of_work(path: Path) -> list[ResultSection]:
+    """Return how far a fit got that is not finished: it is read as it stands, and not locked.
+
+    Raises
+    ------
+    DataError
+        When the account of the run cannot be read.
+    """
+    folder = path if path.name.endswith(SUFFIX) and path.is_dir() else workspace_of(path)
+    work = Workspace(folder)
+    run = work.manifest() or {}
+    try:
+        spec, ids = dict(run["spec"]), [int(chain) for chain in run["chains"]]
+        law, seed = law_of(dict(run["mechanism"])), str(run["entropy"])
+        said = _described(folder / "run.json", yaml.safe_dump(spec))
+        sampler = dict(spec["sampler"])
+        thin = max(int(sampler.get("thin", 1)), 1)
+        planned = max((int(sampler["iterations"]) - int(sampler["burn_in"])) // thin, 1)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, LawError, yaml.YAMLError):
+        raise DataError(f"{folder / 'run.json'} is damaged; start the fit over with --force") from None
+    done = {chain: sum(_draws_in(segment) for segment in work.segments(chain)) for chain in ids}
+    each = ", ".join(f"chain {chain}: {count:,}" for chain, count in done.items())
+    return [
+        ResultSection(
+            "about", "an interrupted fit", brief=[f"{folder}: a fit that is not finished, or still going on"]
+        ),
+        fact("mechanism", law.stated(), law.made_by, "release"),
+        fact("model", said.get("model"), said.get("model", "")),
+        fact("sampler", said.get("sampler"), said.get("sampler", "")),
+        fact(
+            "saved",
+            {str(chain): count for chain, count in done.items()},
+            f"{each}, of {planned:,} draws each",
+            "draws",
+        ),
+        ResultSection("chains", ids),
+        ResultSection("draws", planned),
+        ResultSection("finished", False),
+        fact("seed", seed, seed),
+        fact("next", "dpmix fit --resume", "`dpmix fit --resume` goes on with it"),
+        ResultSection("spec", spec),
+    ]
+
+
+def _draws_in(segment: Path) -> int:
+    """Return how many draws a segment holds."""
+    with reading(segment) as root:
+        group = root.group("draws")
+        sizes = [group[name].shape[0] for name in group.names()[0] if group[name].dims[:1] == ("draw",)]
+    return max(sizes, default=0)
+
+
+# What is shown of a summary, or of a comparison of two fits: its main table, and which others there are
+
+
+_HIDDEN = ("mcse", "ess_tail", "ess_per_second", "note", "quantiles[0.5]")  # in text
+
+
+def sections_of_summary(path: Path, root: Node) -> list[ResultSection]:
+    """Return what is said of the HDF5 file of a summary.
+
+    Raises
+    ------
+    DataError
+        When it has no table.
+    """
+    tables = tables_in(root)
+    if not tables:
+        raise DataError(f"{path} is damaged: it is a summary without tables")
+    first = "parameters" if "parameters" in tables else next(iter(tables))
+    what = "a comparison of two fits" if tree_kind(root.groups) == "contrast" else "a summary"
+    attrs = {key: value for key, value in root.attrs.items() if isinstance(value, str)}
+    level = _figure(root.attrs.get("level"))
+    model = attrs.get("model")
+    guarantee = attrs.get("guarantee", "")
+    names = ", ".join(tables)
+    found = [
+        ResultSection("about", what, brief=[f"{path}: {what}{f' of a fit of {model}' if model else ''}"]),
+        fact("guarantee", guarantee or None, guarantee),
+        fact("level", level, "" if level is None else f"{level:g} of the posterior in each interval"),
+        fact("tables", list(tables), f"{names} (dpmix export --table)"),
+        _table_section(first, tables[first]),
+    ]
+    warnings = tables.get("warnings")
+    texts = [str(text) for text in (warnings.columns.get("text", ()) if warnings is not None else ()) if text]
+    found.append(ResultSection("warnings", texts, text=[["Warnings:", Items(texts)]] if texts else []))
+    made = attrs.get("dpmix_version")
+    found.append(fact("dpmix_version", made, ""))
+    return found
+
+
+def _figure(value: Any) -> float | None:
+    return (
+        float(value)
+        if value is not None and np.asarray(value).dtype.kind in "iuf" and np.ndim(value) == 0
+        else None
+    )
+
+
+def _table_section(key: str, frame: Frame) -> ResultSection:
+    """Return a table as JSON has it, a list of rows, and as a terminal shows it."""
+    names = list(frame.columns)
+    head = names[0]
+    rows = ["" if name is None else str(name) for name in frame.first(len(frame)).cells()[0]]
+    columns = [
+        TableColumn(name, _values(frame.columns[name]), _label(name), _write, where="text page")
+        for name in names[1:]
+        if name not in _HIDDEN
+    ]
+    return ResultSection(key, Each(frame.rows()), key, text=[[Table(head, rows, columns)]])
+
+
+def _label(name: str) -> str:
+    """Return a column's head: "2.5%" for quantiles[0.025]."""
+    inner = name.removeprefix("quantiles[").removesuffix("]")
+    try:
+        return f"{100 * float(inner):g}%" if name.startswith("quantiles[") else name
+    except ValueError:
+        return name
+
+
+def _values(column: Any) -> list[Any]:
+    values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return [None if value is None or value != value else value for value in values]
+
+
+def _write(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

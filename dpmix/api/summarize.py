@@ -167,7 +167,7 @@ def _summarize_release(
             f"{path} is a release by {release.kind}, and only a released posterior can be summarized as it "
             "is; give what `dpmix fit` wrote"
         )
-    from dpmix.summary.posterior_summary import summarize_posterior  # late: compiled code
+    from dpmix.summary.posterior_result import summarize_posterior  # late: compiled code
 
     options = load_spec({"summary": {}}, overrides).summary
     summary = summarize_posterior(release, float(options.level))
@@ -181,7 +181,7 @@ def _summarize_release(
         attrs |= {name: getattr(release, name) for name in ("adjacency", "private", "simulated")}
         summary.write(Path(output), attrs, force=force)
     if report is not None:
-        from dpmix.report.posterior_page import render_posterior  # late: matplotlib takes its time
+        from dpmix.report.page import render_posterior  # late: matplotlib takes its time
 
         write_bytes(Path(report), render_posterior(summary).encode("utf-8"), force=force)
     return summary

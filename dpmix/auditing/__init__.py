@@ -8,7 +8,7 @@ below: above the claim, it disproves it; below, it proves nothing.
 from dpmix.auditing.bound import Event, lower_bound, paired_bound
 from dpmix.auditing.inputs import AuditedSubject, subject_of_generator, subject_of_mechanism
 from dpmix.auditing.trial import LOOKED_AT, Trial, repeats_after_fork, try_out
-from dpmix.mechanisms.curators.neighbours import Pair
+from dpmix.mechanisms.curators.mechanism import Pair
 
 __all__ = [
     "LOOKED_AT",

@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_bound
 from dpmix.auditing.inputs import AuditedSubject
-from dpmix.mechanisms.curators.neighbours import Pair
+from dpmix.mechanisms.curators.mechanism import Pair
 
 __all__ = ["LOOKED_AT", "Trial", "cut_of_loss", "lowest_bit", "repeats_after_fork", "try_out"]
 

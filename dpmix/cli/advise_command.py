@@ -85,7 +85,7 @@ def _check(
     spec: RunSpec, epsilons: list[float] | None, sizes: list[float] | None, kinds: list[str] | None
 ) -> None:
     """Refuse what makes no sense before the heavy imports."""
-    from dpmix.advising.asked import (
+    from dpmix.advising.population import (
         check_kind,
         check_target,
         epsilons_of,

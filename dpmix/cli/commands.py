@@ -342,7 +342,7 @@ def synthesize(
     import dpmix
 
     if compare:
-        from dpmix.api.compare_kinds import compare as compare_kinds
+        from dpmix.api.synthesize import compare as compare_kinds
 
         if dry_run:
             return print_plan(
@@ -490,8 +490,8 @@ def schema(
     version: Version = False,
 ) -> None:
     """Print the JSON Schema of specs, for editors."""
-    from dpmix.spec.schema import schema as of_spec
-    from dpmix.spec.schema import sweep_schema
+    from dpmix.spec.load import schema as of_spec
+    from dpmix.spec.load import sweep_schema
 
     found = sweep_schema() if of_sweeps else of_spec()
     emit(json.dumps(found, indent=2))

@@ -133,7 +133,7 @@ def show_(
     debug: Debug = False,
 ) -> None:
     """Check the ledger; print every release, what all of a data set cost together, and what remains."""
-    from dpmix.api.ledger_words import show, to_text
+    from dpmix.api.spending import show, to_text
 
     found = show(ledger, dataset)
     emit(json.dumps(found, indent=1, allow_nan=False) if as_json else to_text(found))

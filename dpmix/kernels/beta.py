@@ -21,8 +21,8 @@ from dpmix.kernels.kernel_functions import (
     tally,
     value,
 )
-from dpmix.numerics.gamma import digamma, log_beta, log_gamma_draw, trigamma
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, trigamma
 
 __all__ = ["A", "B", "Beta", "log_sides"]
 

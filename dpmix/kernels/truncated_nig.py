@@ -33,7 +33,8 @@ from dpmix.kernels.kernel_functions import (
     value,
 )
 from dpmix.kernels.normal import MEAN, VARIANCE, posterior
-from dpmix.numerics.gamma import (
+from dpmix.numerics.jit import inlined, njit
+from dpmix.numerics.special import (
     COEFFICIENTS,
     LARGE,
     draw_gamma_below,
@@ -45,7 +46,6 @@ from dpmix.numerics.gamma import (
     tabulate,
     tabulate_large,
 )
-from dpmix.numerics.jit import inlined, njit
 
 __all__ = ["NO_INTEGRALS", "NormalTruncatedNIG", "integrals", "log_cut_mass", "log_integral_alone"]
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 
-from dpmix.numerics.gamma import stirling
 from dpmix.numerics.jit import njit
-from dpmix.numerics.special import erfcx
+from dpmix.numerics.special import erfcx, stirling
 
 __all__ = [
     "expit",

@@ -2,6 +2,8 @@
 
 A release is drawn in integers (`dpmix.mechanisms.posterior.exponential`), whose envelope by boxes is the
 same.
+
+What becomes of noisy counts: the nearest that a posterior can have, and how far that posterior is.
 """
 
 from __future__ import annotations
@@ -13,10 +15,29 @@ import numpy as np
 from numpy.random import Generator
 
 from dpmix.numerics.jit import njit
-from dpmix.posteriors.hellinger_law import ROUNDING, ExponentialMechanism
-from dpmix.posteriors.weight_loops import Floats, Integers, distance, reach, smooth_squared, weight
+from dpmix.posteriors.hellinger_law import (
+    ROUNDING,
+    ExponentialMechanism,
+    Floats,
+    Integers,
+    distance,
+    reach,
+    smooth_squared,
+    weight,
+)
 
-__all__ = ["DrawTables", "apart", "draw_released", "errors_of", "rate_at", "tables_of"]
+__all__ = [
+    "DrawTables",
+    "apart",
+    "distances",
+    "draw_released",
+    "errors_of",
+    "nearest_counts",
+    "rate_at",
+    "settled",
+    "settled_rows",
+    "tables_of",
+]
 
 _STEP = 0.5
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
@@ -170,4 +191,54 @@ def errors_of(law: DrawTables, rows: Integers, rng: Generator) -> Floats:
     for k in range(rows.shape[0]):
         draw_released(law, rows[k], rate_at(law, rows[k]), rng, out)
         found[k] = distance(apart(law, rows[k], out), law.unit)
+    return found
+
+
+def settled(noisy: Floats, n: int) -> Floats:
+    """Return counts of at least 0 that sum to n, shape (d,), from what carries noise.
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (1,) or (d,)
+        The first of two counts, clipped to [0, n]; or all of three or more, see `nearest_counts`.
+    n : int
+        Number of records.
+    """
+    found: Floats = settled_rows(noisy[None], n)[0]
+    return found
+
+
+def settled_rows(noisy: Floats, n: int) -> Floats:
+    """Return the same row by row: (k, 1) or (k, d) to (k, d)."""
+    if noisy.shape[1] == 1:
+        first = np.clip(noisy, 0.0, float(n))
+        return np.hstack([first, n - first])
+    return nearest_counts(noisy, n)
+
+
+def nearest_counts(noisy: Floats, n: int) -> Floats:
+    """Return the nearest point with entries of at least 0 that sum to n: all less a number, cut at 0.
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (..., d)
+    n : int
+    """
+    falling = np.sort(noisy, axis=-1)[..., ::-1]
+    shifts = (np.cumsum(falling, axis=-1) - n) / np.arange(1, noisy.shape[-1] + 1)
+    last = noisy.shape[-1] - 1 - np.argmax((falling > shifts)[..., ::-1], axis=-1, keepdims=True)
+    found: Floats = np.maximum(noisy - np.take_along_axis(shifts, last, axis=-1), 0.0)
+    return found
+
+
+def distances(a: Floats, b: Floats) -> Floats:
+    """Return the Hellinger distances of Dirichlet laws, row by row, (k, d) each."""
+    from scipy.special import gammaln  # late: a release by noise starts without
+
+    def log_beta(x: Floats) -> Floats:
+        found: Floats = gammaln(x).sum(axis=1) - gammaln(x.sum(axis=1))
+        return found
+
+    log_affinity = log_beta(0.5 * (a + b)) - 0.5 * (log_beta(a) + log_beta(b))
+    found: Floats = np.sqrt(-np.expm1(np.minimum(log_affinity, 0.0)))
     return found

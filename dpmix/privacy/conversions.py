@@ -1,13 +1,56 @@
 """Exact relations between eps-DP, (eps, delta)-DP and rho-zCDP (methods, section 1).
 
 All of them are for replacement of one record and natural logarithms; none of them knows any data.
+
+What Gaussian noise costs, continuous or on whole numbers (methods, section 1).
+
+Everything depends on mu = D / eta, sensitivity over standard deviation: the noise is (eps, delta)-DP iff
+`Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) <= delta`.
+
+What discrete Gaussian noise on counts costs (methods, section 1).
+
+A replaced record moves `moved` counts by one each. With independent discrete Gaussian noise of parameter
+sigma on every count the privacy loss is (2 S + moved) / (2 sigma^2), S the sum of the noise
+of those counts; moves of either sign give the same. It is `moved` / (2 sigma^2)-zCDP, exactly as Gaussian
+noise is (Canonne, Kamath and Steinke 2020), and (eps, delta)-DP with
+
+    delta(eps) = sum_s Pr(S = s) max(0, 1 - exp(eps - (2 s + moved) / (2 sigma^2))),
+
+which is not what Gaussian noise has: it may be larger. A record that moves fewer counts has less of both,
+since leaving counts out is post-processing.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
+from dpmix.numerics.discrete_gaussian import WIDE, log_pmf
+
+__all__ = [
+    "classical_mu",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_epsilon",
+    "discrete_gaussian_sigma",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_log_delta",
+    "gaussian_mu",
+    "laplace_epsilon",
+    "laplace_rho",
+    "positive",
+    "probability",
+    "pure_to_rho",
+    "response_epsilon",
+    "response_rho",
+    "rho_to_epsilon",
+    "rho_to_pure_bound",
+]
 
 
 def positive(name: str, value: float) -> float:
@@ -155,3 +198,265 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
 
     best = minimize_scalar(bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-9})
     return max(0.0, min(simple, float(best.fun)))
+
+
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@functools.cache
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of Gauss and Legendre on [-1, 1]: late, for they take a while at import."""
+    return np.polynomial.legendre.leggauss(120)
+
+
+def gaussian_log_delta(epsilon: float, mu: float) -> float:
+    """Return the logarithm of the smallest delta at which Gaussian noise is (epsilon, delta)-DP.
+
+    Its absolute error is below 1e-12, in the far tail too, where delta itself underflows.
+
+    Parameters
+    ----------
+    epsilon : float
+        Not negative.
+    mu : float
+        Sensitivity over standard deviation, positive.
+
+    Raises
+    ------
+    PrivacyError
+        For a negative epsilon or a mu that is not positive.
+    """
+    positive("mu", mu)
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise PrivacyError(f"epsilon must be finite and not negative, not {epsilon:g}")
+    x = epsilon / mu - 0.5 * mu
+    if x < -1:  # most outputs exceed epsilon: the two terms of the theorem differ by far
+        from scipy.special import erfcx, log_ndtr  # late: it takes a good part of what a fit takes to start
+
+        other = math.log(0.5 * erfcx((x + mu) / math.sqrt(2))) - 0.5 * x * x
+        first = float(log_ndtr(-x))
+        return first + math.log(-math.expm1(other - first))
+    # delta = int_0^inf (1 - e^(-mu u)) phi(x + u) du: nothing cancels
+    end = 90 / (x + math.sqrt(x * x + 90))
+    nodes, weights = _rule()
+    u = 0.5 * end * (nodes + 1)
+    total = 0.5 * end * float(weights @ (-np.expm1(-mu * u) * np.exp(-x * u - 0.5 * u * u)))
+    return math.log(total) - 0.5 * x * x - _LOG_SQRT_2PI
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Return the smallest delta at which Gaussian noise is (epsilon, delta)-DP; see `gaussian_log_delta`."""
+    return math.exp(gaussian_log_delta(epsilon, mu))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the smallest epsilon >= 0 at which Gaussian noise is (epsilon, delta)-DP, rounded up.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over standard deviation, positive.
+    delta : float
+        Strictly between 0 and 1.
+    """
+    target = math.log(probability("delta", delta))
+    if gaussian_log_delta(0.0, mu) <= target:
+        return 0.0
+    high = max(1.0, 0.5 * mu * mu)
+    while gaussian_log_delta(high, mu) > target:
+        high *= 2
+    return _boundary(lambda e: gaussian_log_delta(e, mu) <= target, 0.0, high)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu = sensitivity / standard deviation that is (epsilon, delta)-DP, rounded down.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Strictly between 0 and 1.
+    """
+    positive("epsilon", epsilon)
+    target = math.log(probability("delta", delta))
+    low = high = 1.0
+    while gaussian_log_delta(epsilon, low) > target:
+        low /= 2
+        if low < 1e-150:
+            raise PrivacyError(f"no Gaussian noise can be had at epsilon = {epsilon:g}, delta = {delta:g}")
+    while gaussian_log_delta(epsilon, high) <= target:
+        high *= 2
+    return _boundary(lambda m: gaussian_log_delta(epsilon, m) <= target, high, low)
+
+
+def classical_mu(epsilon: float, delta: float) -> float:
+    """Return sensitivity / standard deviation of the classical calibration: eps / sqrt(2 log(1.25/delta)).
+
+    Raises
+    ------
+    PrivacyError
+        When epsilon exceeds 1, beyond which the calibration is not proved, and fails: asked for (10, 0.1) its
+        actual delta is 0.41.
+    """
+    positive("epsilon", epsilon)
+    probability("delta", delta)
+    mu = epsilon / math.sqrt(2 * math.log(1.25 / delta))
+    if epsilon > 1:
+        raise PrivacyError(
+            f"the classical Gaussian calibration is proved for epsilon <= 1 only: asked for epsilon = "
+            f"{epsilon:g}, delta = {delta:g}, its actual delta is {gaussian_delta(epsilon, mu):.3g}; "
+            "use calibration: analytic"
+        )
+    return mu
+
+
+def _boundary(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> float:
+    """Return the end of the interval where a monotone condition holds, to the last few units."""
+    for _ in range(200):
+        middle = 0.5 * (fails_at + holds_at)
+        if middle in (fails_at, holds_at) or abs(fails_at - holds_at) <= 2e-16 * abs(holds_at):
+            break
+        if holds(middle):
+            holds_at = middle
+        else:
+            fails_at = middle
+    return holds_at
+
+
+# What discrete Gaussian noise on counts costs (methods, section 1)
+
+
+_UP = 1 + 1e-11  # covers what the sums lose in floating point
+_MOST_TERMS = 2_000_000
+_FAR, _BEYOND = 14.0, 1e-42  # standard deviations of S, and more than the chance of more
+
+
+@functools.lru_cache(maxsize=32)
+def _small_sums(sigma: float, moved: int) -> NDArray[np.float64]:
+    """Return the probabilities of S = -m, .., m for a small sigma, in which no terms cancel."""
+    most = math.ceil(40.0 * sigma)
+    one = np.exp(log_pmf(np.arange(-most, most + 1, dtype=np.float64), sigma))
+    total = np.ones(1)
+    for _ in range(moved):
+        total = np.convolve(total, one)
+    return total
+
+
+def discrete_gaussian_delta(epsilon: float, sigma: float, moved: int) -> float | None:
+    """Return the smallest delta at which the noise is (epsilon, delta)-DP, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float
+        Not negative.
+    sigma : float
+        Parameter of the noise.
+    moved : int
+        How many counts a replaced record moves by one.
+
+    Returns
+    -------
+    float or None
+        None where the sum would be too long: sigma sqrt(moved) above 7e4.
+
+    Notes
+    -----
+    From sigma = 3 on the probability of S = s is the density of N(0, moved sigma^2), up to a relative
+    2 moved exp(-pi^2 sigma^2) < 1e-36 (Poisson summation over the lattice of noise with a given sum).
+    """
+    positive("sigma", sigma)
+    spread = sigma * math.sqrt(moved)
+    least = epsilon * sigma * sigma - 0.5 * moved  # the loss exceeds epsilon for S above it
+    if sigma < WIDE:
+        sums = _small_sums(sigma, moved)
+        s = np.arange(len(sums), dtype=np.float64) - (len(sums) - 1) // 2
+        above = s > least
+        s, chances = s[above], sums[above]
+    else:
+        first = math.floor(least) + 1.0
+        last = float(math.ceil(_FAR * spread))
+        first = max(first, -last)
+        if last - first > _MOST_TERMS:
+            return None
+        s = np.arange(first, last)
+        chances = np.exp(-0.5 * (s / spread) ** 2) / (math.sqrt(2 * math.pi) * spread)
+    lost = -np.expm1(epsilon - (2 * s + moved) / (2 * sigma * sigma))
+    return min(1.0, float(chances @ np.maximum(lost, 0.0)) * _UP + _BEYOND)
+
+
+def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
+    """Return an epsilon at which the noise is (epsilon, delta)-DP: the smallest, or zCDP's for long sums.
+
+    Parameters
+    ----------
+    sigma : float
+        Parameter of the noise.
+    moved : int
+        How many counts a replaced record moves by one.
+    delta : float
+        Strictly between 0 and 1.
+    """
+    probability("delta", delta)
+    high = rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta)
+    if discrete_gaussian_delta(high, sigma, moved) is None:
+        return high
+    low = 0.0
+    if _holds(0.0, sigma, moved, delta):
+        return 0.0
+    return _least(lambda epsilon: _holds(epsilon, sigma, moved, delta), low, high, 1e-13)
+
+
+def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
+    """Return a sigma at which the noise is (epsilon, delta)-DP, at the end of the range where that holds.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Strictly between 0 and 1.
+    moved : int
+        How many counts a replaced record moves by one.
+
+    Raises
+    ------
+    PrivacyError
+        When there is none below 1e12.
+    """
+    positive("epsilon", epsilon)
+    probability("delta", delta)
+    high = 1.0
+    while not _meets(epsilon, delta, high, moved):
+        high *= 2
+        if high > 1e12:
+            raise PrivacyError(f"no discrete Gaussian noise meets epsilon = {epsilon:g}, delta = {delta:g}")
+    low = 0.5 * high
+    while _meets(epsilon, delta, low, moved) and low > 1e-3:
+        high, low = low, 0.5 * low
+    return _least(lambda sigma: _meets(epsilon, delta, sigma, moved), low, high, 1e-12)
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
+    """Return where a condition begins to hold, from above: it does at the end `high`, and not at `low`."""
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if middle in (low, high) or high - low <= tolerance * high:
+            break
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _meets(epsilon: float, delta: float, sigma: float, moved: int) -> bool:
+    """Whether the epsilon that would be stated of the noise is not above the one asked for."""
+    if discrete_gaussian_delta(epsilon, sigma, moved) is None:
+        return rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta) <= epsilon
+    return _holds(epsilon, sigma, moved, delta)
+
+
+def _holds(epsilon: float, sigma: float, moved: int, delta: float) -> bool:
+    found = discrete_gaussian_delta(epsilon, sigma, moved)
+    return found is not None and found <= delta

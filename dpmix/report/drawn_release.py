@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmix.kernels.layout import Floats
 from dpmix.release.cells import Counts
-from dpmix.summary.families.family import Floats
 
 if TYPE_CHECKING:
     from dpmix.summary.summary_result import Summary

@@ -1,27 +1,46 @@
-"""The HTML report of a summary: its tree, and its pictures."""
+"""The HTML report of a summary: its tree, and its pictures.
+
+The comparison of two fits as an HTML page: one file, no scripts, nothing loaded from elsewhere.
+
+The HTML report of a released posterior: one file with everything in it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from dpmix.kernels.layout import Floats
 from dpmix.release.column_units import unit_of
 from dpmix.report import check_page, parametric_page, plots
-from dpmix.report.drawn_release import shown
+from dpmix.report.drawn_release import plain, shown
 from dpmix.results.as_html import to_page
 from dpmix.results.nodes import figure as number
 from dpmix.spec.days import day_text
-from dpmix.store.html import captioned, image
+from dpmix.store.html import BLUE, GREEN, GREY, ORANGE, captioned, drawing, image
 from dpmix.summary.clustering import LOSS_NAMES
+from dpmix.summary.contrast_result import Contrast, Difference
 from dpmix.summary.dated import NONE, Dated
-from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
+from dpmix.summary.posterior_result import PosteriorSummary, Share
 
 if TYPE_CHECKING:
     from dpmix.summary.density import Joint
     from dpmix.summary.summary_result import Summary
+
+__all__ = [
+    "contrast_figure",
+    "error_figure",
+    "panels",
+    "render",
+    "render_contrast",
+    "render_posterior",
+    "share_figure",
+]
 
 MOST_TRACES = 24
 
@@ -246,3 +265,165 @@ def _traces(summary: Summary) -> list[str]:
         "shade is the range of all chains. Ranks: each chain's share of the ranks, from the smallest draws "
         "(left) to the largest (right); chains that sample the same distribution stay near 1.</p>",
     ]
+
+
+def render_contrast(found: Contrast) -> str:
+    """Return the comparison as one HTML page; the same comparison always gives the same page."""
+    pictures = [
+        captioned(contrast_figure(found, axis, parts), _finding(found, axis, parts), _caption(found, place))
+        for place, (axis, parts) in enumerate(panels(found).items())
+    ]
+    return to_page(found.tree, {"difference": pictures})
+
+
+def panels(found: Contrast) -> dict[str | None, list[Difference]]:
+    """Return the rows by what they are differences of: those of one picture have one scale."""
+    parts: dict[str | None, list[Difference]] = {}
+    for part in found.differences:
+        parts.setdefault(part.axis, []).append(part)
+    return parts
+
+
+def contrast_figure(
+    found: Contrast, axis: str | None = None, parts: Sequence[Difference] | None = None
+) -> Figure:
+    """Difference of each row with its interval, over the margin within which they count as equal.
+
+    Parameters
+    ----------
+    found : Contrast
+    axis : str, optional
+        What the rows are differences of; those of "" each in posterior standard deviations of its own.
+    parts : sequence of Difference, optional
+        The rows; all where left out.
+    """
+    parts = found.differences if parts is None else parts
+    rows = np.arange(len(parts))
+    kind = "confidence" if found.is_bootstrap else "credible"
+    scale = np.array([part.sd if axis == "" and part.sd > 0.0 else 1.0 for part in parts])
+    with drawing((7.2, 1.1 + 0.34 * rows.size)) as (figure, axes):
+        shades = []
+        if found.margin > 0.0 and axis != "":
+            label = f"up to {found.margin:g} apart"
+            shades = [axes.axvspan(-found.margin, found.margin, color=GREY, lw=0, label=label)]
+        axes.axvline(0.0, color="#777777", lw=0.8)
+        lower, upper, mean = (
+            np.array([getattr(part, name) for part in parts]) / scale for name in ("lower", "upper", "mean")
+        )
+        lines = axes.hlines(
+            rows, lower, upper, color=BLUE, lw=2.0, label=f"{100 * found.level:g}% {kind} interval"
+        )
+        (dots,) = axes.plot(mean, rows, "o", color=BLUE, ms=5, label="mean")
+        axes.set_yticks(rows, [plain(part.label or part.name) for part in parts])
+        axes.set(ylim=(rows.size - 0.4, -0.6))
+        first, second = (plain(group.label) for group in found.groups)
+        axes.set_xlabel(f"difference of {plain(_of(found, axis), 60)}, {first} less {second}")
+        figure.legend(handles=[dots, lines, *shades], loc="outside upper left", ncols=3)
+    return figure
+
+
+def _of(found: Contrast, axis: str | None) -> str:
+    """Say what rows are differences of."""
+    if axis is None:
+        return found.title
+    return axis or "each in its own posterior standard deviations"
+
+
+def _finding(found: Contrast, axis: str | None, parts: Sequence[Difference]) -> str:
+    """Say what a picture shows: the rows whose intervals lie beyond the margin, and all differences."""
+    first, second = (group.label for group in found.groups)
+    apart = [part.label or part.name for part in parts if part.excludes_margin]
+    beyond = f"intervals beyond {f'{found.margin:g} of 0' if found.margin else '0'}: "
+    beyond += ", ".join(apart) or "none"
+    named = "; ".join(
+        f"{part.label or part.name} {amount(part.mean, width)} ({amount(part.lower, width)} to "
+        f"{amount(part.upper, width)}{f' {part.unit}' if part.unit else ''})"
+        for part in parts
+        for width in (part.upper - part.lower,)
+    )
+    of = found.title if axis is None else axis or "other parameters"
+    return f"Difference of {of}, {first} less {second}, {beyond}: {named}"
+
+
+def _caption(found: Contrast, place: int) -> str:
+    return found.meaning() if place == 0 else "The same of what has another scale."
+
+
+MOST_SHARES = 12
+
+
+def render_posterior(summary: PosteriorSummary) -> str:
+    """Return the report as one HTML page; the same summary always gives the same page."""
+    pictures = {"density": _densities(summary), "expected_hellinger/curve": _errors(summary)}
+    return to_page(summary.tree, pictures)
+
+
+def _densities(summary: PosteriorSummary) -> list[str]:
+    chosen = sorted(range(len(summary.shares)), key=lambda i: (-summary.shares[i].mean, i))[:MOST_SHARES]
+    parts = []
+    for i in sorted(chosen):
+        share = summary.shares[i]
+        name = named(summary, share)
+        caption = f"Probability of {name}: the released posterior beside its prior."
+        if share.accounted is not None:
+            caption += (
+                " Green is what the release says once its mechanism is accounted for, which it may have "
+                "moved: that is what dpmix fit gives."
+            )
+        alt = f"Probability of {name}: {share.mean:.3g}, interval {share.lower:.3g} to {share.upper:.3g}"
+        parts.append(captioned(share_figure(share, name), alt, caption))
+    left = len(summary.shares) - len(chosen)
+    note = f'<p class="note">{left} less probable categories are not drawn.</p>' if left else ""
+    return [*parts, *filter(None, [note])]
+
+
+def named(summary: PosteriorSummary, share: Share) -> str:
+    """Return a category with its column, "vote = 0", where the release tells it."""
+    column = str(summary.mechanism.get("column") or "")
+    return f"{column} = {share.name}" if column else share.name
+
+
+def share_figure(share: Share, name: str = "") -> Figure:
+    """Draw the released posterior of one probability beside its prior, and what accounting gives."""
+    with drawing((7.2, 3.0)) as (figure, axes):
+        axes.plot(share.grid, share.prior_density, color=ORANGE, lw=1.4, ls=(0, (5, 2)), label="prior")
+        if share.accounted is not None:
+            axes.plot(
+                share.grid,
+                share.accounted.density,
+                color=GREEN,
+                lw=1.6,
+                ls="-.",
+                label="mechanism accounted for",
+            )
+        axes.plot(share.grid, share.density, color=BLUE, lw=1.8, label="released posterior")
+        axes.set(xlim=(share.grid[0], share.grid[-1]), ylim=(0.0, 1.08 * float(share.density.max())))
+        axes.set(xlabel=f"probability of {_plain(name or share.name)}", ylabel="density")
+        figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+def _errors(summary: PosteriorSummary) -> list[str]:
+    if summary.curve is None:
+        return []
+    caption = (
+        f"Expected error by the true share of {named(summary, summary.shares[0])}, which nobody but the "
+        "curator knows. The line marks the released share."
+    )
+    return [captioned(error_figure(summary), "Expected error by the true share", caption)]
+
+
+def error_figure(summary: PosteriorSummary) -> Figure:
+    """Draw the expected error as a function of the true share of the first of two categories."""
+    assert summary.curve is not None  # the caller looks
+    with drawing((7.2, 2.8)) as (figure, axes):
+        axes.plot(*summary.curve, color=BLUE, lw=1.6)
+        axes.axvline(float(summary.counts[0]) / summary.n, color=ORANGE, lw=1.2, ls="--")
+        axes.set(xlim=(0.0, 1.0), ylim=(0.0, None), ylabel="expected Hellinger distance")
+        axes.set(xlabel=f"true share of {_plain(named(summary, summary.shares[0]))}")
+    return figure
+
+
+def _plain(name: str) -> str:
+    """Return a name that matplotlib takes for text, not for mathematics."""
+    return name.replace("$", r"\$")

@@ -7,6 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.report.drawn_release import plain
@@ -23,7 +24,6 @@ from dpmix.store.html import (
     whole_dates,
 )
 from dpmix.summary.composition_results import CompositionResults, Ellipsoid
-from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import amount
 from dpmix.summary.row_labels import ByClass
 from dpmix.summary.summary_result import Summary

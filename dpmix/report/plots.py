@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpmix.errors import UsageError
+from dpmix.kernels.layout import Floats
 from dpmix.report.drawn_release import plain, shown, values_of
 from dpmix.store.atomic import write_bytes
 from dpmix.store.html import (
@@ -34,7 +35,6 @@ from dpmix.store.html import (
     picture,
     whole_dates,
 )
-from dpmix.summary.families.family import Floats
 
 if TYPE_CHECKING:
     from dpmix.summary.clustering import Clustering

@@ -18,7 +18,6 @@ from pydantic import (
     model_validator,
 )
 
-from dpmix.spec.column_types import ColumnTypes
 from dpmix.spec.days import Day, plain
 from dpmix.spec.fields import (
     LARGEST_SEED,
@@ -40,6 +39,7 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
+from dpmix.spec.synthesis_section import ColumnTypes
 from dpmix.spec.table_source import (
     Dialect,
     InMemory,

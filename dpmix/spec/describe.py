@@ -7,30 +7,28 @@ from typing import Any
 from dpmix.numerics.rounding import stated as exact
 from dpmix.spec.advise_section import AdviseSpec
 from dpmix.spec.audit_section import AuditSpec
-from dpmix.spec.auto_sampler import auto_in_words, why_settled
 from dpmix.spec.capabilities import counted
+from dpmix.spec.combinations import auto_in_words, why_settled
 from dpmix.spec.data_section import DataSpec
 from dpmix.spec.days import alike
-from dpmix.spec.default_priors import (
+from dpmix.spec.kinds import AUTO
+from dpmix.spec.mechanism_section import MechanismSection
+from dpmix.spec.model_section import (
     BETA,
     CONCENTRATION,
     NIG,
     NIW,
     RECORDS_SD,
     RECORDS_SD_FIXED,
-    nig_from_bounds,
-    niw_from_bounds,
-    prior_in_words,
-)
-from dpmix.spec.kinds import AUTO
-from dpmix.spec.mechanism_section import MechanismSection
-from dpmix.spec.model_section import (
     BetaMixture,
     GammaPrior,
     MixtureSection,
     MultivariateNormalMixture,
     NIWBase,
     NormalMixture,
+    nig_from_bounds,
+    niw_from_bounds,
+    prior_in_words,
 )
 from dpmix.spec.privacy_section import PrivacySpec
 from dpmix.spec.run_spec import RunSpec

@@ -110,7 +110,7 @@ KERNELS: Final = Kinds()
 """Kernels of mixtures, by the spec's `model.kernel`; `dpmix.spec.model_section` has those that ship."""
 
 AUTO: Final = "auto"
-"""The sampler that a release settles: `dpmix.spec.auto_sampler`."""
+"""The sampler that a release settles: `dpmix.spec.combinations`."""
 
 SAMPLERS: Final = Kinds()
 """Samplers, by the spec's `sampler.kind`."""

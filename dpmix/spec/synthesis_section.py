@@ -1,4 +1,11 @@
-"""The section ``synthesis``: release of synthetic records."""
+"""The section ``synthesis``: release of synthetic records.
+
+What values a column has in synthetic records: whole numbers, categories, numbers of some digits.
+
+Types say how records are drawn and written. Releases of noisy values are never rounded.
+"""
+
+from __future__ import annotations
 
 import math
 import numbers
@@ -34,6 +41,25 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
+
+__all__ = [
+    "BetaOnBounds",
+    "ColumnType",
+    "ColumnTypes",
+    "DigitsType",
+    "DirichletMultinomialSynthesis",
+    "HistogramBase",
+    "MOST_DIGITS",
+    "PerturbedHistogramSynthesis",
+    "PitmanYorSynthesis",
+    "RangeSpec",
+    "SmoothedHistogramSynthesis",
+    "SnapSpec",
+    "SynthesisSection",
+    "UniformBase",
+    "digits_of",
+    "one_or_named",
+]
 
 # Ranges of synthetic records that are public: what values are possible at all, or given those of others
 
@@ -238,7 +264,7 @@ class SynthesisSection(Section):
     runs: Annotated[Integer, Field(ge=1, le=10_000)] = Field(
         20, description="Synthetic data sets of each kind that a comparison draws."
     )
-    rivals: Annotated[tuple["SynthesisSpec", ...], Listed] | None = Field(
+    rivals: Annotated[tuple[SynthesisSpec, ...], Listed] | None = Field(
         None,
         description="Kinds to compare with, as sections of their own; records, epsilon and delta are those "
         "of this one where left out. All that can meet the request where left out.",
@@ -324,3 +350,32 @@ SynthesisSpec = Annotated[
     | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
     ChosenBy("kind"),
 ]
+
+
+MOST_DIGITS = 12
+"""Digits after the decimal point at most."""
+
+
+class DigitsType(Section):
+    """Numbers of so many digits after the decimal point, such as money with two."""
+
+    digits: Annotated[Integer, Field(ge=0, le=MOST_DIGITS)] = Field(
+        description="Digits after the decimal point."
+    )
+
+
+ColumnType = Annotated[
+    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
+    Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
+]
+"""integer, category, or {digits: k}."""
+
+ColumnTypes = dict[Text, ColumnType]
+"""Types by name of column."""
+
+
+def digits_of(kind: str | DigitsType | None) -> int | None:
+    """Return the digits after the decimal point that a type has, None where it is of no such numbers."""
+    if isinstance(kind, DigitsType):
+        return kind.digits
+    return 0 if kind == "integer" else None

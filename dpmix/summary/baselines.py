@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.law_base import Law, expect
 from dpmix.release.cells import Counts, count_outputs, tally
@@ -18,7 +19,6 @@ from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.dated import dated_of
 from dpmix.summary.deconvolution import Noise, deconvolution_kde
 from dpmix.summary.ems import CELLS, Ems, coarse_edges, estimate, grouped
-from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import public_bounds
 
 __all__ = ["Curves", "baseline_curves", "count_values", "ems_of", "smoothed_histogram"]

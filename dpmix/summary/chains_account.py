@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.every import Law
 from dpmix.results.nodes import Array, Block, Code, Facts, ResultSection, Tile
 from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.run_spec import RunSpec
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.families.family import Floats
 from dpmix.summary.row_labels import NAMELESS
 from dpmix.summary.subject import Subject, guarantee_briefly, guarantee_in_words
 

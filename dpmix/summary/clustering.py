@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats
 from dpmix.numerics import partitions
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.chains_reader import Chains
 from dpmix.summary.clusters_by_value import kept_by_counts, subsample_labels
-from dpmix.summary.families.family import Floats
 from dpmix.summary.grids import spread
 
 # What is reported of the partition of the records, as data

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.kernels import Beta
+from dpmix.kernels.layout import Family
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.models.counts_mixture.masses import fill_rows
 from dpmix.models.counts_mixture.model import cells_for
@@ -42,7 +43,6 @@ from dpmix.run.chains_reader import Chains
 from dpmix.run.kept_quantities import subsample_of
 from dpmix.spec.days import Day
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.grids import public_bounds, spread
 from dpmix.summary.noisy_masses import kernel_of_fit, theta_of

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.numerics.rounding import figure
@@ -32,7 +33,6 @@ from dpmix.results.nodes import (
     percent,
 )
 from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.families.family import Floats
 
 __all__ = [
     "BOOTSTRAP",

@@ -8,16 +8,15 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.run.chains_reader import ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.composition_results import Censoring, CompositionResults, Ellipsoid, Truth
-from dpmix.summary.density import BAND_DRAWS, Density
-from dpmix.summary.families.family import Floats
+from dpmix.summary.density import BAND_DRAWS, Density, hellinger
 from dpmix.summary.grids import DEFAULT_POINTS, spread
-from dpmix.summary.hellinger import hellinger
 from dpmix.summary.random_measures import generator
 
 __all__ = ["KIND", "composition_of", "parameter_of", "prior_of"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Array, Each, ResultSection, Tile, by_name
 from dpmix.spec.days import Day
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.density import Density, Joint
-from dpmix.summary.families.family import Floats
 
 __all__ = ["Distribution", "density_sections", "distribution_section"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dpmix.errors import DataError, SpecError
+from dpmix.kernels.layout import Floats
 from dpmix.run.chains_reader import ChainSet
 from dpmix.spec.days import Day, day_text
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.families.family import Floats
 
 __all__ = ["NONE", "Dated", "bins_in_words", "dated_of", "days"]
 

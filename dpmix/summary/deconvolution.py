@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from dpmix.errors import DataError
-from dpmix.summary.families.family import Floats
+from dpmix.kernels.layout import Floats
 
 FREQUENCIES: Final = 1024
 _SECOND_MOMENT: Final = 6.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmix.summary.families.family import Floats
+from dpmix.kernels.layout import Floats
 
 MIN_DRAWS = 4
 MOVED = 0.5

@@ -29,11 +29,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.laws.transitions import Transition
 from dpmix.release.cells import Counts, edges_of
 from dpmix.results.nodes import Array, ResultSection, figure
 from dpmix.spec.days import Day
-from dpmix.summary.families.family import Floats
 
 __all__ = ["CELLS", "Ems", "EmsEstimate", "coarse_edges", "estimate", "grouped", "smoothed"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
-from dpmix.summary.families.family import Floats
+from dpmix.kernels.layout import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 
 if TYPE_CHECKING:

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.layout import Floats
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.baselines import baseline_curves
-from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.clustering import cluster
 from dpmix.summary.dated import dated_of
 from dpmix.summary.density import posterior_density
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import columns_of, family_of
 from dpmix.summary.grids import choose_grids, public_bounds
 from dpmix.summary.prior import floor_remarks, mixture_prior, prior_of
+from dpmix.summary.quantities import Beyond
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.random_measures import generator
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks

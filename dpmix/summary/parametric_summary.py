@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from dpmix.kernels.layout import Floats
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.results.nodes import Remark, percent
@@ -17,15 +18,14 @@ from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary import compositions
-from dpmix.summary.beyond import BEYOND, Beyond
 from dpmix.summary.chains_account import acceptance_of, ess_per_second, provenance_of
 from dpmix.summary.composition_results import CompositionResults, composition_remarks
 from dpmix.summary.dated import dated_of
 from dpmix.summary.density import Density
 from dpmix.summary.diagnostics import describe
-from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_on_line
 from dpmix.summary.prior import prior_on_line
+from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.quantity_registry import Basis, reported
 from dpmix.summary.remarks import convergence_remarks, learning_remarks, prior_remarks, release_remarks
 from dpmix.summary.row_labels import by_class, row_labels, shown_name

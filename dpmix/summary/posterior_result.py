@@ -1,8 +1,15 @@
-"""The summary of a released posterior, as data and as a tree."""
+"""The summary of a released posterior, as data and as a tree.
+
+A released posterior beside its prior: intervals, and how far it is expected to be from the true one.
+
+Everything is computed from the release and the public description of its mechanism.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +17,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
+from dpmix.mechanisms.laws.every import expect
+from dpmix.mechanisms.posterior.law import PosteriorLaw
+from dpmix.models.multinomial.model import Multinomial
+from dpmix.models.multinomial.release_law import KnownRelease
+from dpmix.numerics.rounding import figure
+from dpmix.posteriors.hellinger_law import folded, row_of_two
+from dpmix.posteriors.simulated_draws import distances, errors_of, settled, tables_of
+from dpmix.release.sanitized import Release
 from dpmix.results.nodes import (
     Array,
     Each,
@@ -25,8 +41,17 @@ from dpmix.results.nodes import (
     warnings_section,
 )
 from dpmix.results.result import Result
+from dpmix.summary.subject import guarantee_in_words, is_private
 
-__all__ = ["Accounted", "Expected", "PosteriorSummary", "Share"]
+__all__ = [
+    "Accounted",
+    "Expected",
+    "PosteriorSummary",
+    "Share",
+    "dirichlet_distance",
+    "expected_errors",
+    "summarize_posterior",
+]
 
 Floats = NDArray[np.float64]
 
@@ -282,3 +307,210 @@ def _interval(found: Share | Accounted) -> str:
 
 def _precision(error: Expected) -> str:
     return f"Monte Carlo error {error.mcse:.1g}" if error.mcse > 1e-9 * error.mean else "exact"
+
+
+Integers = NDArray[np.int64]
+
+SIMULATIONS = 1000
+_DRAWS = 4000
+_POINTS = 201
+_PLACES = 41
+_FAR = 1e-4
+
+
+def summarize_posterior(release: Release, level: float = 0.95) -> PosteriorSummary:
+    """Summarize a released posterior.
+
+    The same release always gives the same summary: simulations are seeded by its values.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``posterior``.
+    level : float
+        Posterior probability of the intervals.
+
+    Raises
+    ------
+    DataError
+        When the law of the release cannot be computed.
+    """
+    mechanism, n = release.mechanism, release.n
+    model = Multinomial(release)
+    known, prior = model.known, model.known.prior
+    posterior = release.values[:, 0]
+    names = [str(name) for name in model.coords["category"]]
+    text = json.dumps(
+        [posterior.tolist(), {k: v for k, v in mechanism.stated().items() if k != "granularity"}]
+    )
+    rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
+    drawn = _accounted_draws(model, rng)
+    tails = np.array([0.5 * (1 - level), 0.5 * (1 + level)])
+    shares = [_share(name, i, prior, posterior, drawn, tails) for i, name in enumerate(names)]
+    attrs = {key: getattr(release, key) for key in ("epsilon", "delta", "rho", "private", "simulated")}
+    words = {key: math.nan if value is None else float(value) for key, value in attrs.items()}
+    return PosteriorSummary(
+        shares=tuple(shares),
+        prior=prior,
+        posterior=posterior,
+        n=n,
+        level=level,
+        hellinger_from_prior=dirichlet_distance(prior, posterior),
+        errors=_errors(known, drawn, rng),
+        curve=_curve(known, rng),
+        mechanism=mechanism.stated(),
+        attrs=attrs,
+        guarantee=guarantee_in_words({**words, "adjacency": release.adjacency}, mechanism, n),
+        warnings=tuple(_warnings(release, words)),
+        made=f"dpmix {release.dpmix_version}, {release.created_at}",
+    )
+
+
+def dirichlet_distance(a: Floats, b: Floats) -> float:
+    """Return the Hellinger distance of two Dirichlet laws with parameters (d,)."""
+    return float(distances(a[None], b[None])[0])
+
+
+def expected_errors(known: KnownRelease, rows: Integers, rng: np.random.Generator) -> Floats:
+    """Return the Hellinger distance of what would be released from the true posterior, for true counts.
+
+    Of two categories under method hellinger it is its expectation, from all weights; else one draw for each
+    row, the distance of which has that expectation.
+
+    Parameters
+    ----------
+    known : Known
+        Of the release.
+    rows : ndarray of int64, shape (k, d)
+        True counts.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
+    law, n = known.law, known.n
+    if law is None:
+        size = 1 if rows.shape[1] == 2 else rows.shape[1]
+        if known.noise == "geometric":
+            both = rng.geometric(-math.expm1(-1 / known.scale), (2, len(rows), size))
+            noise = (both[0] - both[1]).astype(np.float64)
+        else:
+            noise = rng.laplace(0.0, known.scale, (len(rows), size))
+        noisy = rows[:, :size] + noise
+        chosen = np.array([settled(row, n) for row in noisy])
+        return distances(known.prior + rows, known.prior + chosen)
+    if rows.shape[1] > 2:
+        return errors_of(tables_of(law), np.ascontiguousarray(rows), rng)
+    table, unit, scratch = folded(law.posteriors), law.posteriors.unit, np.empty(n + 1)
+    rates, once = law.rates, {}
+    for c in np.unique(rows[:, 0]).tolist():
+        once[c] = row_of_two(table, unit, c, rates[c], law.top, scratch)[4]
+    return np.array([once[c] for c in rows[:, 0].tolist()])
+
+
+def _errors(
+    known: KnownRelease, drawn: tuple[Integers, Floats] | None, rng: np.random.Generator
+) -> list[Expected]:
+    """Return expected errors where the truth is the released counts, and where it is drawn from the prior."""
+    nearest = _whole(known.released, known.n)
+    rows = np.repeat(nearest[None], SIMULATIONS, axis=0)
+    found = [_expected("at the released counts", expected_errors(known, rows, rng))]
+    rows = np.array([rng.multinomial(known.n, rng.dirichlet(known.prior)) for _ in range(SIMULATIONS)])
+    found.append(_expected("averaged over the prior", expected_errors(known, rows, rng)))
+    if drawn is not None:
+        own = known.prior + drawn[0]
+        released = np.broadcast_to(known.prior + known.released, own.shape)
+        found.append(_expected("of this release, given what it says", distances(own, released)))
+    return found
+
+
+def _expected(about: str, errors: Floats) -> Expected:
+    return Expected(about, float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(errors.size)))
+
+
+def _curve(known: KnownRelease, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
+    """Return shares of the first of two categories, and the expected error where they are true."""
+    if known.prior.size > 2:
+        return None
+    first = np.unique(np.rint(np.linspace(0.0, 1.0, _PLACES) * known.n).astype(np.int64))
+    repeats = 1 if known.law is not None else SIMULATIONS
+    rows = np.repeat(np.stack([first, known.n - first], axis=1), repeats, axis=0)
+    errors = expected_errors(known, rows, rng).reshape(first.size, repeats).mean(axis=1)
+    return first / known.n, errors
+
+
+def _whole(counts: Floats, n: int) -> Integers:
+    """Return whole counts that sum to n, by largest remainders."""
+    found = np.floor(counts + 1e-9).astype(np.int64)
+    order = np.argsort(-(counts - found), kind="stable")
+    found[order[: n - int(found.sum())]] += 1
+    return found
+
+
+def _accounted_draws(model: Multinomial, rng: np.random.Generator) -> tuple[Integers, Floats] | None:
+    """Return counts and probabilities (draws, d) given the mechanism, where draws are independent."""
+    if model.listed is None:
+        return None
+    counts = np.array([model.listed.draw(rng)[0] for _ in range(_DRAWS)])
+    return counts, np.array([rng.dirichlet(row) for row in model.prior + counts])
+
+
+def _share(
+    name: str,
+    i: int,
+    prior: Floats,
+    posterior: Floats,
+    drawn: tuple[Integers, Floats] | None,
+    tails: Floats,
+) -> Share:
+    """Return the marginal beta laws of one probability, released and prior, and what accounting gives."""
+    released = stats.beta(posterior[i], posterior.sum() - posterior[i])
+    before = stats.beta(prior[i], prior.sum() - prior[i])
+    ends = [released.ppf(_FAR), released.ppf(1 - _FAR)]
+    accounted = None
+    if drawn is not None:
+        counts, p = drawn
+        ends += np.quantile(p[:, i], [0.02, 0.98]).tolist()
+    low, high = max(min(ends), 1e-9), min(max(ends), 1 - 1e-9)
+    grid = np.linspace(low, high, _POINTS)
+    if drawn is not None:
+        after = prior + counts
+        own, times = np.unique(after[:, i], return_counts=True)
+        laws = stats.beta(own[:, None], (after[0].sum() - own)[:, None])
+        density = times @ laws.pdf(grid) / times.sum()
+        lower, upper = np.quantile(p[:, i], tails)
+        accounted = Accounted(float(p[:, i].mean()), float(p[:, i].std()), lower, upper, density)
+    lower, upper = released.ppf(tails)
+    return Share(
+        name=name,
+        mean=float(released.mean()),
+        sd=float(released.std()),
+        lower=float(lower),
+        upper=float(upper),
+        prior_mean=float(before.mean()),
+        grid=grid,
+        density=released.pdf(grid),
+        prior_density=before.pdf(grid),
+        accounted=accounted,
+    )
+
+
+def _warnings(release: Release, attrs: dict[str, float]) -> list[str]:
+    found = []
+    if release.simulated:
+        found.append("The release comes from simulated data: it protects nobody and describes nobody.")
+    elif not is_private(attrs):
+        found.append("The release is marked as not private: its noise can be reproduced.")
+    if release.delta is not None and release.delta >= 1.0 / release.n:
+        found.append(
+            f"delta = {figure(release.delta, 3)} is 1/n or more: that much permits publishing somebody's "
+            "record verbatim."
+        )
+    words = release.mechanism.unproved
+    if words is not None and expect(release.mechanism, PosteriorLaw).certificate is None:
+        found.append(
+            f"T{words[1:]}: it has been checked by enumeration alone. A release by calibration: certified or "
+            "proved is."
+        )
+    return found

@@ -4,6 +4,8 @@ Of naive Bayes the probability of each class given the features, p_c prod_k p_k[
 classes; of a regression the mean response at the predictors, or the response of a new record. Each is
 computed under every saved draw of the parameters; reported are the mean and an equal-tailed interval over
 these.
+
+Records from the posterior predictive of a fit: free, because they are computed from a release alone.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpmix.errors import DataError
+from dpmix.errors import DataError, SpecError
+from dpmix.kernels.layout import Family, Floats
+from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
@@ -25,17 +29,28 @@ from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.release.column_units import Categories
 from dpmix.results.nodes import Array, Each, Note, ResultSection, Table, TableColumn
 from dpmix.results.tabulated import Tabulated
-from dpmix.run.chains_reader import ChainSet, NamedChains
+from dpmix.run.chains_reader import Block, Chains, ChainSet, NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec.combinations import models_that
 from dpmix.spec.days import day_text
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.store.frames import Frame
 from dpmix.summary.dated import dated_of
-from dpmix.summary.families.family import Floats
-from dpmix.summary.random_measures import generator
+from dpmix.summary.families.family_of_fit import family_of
+from dpmix.summary.random_measures import generator, settle_rest, state_measures
 
-__all__ = ["SHOWN", "Input", "Predictions", "Predictor", "labels_of", "predictor_of", "responses", "row_of"]
+__all__ = [
+    "Input",
+    "Predictions",
+    "Predictor",
+    "SHOWN",
+    "labels_of",
+    "mixture_records",
+    "parametric_records",
+    "predictor_of",
+    "responses",
+    "row_of",
+]
 
 _BLOCK = 1 << 17
 """Numbers of a block, about, rows times quantities times draws: few enough for a processor's cache."""
@@ -474,3 +489,113 @@ def _written(part: Input, x: float) -> str:
     if part.categories is not None:
         return part.categories.labels[int(x)]
     return day_text(x) if part.date else f"{x:.6g}"
+
+
+_RECORDS_BLOCK = 2048
+_RECORDS_STREAM = -3  # of the generators that a summary derives from the chains' seed
+
+
+def mixture_records(chains: Chains, records: int, batch: int = 0) -> Floats:
+    """Draw records from the posterior mean density, the posterior predictive density of a mixture.
+
+    Each is drawn from the random density of a saved state, chosen anew among those of all chains: from
+    component h with its weight w_h, and with what is left of the weights, w_0, from the kernel at a new draw
+    from the base measure, over which w_0 is spread (`dpmix.summary.random_measures`). The generator is
+    derived from the chains' seed: the same files give the same records.
+
+    Parameters
+    ----------
+    chains : Chains
+        What `dpmix.run.chains_reader.read_chains` gives.
+    records : int
+        Their number, at least 1.
+    batch : int
+        Records of other batches are independent of these.
+
+    Returns
+    -------
+    float64 array (records, columns)
+        In the data's units. A normal kernel reaches beyond public bounds.
+
+    Raises
+    ------
+    DataError
+        When the chains hold bad components.
+    """
+    source, rng = family_of(chains), generator(chains, batch, _RECORDS_STREAM)
+    width = source.size if isinstance(source, NormalInverseWishart) else 1
+    states = rng.integers(chains.ids.size * chains.draws, size=records)
+    order = np.argsort(states, kind="stable")
+    ordered = states[order]
+    drawn = np.empty((records, width))
+    for block in chains.blocks(_RECORDS_BLOCK):
+        start = block.chain * chains.draws + block.start
+        first, last = np.searchsorted(ordered, [start, start + len(block.weights)])
+        if first < last:
+            drawn[order[first:last]] = _from_block(block, ordered[first:last] - start, source, rng)
+    return drawn
+
+
+def _from_block(
+    block: Block,
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    source: Family | NormalInverseWishart,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draw one record from each of the states `rows` (size,) of a block, shape (size, columns)."""
+    states = state_measures(block.weights, block.parameters, source)
+    if block.base is not None:
+        states = settle_rest(states, source, block.base)
+    above = np.append(0.0, np.cumsum(states.weights))
+    stops = np.cumsum(states.counts)
+    place = above[stops - states.counts][rows] + rng.random(rows.size)
+    chosen = np.searchsorted(above[1:], place, side="right")
+    new = chosen >= stops[rows]
+    atoms = np.empty((states.atoms.shape[0], rows.size))
+    atoms[:, ~new] = states.atoms[:, chosen[~new]]
+    atoms[:, new] = source.draw(rng, int(new.sum()))
+    return source.sample(atoms, rng).reshape(rows.size, -1)
+
+
+def parametric_records(chains: NamedChains, records: int | None) -> tuple[Floats, tuple[str, ...]]:
+    """Take records among those that a parametric model's chains hold: one each saved draw.
+
+    They are the parameters of role ``draw`` titled ``predictive``, one for each column.
+
+    Parameters
+    ----------
+    chains : NamedChains
+    records : int or None
+        Their number, at least 1; None for all that there are.
+
+    Returns
+    -------
+    float64 array (records, columns)
+        Numbers, and codes of labels.
+    tuple of str
+        Names of the columns, in the order of the file's; one that is empty where there is only one.
+
+    Raises
+    ------
+    DataError
+        When the chains hold no such records.
+    SpecError
+        When they hold fewer.
+    """
+    held = [p for p in chains.parameters if p.role == "draw" and p.title == "predictive"]
+    if not held:
+        kind = chains.attrs.get("model", "of their own")
+        raise DataError(
+            f"the chains are of model {kind}, whose draws hold no records; fits of mixture, discrete, "
+            "multinomial and dirichlet can be drawn records from"
+        )
+    known = {name: place for place, name in enumerate(chains.columns)}
+    held.sort(key=lambda parameter: known.get(parameter.column, -1))
+    flat = np.stack([chains.read(parameter).ravel() for parameter in held], axis=1)
+    if records is not None and records > len(flat):
+        raise SpecError(
+            f"synthesis.records: {records}, but the chains hold {len(flat)} records of the posterior "
+            "predictive, one each saved draw; ask for at most as many, or fit with more sampler.iterations"
+        )
+    chosen = generator(chains, 0, _RECORDS_STREAM).permutation(len(flat))[:records]
+    return flat[chosen], tuple(parameter.column for parameter in held)

@@ -6,22 +6,25 @@ draw by draw: the quantile of a mixture lies between the least and the largest o
 that bracket steps are secants, or halvings where a secant leaves it or gets on slowly. All draws start at the
 quantile of a few of them
 together, as posterior draws are alike.
+
+The share of records beyond the public bounds, under the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpmix.kernels.layout import Family, Floats
+from dpmix.results.nodes import Each, ResultSection, Table, TableColumn, Tile, by_name, percent
 from dpmix.run.stored_parameters import figures
-from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.grids import spread
 from dpmix.summary.random_measures import Measures
 
-__all__ = ["GINI_POINTS", "Wanted", "cdf", "gini", "outside", "quantities", "quantiles"]
+__all__ = ["BEYOND", "Beyond", "GINI_POINTS", "Wanted", "cdf", "gini", "outside", "quantiles", "quantities"]
 
 GINI_POINTS = 257
 _FEW = 100  # draws whose common quantile is where all start
@@ -193,3 +196,50 @@ def _start(measures: Measures, family: Family, level: float) -> tuple[float, flo
     ends = cdf(whole, family, np.array([x - reach])), cdf(whole, family, np.array([x + reach]))
     rise = float((ends[1] - ends[0])[0])
     return x, rise / (2.0 * reach) if rise > 0.0 and reach > 0.0 else np.inf
+
+
+BEYOND = 0.01
+"""Share of records beyond the bounds from which on it is said."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Shares of latent records beyond the public bounds.
+
+    Parameters
+    ----------
+    shares : mapping of str to float
+        By column, under "" where there is only one; of compositions, of the entries below the threshold, by
+        component.
+    bounds : mapping of str to pair or None
+        The bounds of a mixture's columns, for its warning; empty for other models, which have their own.
+    entries : bool
+        Whether they are of entries of compositions, of which more is said elsewhere.
+    """
+
+    shares: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
+    entries: bool = False
+
+    def section(self) -> ResultSection:
+        """Return what is reported of it."""
+        names = list(self.shares)
+        data = Each(
+            by_name(self.shares), Table("column", names, [TableColumn("share", list(self.shares.values()))])
+        )
+        if self.entries:
+            return ResultSection("beyond_bounds", data)
+        listed = ", ".join(f"{name} {percent(share)}" for name, share in self.shares.items() if name)
+        notes = {
+            name: f"under the fit{f', of {name}' if name else ''}; warned of above {percent(BEYOND)}"
+            for name in names
+        }
+        return ResultSection(
+            "beyond_bounds",
+            data,
+            brief=[f"Latent records beyond the public bounds, under the fit: {listed}"] if listed else (),
+            tiles=[
+                Tile("Records beyond the public bounds", percent(share), notes[name])
+                for name, share in self.shares.items()
+            ],
+        )

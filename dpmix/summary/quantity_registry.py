@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from dpmix.kernels.layout import Floats
 from dpmix.results.nodes import Quantity, Remark
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.summary.baselines import ems_of
-from dpmix.summary.beyond import Beyond
 from dpmix.summary.check.loo import loo_of
 from dpmix.summary.check.release_check import check_release
 from dpmix.summary.clusters_by_value import clusters_by_value
-from dpmix.summary.families.family import Floats
 from dpmix.summary.information import information_kept
+from dpmix.summary.quantities import Beyond
 from dpmix.summary.remarks import beyond_remarks, check_remarks, information_remarks
 from dpmix.summary.sensitivity import sensitivity_of, sensitivity_remarks
 from dpmix.summary.variance import VarianceShares

@@ -26,10 +26,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.learned_family import LearnedNormal, LearnedWishart
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.run.chains_reader import Chains, ChainSet
-from dpmix.summary.families.family import Family, Floats
 
 _STREAM = -(10**9)  # of the generators that a summary derives from the chains' seed
 

@@ -10,11 +10,11 @@ from dpmix.mechanisms.laws.every import Law
 from dpmix.numerics.rounding import figure
 from dpmix.results.nodes import Remark, percent
 from dpmix.run.chains_reader import ChainSet
-from dpmix.summary.beyond import BEYOND, Beyond
 from dpmix.summary.chains_account import Acceptance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.diagnostics import Scalar
 from dpmix.summary.information import InformationKept
+from dpmix.summary.quantities import BEYOND, Beyond
 from dpmix.summary.subject import epsilon_in_words, is_private, is_simulated
 
 RHAT = 1.01

@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 
+from dpmix.kernels.layout import Floats
 from dpmix.release.sanitized import GROUP
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.families.family import Floats
 
 __all__ = ["NAMELESS", "ByClass", "by_class", "row_labels", "shown_name"]
 

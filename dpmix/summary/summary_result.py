@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmix.kernels.layout import Floats
 from dpmix.release.cells import Counts
 from dpmix.release.column_units import unit_text
 from dpmix.results.nodes import Each, Quantity, Remark, ResultSection, Tree, place_in, warnings_section
 from dpmix.results.result import Result
-from dpmix.summary.beyond import Beyond
 from dpmix.summary.chains_account import Acceptance, ClusterCounts, Provenance
 from dpmix.summary.check.check_result import Check
 from dpmix.summary.check.loo import Loo
@@ -23,11 +23,11 @@ from dpmix.summary.composition_results import BOOTSTRAP, CompositionResults, com
 from dpmix.summary.curves import Distribution, density_sections, distribution_section
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.diagnostics import Scalar
-from dpmix.summary.families.family import Floats
 from dpmix.summary.headline import Verdict, answer_of, verdict_of
 from dpmix.summary.information import InformationKept
 from dpmix.summary.parameter_table import parameter_sections
 from dpmix.summary.predicting import Predictions
+from dpmix.summary.quantities import Beyond
 from dpmix.summary.remarks import ESS, RHAT
 from dpmix.summary.row_labels import ByClass, shown_name
 from dpmix.summary.sensitivity import Sensitivity

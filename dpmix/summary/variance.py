@@ -6,33 +6,52 @@ the posterior would have given records without noise, expected over the posterio
     prior = min(1, V / V0),  sampling = (1 - prior) min(1, E V_clean / V),  privacy = the rest.
 
 E V_clean is from second runs on replicated noise-free releases: for a few saved states n records are drawn
-from the density of the state, and the same prior is fitted to them as they are (`dpmix.summary.clean_run`),
+from the density of the state, and the same prior is fitted to them as they are (`dpmix.summary.variance`),
 the concentration held at the state's. Of several columns each is fitted by itself. Of more than 20,000
 records so many are drawn, and the variance, which falls as 1/n, is scaled. A release without noise is its
 own.
 
 The density's variances are means over the fitted density of the variances at its points.
+
+Posteriors given noise-free records: short runs of a Gibbs sampler, several at once.
+
+Given n records y of a mixture, P ~ PY(d, alpha, G0), turns are taken (methods, section 4, "Reported"):
+
+    P given allocations and parameters: (w_1, .., w_k, w_0) ~ Dirichlet(n_1 - d, .., n_k - d, alpha + k d),
+        w_0 spread over the free places of H by stick-breaking, their parameters from G0;
+    allocations given P;
+    location and scale of the base measure given the components, where they are learned;
+    parameters given their records: conjugate draws of normals, else Metropolis steps at the scale that the
+        records of a component give.
+
+Records that lie close together, in cells between many of their quantiles and many even steps, are allocated
+alike: a sweep costs the same for any n. What distinguishes the records of a cell enters through their mean
+and variance. Everything is in the column's own units; nothing depends on these.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
+from scipy import special
 
+from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.learned_family import LearnedNormal
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.kernels.normal_family import NormalInverseGamma
+from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.results.nodes import ABSENT, Each, ResultSection, Table, TableColumn, by_name
 from dpmix.run.chains_reader import Chains, NamedChains
 from dpmix.summary.check.replicators import places
-from dpmix.summary.clean_run import clean_posteriors, runs_for
 from dpmix.summary.density import of_column
-from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.families.family_of_fit import FittedColumn, columns_of
 from dpmix.summary.grids import spread
+from dpmix.summary.prior import centred_log_density
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures, draw_measures, generator, join, states_at
 
@@ -40,11 +59,333 @@ __all__ = [
     "QUANTITIES",
     "Shares",
     "VarianceShares",
+    "clean_posteriors",
     "clean_variance_of_mean",
     "mixture_shares",
     "parametric_shares",
+    "runs_for",
     "shares_of",
 ]
+
+_QUANTILES, _STEPS = 120, 80  # cells
+_SPARE = 10  # places beyond those that the start takes
+_MOST = 30  # places
+_BURN_IN, _SAVED, _THIN = 80, 200, 2
+_TRIES = 3  # Metropolis steps a sweep
+_NEGLIGIBLE = 1e-10
+
+
+def clean_posteriors(
+    starts: Sequence[Measures],
+    concentration: Floats,
+    discount: float,
+    family: Family,
+    records: int,
+    rng: Generator,
+) -> tuple[Measures, int]:
+    """Draw `records` records from each measure, and run its posterior given them.
+
+    Parameters
+    ----------
+    starts : sequence of Measures
+        Single measures of one column.
+    concentration : float64 array (replicates,)
+        Held at these values.
+    discount : float
+    family : Family
+        Kernel on the line with its base measure.
+    records : int
+    rng : Generator
+
+    Returns
+    -------
+    Measures
+        Draws of P, replicate after replicate.
+    int
+        How many of each.
+    """
+    kernel = _kernel(family)
+    samples = [kernel.draw_records(start, records, rng) for start in starts]
+    cells = [_cells(sample) for sample in samples]
+    most = max(counts.size for counts, _ in cells)
+    counts = np.stack([np.pad(c, (0, most - c.size)) for c, _ in cells])
+    values = np.stack([np.pad(v, ((0, 0), (0, most - v.shape[1])), mode="edge") for _, v in cells], axis=1)
+    places = min(_MOST, max(_taken(start, records) for start in starts) + _SPARE)
+    chain = _Chain(kernel, family, counts, values, concentration, discount, rng)
+    chain.start(starts, places)
+    for _ in range(_BURN_IN):
+        chain.sweep()
+    saved = []
+    for _ in range(_SAVED):
+        for _ in range(_THIN):
+            chain.sweep()
+        saved.append((chain.weights.copy(), chain.atoms.copy(), chain.rest.copy()))
+    weights = np.stack([part[0] for part in saved], axis=1).reshape(-1, places)
+    atoms = np.stack([part[1] for part in saved], axis=2).reshape(2, -1, places)
+    rest = np.stack([part[2] for part in saved], axis=1).ravel()
+    there = weights > _NEGLIGIBLE
+    return Measures(there.sum(axis=1), weights[there], atoms[:, there], rest), _SAVED
+
+
+def _taken(start: Measures, records: int) -> int:
+    """Return how many atoms have at least a record to expect."""
+    return int((start.weights * records >= 1.0).sum())
+
+
+def _cells(sample: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
+    """Return numbers of records in cells (cells,), and means of coordinate and statistics (3, cells).
+
+    Rows are of the kernel's statistics, the first two, and of what orders records, the last.
+    """
+    order = np.argsort(sample[2], kind="stable")
+    sample = sample[:, order]
+    n = order.size
+    first = (np.arange(_QUANTILES) * n // _QUANTILES) if n > _QUANTILES else np.arange(n)
+    even = np.linspace(sample[2, 0], sample[2, -1], _STEPS + 1)[:-1]
+    starts = np.unique(np.concatenate([first, np.searchsorted(sample[2], even)]))
+    counts = np.diff(np.append(starts, n))
+    return counts, np.add.reduceat(sample, starts, axis=1) / counts
+
+
+class _Kernel(ABC):
+    """What a run asks of a kernel: atoms (2, replicates, places), statistics (3, replicates, cells)."""
+
+    @abstractmethod
+    def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
+        """Return two statistics of each record, and a coordinate that orders them, shape (3, n)."""
+
+    @abstractmethod
+    def log_density(self, atoms: Floats, values: Floats) -> Floats:
+        """Return mean log densities of the records of cells, up to constants, (replicates, places, cells)."""
+
+    @abstractmethod
+    def move(self, atoms: Floats, sizes: Floats, sums: Floats, rng: Generator) -> Floats:
+        """Return new atoms given numbers of their records, and the sums of both statistics (2, ..)."""
+
+
+def _sampled(start: Measures, n: int, rng: Generator, family: Family) -> Floats:
+    """Draw n records of one measure."""
+    shares = np.append(start.weights, np.maximum(start.rest, 0.0))
+    counts = rng.multinomial(n, shares / shares.sum())
+    atoms = np.repeat(start.atoms, counts[:-1], axis=1)
+    if counts[-1]:
+        atoms = np.concatenate([atoms, family.draw(rng, int(counts[-1]))], axis=1)
+    return family.sample(atoms, rng)
+
+
+class _Normal(_Kernel):
+    """Normal kernels: statistics (y - c) / s and its square, with c and s of all replicates alike.
+
+    Atoms stay in the data's units; what is computed is scaled.
+    """
+
+    def __init__(self, family: NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal) -> None:
+        self.family = family
+        self.centre = self.scale = 0.0
+        self.base: tuple[Floats, Floats] | None = None  # of replicates (R, 1), where they are learned
+
+    def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
+        y = _sampled(start, n, rng, self.family)
+        if not self.scale:  # of the first replicate: any will do
+            self.centre, self.scale = float(np.median(y)), float(y.std()) or 1.0
+        u = (y - self.centre) / self.scale
+        return np.stack([u, u * u, u])
+
+    def _scaled(self, atoms: Floats) -> tuple[Floats, Floats]:
+        return (atoms[0] - self.centre) / self.scale, np.maximum(atoms[1] / self.scale, 1e-150)
+
+    def log_density(self, atoms: Floats, values: Floats) -> Floats:
+        mean, sd = self._scaled(atoms)
+        first, second = values[0][:, None], values[1][:, None]
+        mean, sd = mean[..., None], sd[..., None]
+        spread = np.maximum(second - first**2, 0.0)
+        return np.asarray(-0.5 * ((first - mean) ** 2 + spread) / sd**2 - np.log(sd))
+
+    def move(self, atoms: Floats, sizes: Floats, sums: Floats, rng: Generator) -> Floats:
+        n = np.maximum(sizes, 1.0)
+        mean = sums[0] / n
+        squares = np.maximum(sums[1] - sizes * mean**2, 0.0)  # about the mean
+        if not isinstance(self.family, TruncatedNormalInverseGamma):
+            return self._conjugate(sizes, mean, squares, rng)
+        return self._metropolis(atoms, sizes, mean, squares, rng)
+
+    def _conjugate(self, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
+        g = self.family
+        location, scale = (g.mu0, g.b) if self.base is None else self.base
+        mu0, b = (location - self.centre) / self.scale, scale / self.scale**2
+        weight = g.lam + n
+        rate = b + 0.5 * squares + 0.5 * g.lam * n * (mean - mu0) ** 2 / weight
+        variance = rate / rng.standard_gamma(g.a + 0.5 * n)
+        found = (g.lam * mu0 + n * mean) / weight + np.sqrt(variance / weight) * rng.standard_normal(n.shape)
+        return np.stack([self.centre + self.scale * found, self.scale * np.sqrt(variance)])
+
+    def _metropolis(self, atoms: Floats, n: Floats, mean: Floats, squares: Floats, rng: Generator) -> Floats:
+        def level(trial: Floats) -> Floats:
+            m, sd = self._scaled(trial)
+            fit = -n * np.log(sd) - 0.5 * (squares + n * (m - mean) ** 2) / sd**2
+            parameters = {"mean": trial[0].ravel(), "variance": trial[1].ravel() ** 2}
+            prior = centred_log_density(self.family, parameters).reshape(n.shape)
+            return np.asarray(fit + prior + 2.0 * np.log(trial[1]))  # of the log of the variance
+
+        def step(now: Floats) -> Floats:
+            by = rng.standard_normal((2, *n.shape))
+            centre = now[0] + 1.7 * by[0] * now[1] / np.sqrt(n + self.family.lam)
+            return np.stack([centre, now[1] * np.exp(1.2 * by[1] / np.sqrt(n + 2.0 * self.family.a))])
+
+        # the step of the mean has the present sd, of which the way back has another
+        def ahead(now: Floats, trial: Floats) -> Floats:
+            wide = 1.7 / np.sqrt(n + self.family.lam)
+            gap = (trial[0] - now[0]) / wide
+            forth, back = (gap / now[1]) ** 2, (gap / trial[1]) ** 2
+            return np.asarray(0.5 * (forth - back) - np.log(trial[1] / now[1]))
+
+        return _moved(atoms, level, step, ahead, rng)
+
+
+class _Beta(_Kernel):
+    """Beta kernels: statistics log u and log(1 - u)."""
+
+    def __init__(self, family: BetaGamma) -> None:
+        self.family = family
+
+    def draw_records(self, start: Measures, n: int, rng: Generator) -> Floats:
+        family = self.family.for_distance()  # logits, which do not round to the ends
+        logit = _sampled(start, n, rng, family)
+        return np.stack([-np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit), logit])
+
+    def log_density(self, atoms: Floats, values: Floats) -> Floats:
+        a, b = atoms[0][..., None], atoms[1][..., None]
+        return np.asarray(a * values[0][:, None] + b * values[1][:, None] - special.betaln(a, b))
+
+    def move(self, atoms: Floats, sizes: Floats, sums: Floats, rng: Generator) -> Floats:
+        def level(trial: Floats) -> Floats:
+            a, b = trial
+            fit = a * sums[0] + b * sums[1] - sizes * special.betaln(a, b)
+            prior = centred_log_density(self.family, {"a": a.ravel(), "b": b.ravel()}).reshape(a.shape)
+            return np.asarray(fit + prior + np.log(a) + np.log(b))
+
+        # steps by what the records alone tell of a + b and a/(a + b), so that both ways are as likely
+        low, high = np.exp(sums / np.maximum(sizes, 1.0))
+        whole = np.clip(0.5 / np.maximum(1.0 - low - high, 1e-12), 0.5, 1e9)
+        share = np.clip(low / (low + high), 1e-6, 1.0 - 1e-6)
+        size_step = 1.2 / np.sqrt(0.5 * sizes + 1.0)
+        tilt_step = 0.9 / np.sqrt(sizes * whole * share * (1.0 - share) + 1.0)
+
+        def step(now: Floats) -> Floats:
+            size, tilt = rng.standard_normal((2, *sizes.shape)) * np.stack([size_step, tilt_step])
+            return np.asarray(np.maximum(now * np.exp(np.stack([size + tilt, size - tilt])), 1e-300))
+
+        return _moved(atoms, level, step, lambda now, trial: np.zeros(sizes.shape), rng)
+
+
+def _moved(atoms: Floats, level: object, step: object, ahead: object, rng: Generator) -> Floats:
+    """Return atoms after some Metropolis steps, each of its own."""
+    assert callable(level) and callable(step) and callable(ahead)
+    now, here = atoms, level(atoms)
+    for _ in range(_TRIES):
+        trial = step(now)
+        with np.errstate(all="ignore"):
+            there = level(trial)
+            taken = np.log(rng.random(here.shape)) < there - here + ahead(now, trial)
+        now, here = np.where(taken, trial, now), np.where(taken, there, here)
+    return np.asarray(now)
+
+
+def runs_for(family: Family) -> bool:
+    """Whether there are runs for a kernel: for those that ship."""
+    return isinstance(family, BetaGamma | NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)
+
+
+def _kernel(family: Family) -> _Kernel:
+    if isinstance(family, BetaGamma):
+        return _Beta(family)
+    assert isinstance(family, NormalInverseGamma | TruncatedNormalInverseGamma | LearnedNormal)  # no other
+    return _Normal(family)
+
+
+class _Chain:
+    """The state of all replicates: weights (R, H), atoms (2, R, H), what is left of P (R,)."""
+
+    def __init__(
+        self,
+        kernel: _Kernel,
+        family: Family,
+        counts: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+        values: Floats,
+        concentration: Floats,
+        discount: float,
+        rng: Generator,
+    ) -> None:
+        self.kernel, self.family, self.rng = kernel, family, rng
+        self.counts, self.values = counts, values
+        self.concentration, self.discount = concentration[:, None], discount
+
+    def start(self, starts: Sequence[Measures], places: int) -> None:
+        """Begin at the measures that the records are from, at their heaviest atoms."""
+        replicates = len(starts)
+        self.weights = np.zeros((replicates, places))
+        self.atoms = self.family.draw(self.rng, replicates * places).reshape(2, replicates, places)
+        self.rest = np.zeros(replicates)
+        for row, start in enumerate(starts):
+            chosen = np.argsort(-start.weights, kind="stable")[:places]
+            self.weights[row, : chosen.size] = start.weights[chosen]
+            self.atoms[:, row, : chosen.size] = start.atoms[:, chosen]
+        self.weights[:, 0] = np.maximum(self.weights[:, 0], 1e-6)  # of a measure without atoms
+
+    def sweep(self) -> None:
+        """Move allocations, parameters and P."""
+        sizes, sums = self._allocate()
+        taken = sizes > 0
+        drawn = self._draw(taken)
+        moved = self.kernel.move(self.atoms, sizes, sums, self.rng)
+        self.atoms = np.where(taken, moved, drawn)
+        self._weigh(sizes, taken)
+
+    def _draw(self, taken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+        """Draw components from the base measure, whose location and scale are drawn first if learned."""
+        family, rng = self.family, self.rng
+        if not isinstance(family, LearnedNormal):
+            return family.draw(rng, taken.size).reshape(self.atoms.shape)
+        assert isinstance(self.kernel, _Normal)  # of that family
+        precision = np.where(taken, 1.0 / self.atoms[1] ** 2, 0.0)
+        scale = family.shape + family.a * taken.sum(axis=1, keepdims=True)
+        b = rng.standard_gamma(scale) / (family.shape / family.b + precision.sum(axis=1, keepdims=True))
+        total = family.lam * precision.sum(axis=1, keepdims=True)
+        weighted = family.lam * (precision * self.atoms[0]).sum(axis=1, keepdims=True)
+        whole = total + 1.0 / family.spread**2
+        centre = (weighted + family.mu0 / family.spread**2) / whole
+        mu0 = centre + rng.standard_normal(whole.shape) / np.sqrt(whole)
+        self.kernel.base = mu0, b
+        variance = b / rng.standard_gamma(family.a, taken.shape)
+        mean = mu0 + np.sqrt(variance / family.lam) * rng.standard_normal(taken.shape)
+        return np.stack([mean, np.sqrt(variance)])
+
+    def _allocate(self) -> tuple[Floats, Floats]:
+        """Draw the numbers of records at each place (R, H); return these and sums of the statistics."""
+        with np.errstate(divide="ignore"):
+            fits = np.maximum(self.kernel.log_density(self.atoms, self.values), -1e300)
+            logs = fits + np.log(self.weights)[..., None]
+        logs -= logs.max(axis=1, keepdims=True)
+        shares = np.exp(logs).transpose(0, 2, 1)
+        shares /= shares.sum(axis=2, keepdims=True)
+        drawn = self.rng.multinomial(self.counts, shares).astype(np.float64)  # (R, cells, H)
+        return drawn.sum(axis=1), np.einsum("src,rch->srh", self.values[:2], drawn)
+
+    def _weigh(self, sizes: Floats, taken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
+        """Draw weights given allocations."""
+        rng, d = self.rng, self.discount
+        strength = self.concentration + d * taken.sum(axis=1, keepdims=True)
+        gammas = np.where(taken, rng.standard_gamma(np.where(taken, sizes - d, 1.0)), 0.0)
+        left = rng.standard_gamma(strength)
+        total = gammas.sum(axis=1, keepdims=True) + left
+        free = ~taken
+        number = np.cumsum(free, axis=1)
+        broken = np.where(free, rng.beta(1.0 - d, strength + np.maximum(number, 1) * d), 0.0)
+        remaining = np.cumprod(1.0 - broken, axis=1)
+        before = np.concatenate([np.ones((len(sizes), 1)), remaining[:, :-1]], axis=1)
+        self.weights = (gammas + left * broken * before) / total
+        self.rest = (left[:, 0] * remaining[:, -1]) / total[:, 0]
+
 
 # The shares of a posterior variance: sampling, privacy noise, prior
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix.data import simulations
-from dpmix.summary.density import Density
-from dpmix.summary.hellinger import hellinger
+from dpmix.summary.density import Density, hellinger
 from dpmix.summary.summary_result import Distribution, Summary
 
 __all__ = [

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import NoisyCells
-from dpmix.mechanisms.curators.neighbours import Loss
+from dpmix.mechanisms.curators.mechanism import Loss, NoisyCells
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source

@@ -25,7 +25,7 @@ from dpmix.spec.synthesis_section import (
 )
 from dpmix.synthesis.generator import Generator
 from dpmix.synthesis.histogram_draws import PerturbedSynthesis, SmoothedSynthesis
-from dpmix.synthesis.urn_draws import DirichletMultinomial, NewValues, PitmanYorRecords, accepted
+from dpmix.synthesis.urn import DirichletMultinomial, NewValues, PitmanYorRecords, accepted
 from dpmix.synthesis.urn_guarantee import dm_concentration, dm_offers, dm_records, largest_records, offers
 
 __all__ = ["generator_of", "written"]

@@ -8,8 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.mechanisms.curators.mechanism import NoisyCells
-from dpmix.mechanisms.curators.neighbours import HALF_NOISE, TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
+from dpmix.mechanisms.curators.mechanism import (
+    HALF_NOISE,
+    TWICE_EPSILON,
+    Loss,
+    NoisyCells,
+    smoothing_of_twice_epsilon,
+)
 from dpmix.mechanisms.perturbed_histogram.curator import PerturbedHistogram
 from dpmix.mechanisms.smoothed_histogram.curator import draw_cells, smoothed_guarantee
 from dpmix.privacy.accounting import Guarantee

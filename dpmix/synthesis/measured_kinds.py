@@ -30,9 +30,8 @@ from dpmix.synthesis.comparison import (
 )
 from dpmix.synthesis.generator import Generator, Randomness
 from dpmix.synthesis.generator_choice import generator_of
-from dpmix.synthesis.joint_utility import NEEDS, JointYardstick
 from dpmix.synthesis.records import Column, Records
-from dpmix.synthesis.utility import Figures, Yardstick
+from dpmix.synthesis.utility import NEEDS, Figures, JointYardstick, Yardstick
 
 __all__ = ["CELLS", "Field", "bandwidth_of", "compare_kinds", "density_of", "field_of", "grid_of_cells"]
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from benchmarks.table import table
 from dpmix.mechanisms.log_moments.law import exact_width
+from dpmix.models.dirichlet.alpha import prior_of, tie
 from dpmix.models.dirichlet.augmentation import Augmented
 from dpmix.models.dirichlet.build import build
 from dpmix.models.dirichlet.model import parts_of
-from dpmix.models.dirichlet.start import prior_of, tie
 from dpmix.models.model_protocols import ParametricChain, ParametricModel
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

@@ -15,7 +15,7 @@ import dpmix
 from benchmarks import worker
 from benchmarks.cells import PLAIN, Cell
 from benchmarks.table import figure, table
-from dpmix.api import parametric_task
+from dpmix.api import task
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.spec import load_spec
@@ -150,7 +150,7 @@ def _sweep(case: Parametric, n: int, seconds: float) -> tuple[float, int]:
         "sampler": case.sampler | {"iterations": 2, "burn_in": 1},
     }
     release = dpmix.privatize(spec, quiet=True)
-    model = parametric_task.build(load_spec(spec), release)
+    model = task.build(load_spec(spec), release)
     chain = model.make_chain(np.random.default_rng(1))
     assert isinstance(chain, ParametricChain)
     chain.keep(1, 20)

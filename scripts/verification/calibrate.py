@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
 from dpmix.api.mixture_task import mixture_task
-from dpmix.api.parametric_task import parametric_task
+from dpmix.api.task import parametric_task
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec, load_spec
 from dpmix.synthesis.generator_choice import generator_of

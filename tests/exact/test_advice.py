@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dpmix
-from dpmix.advising.asked import QUANTITIES
+from dpmix.advising.population import QUANTITIES
 from dpmix.api.advise import laws_of
 from dpmix.spec import load_spec
 

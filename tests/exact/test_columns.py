@@ -27,8 +27,8 @@ from benchmarks.columns import (
 )
 from dpmix.api.calibrate import mechanism_of
 from dpmix.spec import load_spec
-from dpmix.spec.default_priors import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.describe import describe
+from dpmix.spec.model_section import RECORDS_SD, RECORDS_SD_FIXED
 from dpmix.spec.starters import starter
 from dpmix.summary.families.family_of_fit import FittedColumn
 from dpmix.summary.prior import floor_remarks, pull

@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmix.models.counts import cell_counts as cc
-from dpmix.models.counts.hidden_noise import refresh, start_noisy, tally
-from dpmix.models.counts.latent_counts import Latent, cell_prior, sweep_counts, sweep_records
+from dpmix.models.counts.latent_counts import (
+    Latent,
+    cell_prior,
+    refresh,
+    start_noisy,
+    sweep_counts,
+    sweep_records,
+    tally,
+)
 from tests.helpers.checks import LEVEL, SECONDARY, params
 from tests.helpers.parametric import interpreted
 from tests.helpers.seeds import rng_of

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from dpmix.mechanisms.clamped_moments.curator import exact_sensitivity, factors
-from dpmix.mechanisms.clamped_moments.grouped_moments import GroupedMoments
+from dpmix.mechanisms.clamped_moments.curator import GroupedMoments, exact_sensitivity, factors
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.log_moments.curator import GroupedLogMoments
 from dpmix.mechanisms.log_moments.law import centre_of, centred_width, exact_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism

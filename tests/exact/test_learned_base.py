@@ -20,7 +20,7 @@ from dpmix.models.counts_mixture.model import CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import tally
 from dpmix.samplers import base_moves
-from dpmix.summary.prior_density import centred_log_density
+from dpmix.summary.prior import centred_log_density
 from dpmix.summary.random_measures import Measures, draw_measures, settle_rest
 from tests.helpers import samplers
 from tests.helpers.seeds import rng_of

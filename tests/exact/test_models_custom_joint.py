@@ -15,8 +15,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from dpmix.models.custom.model import Custom, CustomChain, build
-from dpmix.models.custom.user_code import UserCode
+from dpmix.models.custom.model import Custom, CustomChain, UserCode, build
 from dpmix.models.sum_augmentation import recount
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

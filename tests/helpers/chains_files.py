@@ -10,10 +10,10 @@ import numpy as np
 import yaml
 
 from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.layout import Floats
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.store.h5 import create
-from dpmix.summary.families.family import Floats
 
 PARAMETERS = ("mean", "variance", "a", "b", "covariance")
 BASE = NormalInverseGamma(0.0, 0.1, 3.0, 3.0)

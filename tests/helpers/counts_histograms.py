@@ -19,7 +19,7 @@ from dpmix.kernels import NormalNIG
 from dpmix.kernels.learned_base import LearnedBase, learned_base, with_base
 from dpmix.models.counts.cell_counts import log_likelihood
 from dpmix.models.counts_mixture import loops, sweep
-from dpmix.models.counts_mixture.state import draw_random_measure
+from dpmix.models.counts_mixture.sweep import draw_random_measure
 from tests.helpers import counts
 from tests.oracles import histograms, joint
 from tests.oracles.joint import Model

@@ -85,7 +85,7 @@ def largest_gap(draws: int, seed: int = 1) -> float:
 
 
 def _walk(draws: int, seed: int) -> Array:
-    from dpmix.models.counts_mixture.langevin import langevin
+    from dpmix.models.counts_mixture.atom_moves import langevin
     from dpmix.models.counts_mixture.loops import mix
     from dpmix.models.counts_mixture.masses import fill_rows
     from dpmix.models.counts_mixture.source import renew

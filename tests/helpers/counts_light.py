@@ -32,7 +32,7 @@ def p_value(restarts: int, moves: int, seed: int = 1) -> float:
     from dpmix.mechanisms.channels.all_channels import LaplaceNoise
     from dpmix.models.counts_mixture import loops, masses
     from dpmix.models.counts_mixture.atom_moves import redraw_light
-    from dpmix.models.counts_mixture.state import make_work
+    from dpmix.models.counts_mixture.sweep import make_work
     from dpmix.numerics.mixing import PitmanYor
 
     rng = np.random.default_rng([seed, moves])

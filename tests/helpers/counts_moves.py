@@ -23,8 +23,8 @@ from scipy import special, stats
 
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.channels.all_channels import LaplaceNoise
-from dpmix.models.counts_mixture import atom_moves, langevin, loops, masses
-from dpmix.models.counts_mixture.state import make_work
+from dpmix.models.counts_mixture import atom_moves, loops, masses
+from dpmix.models.counts_mixture.sweep import make_work
 
 LEAST, ALPHA = 0.36, 1.4
 PACKAGE = "dpmix.models.counts_mixture."
@@ -97,7 +97,7 @@ def p_value(move: str, kernel: Any, restarts: int, moves: int, seed: int = 1) ->
                 m = int(rng.integers(atoms)) + 1
                 work.chosen[:atoms] = rng.permutation(atoms)
                 damping = math.exp(2.0 * rng.random())
-                langevin.langevin(channel, kernel, rng, theta, cells, work, m, LEAST, damping)
+                atom_moves.langevin(channel, kernel, rng, theta, cells, work, m, LEAST, damping)
         found.append(atoms)
         h = int(rng.integers(atoms))
         # a new atom comes last: which is the first says nothing

@@ -21,7 +21,7 @@ from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
-from dpmix.privacy.order import random_order
+from dpmix.privacy.noise import random_order
 from dpmix.release.release_file import read_release
 from dpmix.spec import load_spec
 

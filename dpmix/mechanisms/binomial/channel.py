@@ -26,9 +26,8 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_variance,
 )
 from dpmix.numerics.betainc import log_normal_tail
-from dpmix.numerics.gamma import log_gamma_draw
 from dpmix.numerics.jit import njit
-from dpmix.numerics.special import exp
+from dpmix.numerics.special import exp, log_gamma_draw
 
 __all__ = ["BinomialNoise"]
 

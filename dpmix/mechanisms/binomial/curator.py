@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.binomial.section import BinomialMechanism
-from dpmix.mechanisms.curators.mechanism import Pairs, Progress, PublicRecords, Stated, order_in_words
-from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
+from dpmix.mechanisms.curators.mechanism import (
+    TWICE_EPSILON,
+    Loss,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    order_in_words,
+)
 from dpmix.mechanisms.curators.one_column import LocalOneColumn
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Ratio, Source, binomial, digits, expm1, log1p, round_down, round_up

@@ -23,13 +23,9 @@ __all__ = ["Groups", "Mechanism", "from_spec", "needs_n", "stated"]
 _KEYS = ("epsilon", "delta", "rho", "scale", "weight")
 
 
-_GROUPED = {"log_moments": "grouped_log_moments", "clamped_moments": "grouped_moments"}
-"""Module of a kind's folder with what releases it of groups, where the kind's own does not."""
-
-
-def _curator(kind: str, *, groups: bool = False) -> Any:
+def _curator(kind: str) -> Any:
     """Return what has the functions `make` and `stated` of a kind."""
-    return MECHANISMS.part(kind, _GROUPED.get(kind, "curator") if groups else "curator")
+    return MECHANISMS.part(kind, "curator")
 
 
 def _listed(capability: str = "protects") -> str:
@@ -102,7 +98,7 @@ def from_spec(
             raise SpecError(f"mechanism.n: missing; a release of {spec.kind} is of a known number of records")
         known = records.names or tuple(f"column {i + 1}" for i in range(columns))
         records = records._replace(n=number, names=known)
-    made: Any = _curator(spec.kind, groups=groups is not None).make(spec, records)
+    made: Any = _curator(spec.kind).make(spec, records)
     order = getattr(spec, "order", None)  # of rows, which local releases alone have
     ordered: Mechanism = made if order is None else dataclasses.replace(made, order=order)
     return ordered

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, clamp
-from dpmix.mechanisms.curators.neighbours import BEYOND, Pair, pairs_of_groups
+from dpmix.mechanisms.curators.mechanism import BEYOND, Mechanism, Pair, Pairs, clamp, pairs_of_groups
 from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.numerics.equal_cells import cell_of, equal_edges
-from dpmix.privacy.order import random_order
+from dpmix.privacy.noise import random_order
 from dpmix.release.sanitized import Release
 
 

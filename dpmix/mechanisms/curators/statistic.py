@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Mechanism, Pairs, Progress
-from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
+from dpmix.mechanisms.curators.mechanism import HALF_NOISE, Loss, Mechanism, Pairs, Progress, additive_loss
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import Guarantee, LaplaceEvent
-from dpmix.privacy.conversions import laplace_rho, response_rho
-from dpmix.privacy.gaussian_cost import discrete_gaussian_epsilon, discrete_gaussian_sigma
+from dpmix.privacy.conversions import (
+    discrete_gaussian_epsilon,
+    discrete_gaussian_sigma,
+    laplace_rho,
+    response_rho,
+)
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
 

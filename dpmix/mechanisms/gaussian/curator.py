@@ -10,7 +10,7 @@ from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import LocalAdditive, Pairs, PublicRecords, Stated, width
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, compose
-from dpmix.privacy.gaussian_cost import classical_mu, gaussian_mu
+from dpmix.privacy.conversions import classical_mu, gaussian_mu
 from dpmix.privacy.noise import Kind, calibrated
 
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dpmix.mechanisms.laws.additive import NOISES, noise_name
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
-from dpmix.mechanisms.laws.noise_laws import NOISES, noise_name
 from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.spec.capabilities import Synthetic
-from dpmix.spec.column_types import MOST_DIGITS
+from dpmix.spec.synthesis_section import MOST_DIGITS
 
 __all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
 

@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
-from dpmix.mechanisms.curators.mechanism import NoisyCells, PublicRecords, Stated
-from dpmix.mechanisms.curators.neighbours import Pair, moved, pairs_of_groups
+from dpmix.mechanisms.curators.mechanism import (
+    NoisyCells,
+    Pair,
+    PublicRecords,
+    Stated,
+    moved,
+    pairs_of_groups,
+)
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.statistic import (
     Floats,
@@ -23,7 +29,7 @@ from dpmix.mechanisms.curators.statistic import (
     sigma_for,
     stated_discrete_gaussian,
 )
-from dpmix.mechanisms.laws.noise_laws import noise_name, noise_sd
+from dpmix.mechanisms.laws.additive import noise_name, noise_sd
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, WholeNoise
@@ -39,7 +45,7 @@ class NoisyCounts(NoisyStatistic):
     for K features, and noise of scale 2 K/eps is eps-DP. Each of the 2 K changes costs, exactly,
     rho = e - 1 + exp(-e) under Laplace and at most e tanh(e/2) under two-sided geometric noise, e = 1/s.
     The L2 sensitivity is sqrt(2 K): discrete Gaussian noise of sigma s is K/s^2-zCDP, and (eps, delta)-DP as
-    `dpmix.privacy.gaussian_cost` sums up.
+    `dpmix.privacy.conversions` sums up.
 
     Entries stand by feature, then class, then level.
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dpmix.mechanisms.laws.additive import noise_name
 from dpmix.mechanisms.laws.law_base import Floats, OneScale, Says, Whole, of_scale, whole_where_all_are
-from dpmix.mechanisms.laws.noise_laws import noise_name
 from dpmix.mechanisms.laws.statistic_laws import Statistic, far_beyond
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
 

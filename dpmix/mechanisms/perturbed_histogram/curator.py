@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import NoisyCells, Pairs, Progress, PublicRecords, Stated
-from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
+from dpmix.mechanisms.curators.mechanism import (
+    HALF_NOISE,
+    Loss,
+    NoisyCells,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    additive_loss,
+)
 from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.curators.statistic import (
@@ -22,11 +30,10 @@ from dpmix.mechanisms.curators.statistic import (
     sigma_for,
     stated_discrete_gaussian,
 )
-from dpmix.mechanisms.laws.noise_laws import noise_sd
+from dpmix.mechanisms.laws.additive import noise_sd
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, compose
-from dpmix.privacy.conversions import laplace_epsilon, response_epsilon
-from dpmix.privacy.gaussian_cost import gaussian_mu
+from dpmix.privacy.conversions import gaussian_mu, laplace_epsilon, response_epsilon
 from dpmix.privacy.noise import AdditiveNoise, DiscreteGaussianNoise, GeometricNoise, WholeNoise
 from dpmix.release.sanitized import Release
 
@@ -52,7 +59,7 @@ class PerturbedHistogram(OneColumn):
     the two counts that a record moves costs, exactly, rho = e - 1 + exp(-e) or e tanh(e/2), e = 1/s.
     Gaussian noise of standard deviation s is exactly 1/s^2-zCDP, and (eps, delta)-DP as Balle and Wang say.
     Discrete Gaussian noise of sigma s is 1/s^2-zCDP, too; its (eps, delta) is the sum over whole numbers
-    (`dpmix.privacy.gaussian_cost`).
+    (`dpmix.privacy.conversions`).
 
     With groups whose sizes are private the cells are pairs of group and bin, group * m + bin: a record that
     changes its group takes 1 from a count and adds 1 to another, too.

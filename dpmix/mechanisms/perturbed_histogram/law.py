@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.additive import NOISES, WHOLE, draw_noise, noise_name, noise_variance
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -22,7 +22,7 @@ from dpmix.mechanisms.laws.law_base import (
     of_scale,
     whole_where_all_are,
 )
-from dpmix.mechanisms.laws.noise_laws import NOISES, WHOLE, draw_noise, noise_name, noise_variance
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMechanism
 
 __all__ = ["LAW", "PerturbedHistogramLaw"]

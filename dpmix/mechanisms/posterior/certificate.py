@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.numerics.jit import njit
-from dpmix.posteriors import weight_loops
-from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, Integers, Posteriors, folded, states
-from dpmix.posteriors.weight_loops import row_of_two
+from dpmix.posteriors import hellinger_law
+from dpmix.posteriors.hellinger_law import (
+    LISTED,
+    ExponentialMechanism,
+    Integers,
+    Posteriors,
+    folded,
+    row_of_two,
+    states,
+)
 
 __all__ = [
     "MARGIN",
@@ -262,7 +269,7 @@ class Few(Neighbours):
         self.chosen, self._pairs = self._neighbours()
         self._distances = np.empty((len(self.chosen), len(self.states)))
         for row, counts in zip(self._distances, self.states[self.chosen].tolist(), strict=True):
-            weight_loops.distances_of_states(posteriors.apart(counts), self.states, posteriors.unit, row)
+            hellinger_law.distances_of_states(posteriors.apart(counts), self.states, posteriors.unit, row)
         self._room = np.empty_like(self._distances)
 
     @property
@@ -306,7 +313,7 @@ class Few(Neighbours):
     def evaluate(self, law: ExponentialMechanism, epsilon: float, rows: Integers) -> tuple[Floats, Floats]:
         """Return deltas and errors of `own`, whichever rows are asked for; see `Neighbours`."""
         rates = np.array([law.rate(counts) for counts in self.states[self.chosen]])
-        totals, errors = weight_loops.weights_of_distances(self._distances, rates, law.top, self._room)
+        totals, errors = hellinger_law.weights_of_distances(self._distances, rates, law.top, self._room)
         found = divergences_of_pairs(self._room, totals, self._pairs, math.exp(epsilon))
         deltas = np.zeros(len(self.chosen))
         np.maximum.at(deltas, self._pairs[:, 0], found)
@@ -322,7 +329,7 @@ class Few(Neighbours):
         places = np.searchsorted(self.chosen, self.own)
         rates = np.array([law.rate(counts) for counts in self.states[self.own]])
         room = self._room[: len(places)]
-        errors = weight_loops.weights_of_distances(self._distances[places], rates, law.top, room)[1]
+        errors = hellinger_law.weights_of_distances(self._distances[places], rates, law.top, room)[1]
         return self.mean_error(self.own, errors)
 
     def mean_error(self, rows: Integers, errors: Floats) -> float:

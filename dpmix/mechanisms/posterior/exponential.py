@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss
+from dpmix.mechanisms.curators.mechanism import TWICE_EPSILON, Loss
 from dpmix.mechanisms.posterior.calibrations import (
     SMALLEST_DELTA,
     Certified,
@@ -34,7 +34,7 @@ from dpmix.mechanisms.posterior.certificate import neighbours
 from dpmix.mechanisms.posterior.law import unproved_in_words
 from dpmix.mechanisms.posterior.released_posterior import Floats, Method, PosteriorRelease
 from dpmix.numerics.rounding import figure
-from dpmix.posteriors import weight_loops
+from dpmix.posteriors import hellinger_law
 from dpmix.posteriors.hellinger_law import (
     LISTED,
     ExponentialMechanism,
@@ -153,7 +153,7 @@ class Shells:
 
     def weight(self, apart: int) -> float:
         """Return the integer weight at a distance in units of the tables."""
-        found: float = weight_loops.weight(apart, self.law.posteriors.unit, self.rate, self.law.top)
+        found: float = hellinger_law.weight(apart, self.law.posteriors.unit, self.rate, self.law.top)
         return found
 
     def _limits(self) -> list[int]:

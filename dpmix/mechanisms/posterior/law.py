@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from dpmix.mechanisms.laws.additive import noise_name
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Positive, Says, Scales, Whole, of_scale
-from dpmix.mechanisms.laws.noise_laws import noise_name
 from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 

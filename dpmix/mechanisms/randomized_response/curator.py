@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.mechanism import (
+    TWICE_EPSILON,
+    Loss,
     Mechanism,
+    Pair,
     Pairs,
     Progress,
     PublicRecords,
     Stated,
+    loss_of_near_outputs,
+    moved,
     order_in_words,
 )
-from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, Pair, loss_of_near_outputs, moved
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 from dpmix.privacy.accounting import Guarantee, sum_up
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
-from dpmix.privacy.order import random_order
+from dpmix.privacy.noise import random_order
 from dpmix.release.sanitized import Release
 
 

@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.mechanisms.curators.mechanism import Pairs, Progress, PublicRecords, Stated
-from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, smoothing_of_twice_epsilon
+from dpmix.mechanisms.curators.mechanism import (
+    TWICE_EPSILON,
+    Loss,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    smoothing_of_twice_epsilon,
+)
 from dpmix.mechanisms.curators.one_column import OneColumn, checked_edges
 from dpmix.mechanisms.curators.private_groups import Groups, with_groups
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from dpmix.mechanisms.laws.histogram import HistogramLaw
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -23,6 +22,7 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 
 __all__ = ["LAW", "SmoothedHistogramLaw"]

@@ -16,22 +16,24 @@ from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.mechanism import (
+    TWICE_EPSILON,
+    Loss,
     Mechanism,
     Pairs,
     Progress,
     PublicRecords,
     Stated,
     clamp,
+    loss_of_near_outputs,
     order_in_words,
 )
-from dpmix.mechanisms.curators.neighbours import TWICE_EPSILON, Loss, loss_of_near_outputs
 from dpmix.mechanisms.curators.one_column import checked_edges
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, digits
 from dpmix.privacy.near_outputs import NearOutputs, ratio_below
-from dpmix.privacy.order import random_order
+from dpmix.privacy.noise import random_order
 from dpmix.release.sanitized import Release
 
 

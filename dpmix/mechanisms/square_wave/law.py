@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, model_validator
 
+from dpmix.mechanisms.laws.additive import Ratio, fraction_of
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -25,7 +26,6 @@ from dpmix.mechanisms.laws.law_base import (
     first,
     moments_of_records,
 )
-from dpmix.mechanisms.laws.noise_laws import Ratio, fraction_of
 from dpmix.mechanisms.laws.transitions import Transition, WindowTransition, information_of_outputs
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges

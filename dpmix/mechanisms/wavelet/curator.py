@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.curators.mechanism import Pairs, Progress, PublicRecords, Stated, order_in_words
-from dpmix.mechanisms.curators.neighbours import HALF_NOISE, Loss, additive_loss
+from dpmix.mechanisms.curators.mechanism import (
+    HALF_NOISE,
+    Loss,
+    Pairs,
+    Progress,
+    PublicRecords,
+    Stated,
+    additive_loss,
+    order_in_words,
+)
 from dpmix.mechanisms.curators.one_column import LocalOneColumn, checked_edges
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, field_validator
 
+from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -25,7 +26,6 @@ from dpmix.mechanisms.laws.law_base import (
     moments_of_records,
     of_scale,
 )
-from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges

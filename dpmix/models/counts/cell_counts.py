@@ -3,7 +3,7 @@
 With c_j of the n records in cell j, the likelihood is exp(sum_j l_j(c_j)) up to a constant, so that moving a
 record changes two terms. Where records are drawn from clipped and normalised noisy counts h, these are latent
 too: l_j is then the log density of the noise h_j - c_j, and the released numbers r_j depend on h alone, see
-`dpmix.models.counts.hidden_noise`.
+`dpmix.models.counts.latent_counts`.
 """
 
 from __future__ import annotations

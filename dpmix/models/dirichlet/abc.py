@@ -24,12 +24,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError
+from dpmix.models.dirichlet.alpha import AlphaPrior, gamma_prior, joint_pays, prior_of
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet
 from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
 from dpmix.models.dirichlet.latent_records import Shapes, make_shapes
 from dpmix.models.dirichlet.mean_logarithms import release_generator, simulate_means
 from dpmix.models.dirichlet.model import Composition, CompositionPart, parts_of, settings_of, used_parts
-from dpmix.models.dirichlet.start import AlphaPrior, gamma_prior, joint_pays, prior_of
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import Release
@@ -165,7 +165,7 @@ class FirstPosterior:
 
 
 def build(spec: RunSpec, release: Release) -> Simulated:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     used = used_parts(spec, release)
     prior = settings_of(spec).prior
     law = prior_of(spec, release) if prior not in ("p2", "p5") else None

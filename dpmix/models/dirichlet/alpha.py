@@ -1,4 +1,14 @@
-"""The parameters given a database, n and sum_i log x_ij, under gamma priors joined by a Gaussian copula."""
+"""The parameters given a database, n and sum_i log x_ij, under gamma priors joined by a Gaussian copula.
+
+Priors of the parameters of a Dirichlet distribution, and where chains over them start.
+
+Priors of the parameters of a Dirichlet distribution, stated or taken from the first part of a release.
+
+p1: independent gammas, stated. From refits of the bootstrap to the first part (Guo, Barrientos and Pena,
+section 3.3.1): p3, independent gammas fitted to them by maximum likelihood, and p4, the same joined by a
+Gaussian copula with the correlation of their normal scores. p2, the refits themselves, and p5, the posterior
+given the first part, are draws without a density, for `dpmix.models.dirichlet.abc`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +16,37 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
+from dpmix.errors import DataError
+from dpmix.models.dirichlet.bootstrap import draw_refits, make_refits
+from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, gamma_mle, in_range, release_generator
+from dpmix.models.dirichlet.model import CompositionPart, parts_of, settings_of
 from dpmix.numerics.factors import cholesky, invert_lower, product
-from dpmix.numerics.gamma import log_gamma_p, trigamma
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
+from dpmix.numerics.special import log_gamma_p, trigamma
+from dpmix.release.sanitized import Release
+from dpmix.spec.model_section import GammaPrior
+from dpmix.spec.run_spec import RunSpec
 
-__all__ = ["log_likelihood", "log_prior", "normal_score", "slice_alpha", "whiten"]
+__all__ = [
+    "AlphaPrior",
+    "elicited",
+    "gamma_prior",
+    "joint_pays",
+    "log_likelihood",
+    "log_prior",
+    "matched",
+    "normal_score",
+    "possible",
+    "prior_of",
+    "slice_alpha",
+    "start_alpha",
+    "tie",
+    "whiten",
+]
 
 FARTHEST = 690.0  # |log alpha| beyond which there is no mass
 
@@ -166,3 +200,227 @@ def slice_alpha(rng, alpha, n, sums, prior, root, repeats):
     draw_in_box(rng, _Compositions(n, sums, prior, np.empty(d)), point, root, repeats)
     for j in range(d):
         alpha[j] = math.exp(point[j])
+
+
+# Priors of the parameters of a Dirichlet distribution, stated or taken from the first part of a release
+
+
+Floats = NDArray[np.float64]
+
+_FEWEST, _MOST = 1000, 4000  # refits that a prior is fitted to
+_RECORDS = 20_000_000  # that these may simulate, beyond the fewest
+_TRIES_A_REFIT = 100  # times as many refits are tried
+_RIDGE = 1e-6
+
+
+class AlphaPrior(NamedTuple):
+    """Gamma margins of the entries of alpha, joined by a Gaussian copula.
+
+    Parameters
+    ----------
+    shape, rate : ndarray, shape (d,)
+        Of the gamma margins.
+    precision : ndarray, shape (d, d)
+        The inverse R^-1 of the copula's correlation matrix, less the identity; zeros where the entries are
+        independent. With z_j = Phi^-1(F_j(alpha_j)), the log density is the sum of the gammas' and of
+        -z' precision z / 2, up to a constant.
+    root : ndarray, shape (d, d)
+        The lower Cholesky factor L of R, so that z = L u has correlation R for standard normal u.
+    """
+
+    shape: Floats
+    rate: Floats
+    precision: Floats
+    root: Floats
+
+
+def gamma_prior(shape: float, rate: float, parts: int) -> AlphaPrior:
+    """Return independent gamma priors, the same for each of `parts` entries (p1)."""
+    return AlphaPrior(
+        np.full(parts, float(shape)), np.full(parts, float(rate)), np.zeros((parts, parts)), np.eye(parts)
+    )
+
+
+def elicited(alphas: Floats, joined: bool) -> AlphaPrior:
+    """Fit gamma margins to draws of alpha (m, d), and a Gaussian copula where they are `joined` (p4)."""
+    m, d = alphas.shape
+    fits = np.array([gamma_mle(column) for column in alphas.T])
+    correlation = np.eye(d)
+    if joined:
+        from scipy.special import ndtri  # late: importing them takes longer than all else that a fit imports
+        from scipy.stats import rankdata
+
+        scores = ndtri(rankdata(alphas, axis=0) / (m + 1))
+        correlation = (1.0 - _RIDGE) * np.corrcoef(scores, rowvar=False) + _RIDGE * np.eye(d)
+    precision = np.linalg.inv(correlation) - np.eye(d) if joined else np.zeros((d, d))
+    return AlphaPrior(
+        fits[:, 0].copy(),
+        fits[:, 1].copy(),
+        precision,
+        np.asarray(np.linalg.cholesky(correlation), dtype=np.float64),
+    )
+
+
+def prior_of(spec: RunSpec, release: Release) -> AlphaPrior:
+    """Return the prior of a spec that has a density: gamma, p3 or p4; p3 and p4 from the first of two parts.
+
+    Refits are drawn by a generator that the release alone seeds: all chains have the same prior.
+
+    Raises
+    ------
+    DataError
+        When hardly any refit has an estimate.
+    """
+    prior = settings_of(spec).prior
+    parts = parts_of(release)
+    if isinstance(prior, GammaPrior):
+        return gamma_prior(prior.shape, prior.rate, len(parts[0].released))
+    assert prior in ("p3", "p4") and len(parts) == 2  # the spec and `used_parts` look
+    refits = make_refits(parts[:1])
+    alphas = np.empty((max(_FEWEST, min(_MOST, _RECORDS // refits.size)), len(refits.means)))
+    drawn, tries = draw_refits(
+        refits, release_generator(release, "prior"), alphas, _TRIES_A_REFIT * len(alphas)
+    )
+    if drawn < len(alphas):
+        raise DataError(
+            f"model.prior: {prior} is fitted to refits of simulated databases, and of {tries} only {drawn} "
+            f"had a maximum likelihood estimate at the threshold {parts[0].threshold:g}; use a gamma "
+            "{shape, rate}, or release with a smaller threshold"
+        )
+    return elicited(alphas, prior == "p4")
+
+
+# Where chains over alpha and a latent database start: about what the release says
+
+
+# How much less of alpha a release tells than the records, which says where joint moves pay.
+#
+# With x the records and T the sums of max(log x, log a), both draws of a plain sweep are those of a Gibbs
+# sampler: alpha given x, x given alpha and the release. Its slowest direction has an autocorrelation of
+# 1 - I_r / I_x, the least over directions (Liu 1994), where I_x and I_r are the information on alpha in the
+# records and in the release, and the prior's in both:
+#
+#     I_x = n V,    I_r = n C (W + 2 s^2 / n)^-1 C'    (a sum over parts),
+#
+# V the covariance of log x, C that of log x with max(log x, log a), W of the latter, and s the scale of the
+# noise on T. They are taken at an alpha that the release tells, so that the same release gives the same
+# number.
+
+
+PAYS = 9.0  # ties from which joint moves pay, as measured: docs/compositions.md
+_DRAWN = 4000  # records that covariances are taken of
+
+
+def joint_pays(parts: list[CompositionPart], prior: AlphaPrior) -> bool:
+    """Return whether joint moves of alpha and the records give more effective draws for their time."""
+    return tie(parts, prior) > PAYS
+
+
+def tie(parts: list[CompositionPart], prior: AlphaPrior) -> float:
+    """Return the largest ratio of I_x to I_r over directions, less one: 0 where the release tells it all."""
+    means = [possible(part.released, np.log(part.threshold)) for part in parts]
+    sizes = np.array([part.size for part in parts], dtype=np.float64)
+    alpha = np.ones(len(parts[0].released))
+    dirichlet_mle(np.average(means, axis=0, weights=sizes), alpha)
+    alpha = np.clip(alpha, 1e-2, 1e4)
+    d, rng = len(alpha), np.random.default_rng(0)
+    logs = (
+        np.log(rng.standard_gamma(alpha + 1.0, (_DRAWN, d))) - rng.standard_exponential((_DRAWN, d)) / alpha
+    )
+    logs -= np.logaddexp.reduce(logs, axis=1, keepdims=True)
+    kept = np.maximum(logs, np.log(parts[0].threshold))
+    both = np.cov(logs.T, kept.T)
+    told = whole = np.diag(prior.rate**2 / prior.shape)
+    for part in parts:
+        noise = 2.0 * part.size * part.scale**2
+        cross = both[:d, d:]
+        told = told + part.size * cross @ np.linalg.solve(both[d:, d:] + noise * np.eye(d), cross.T)
+        whole = whole + part.size * both[:d, :d]
+    return float(np.linalg.eigvals(np.linalg.solve(told, whole)).real.max() - 1.0)
+
+
+_TRIES = 100
+_STEPS = 40
+_BIGGEST = 1e6
+
+
+def start_alpha(rng: Generator, parts: list[CompositionPart]) -> tuple[Floats, list[Floats]]:
+    """Return an alpha (d,), and for each part means of log max(x, a), (d,), for a database to have.
+
+    The means are the released ones less noise, and alpha their maximum likelihood estimate, where noise is
+    found that leaves them possible; else both are drawn about what is possible.
+    """
+    means = [_possible(rng, part) for part in parts]
+    sizes = np.array([part.size for part in parts], dtype=np.float64)
+    alpha = np.ones(len(parts[0].released))
+    dirichlet_mle(np.average(means, axis=0, weights=sizes), alpha)
+    return np.clip(alpha, 1e-3, _BIGGEST), means
+
+
+def _possible(rng: Generator, part: CompositionPart) -> Floats:
+    """Return released means less noise, made possible by taking more noise away, or else by force."""
+    low = np.log(part.threshold)
+    for _ in range(_TRIES):
+        means = part.released - rng.laplace(0.0, part.scale, len(part.released))
+        if (means > low).all() and in_range(means):
+            return means
+    return possible(part.released, low)
+
+
+def possible(released: Floats, low: float) -> Floats:
+    """Return means (d,) of log max(x, a) close to those released that compositions can have; low: log a."""
+    if (released > low).all() and in_range(released):
+        return released
+    means = np.clip(released, 0.9 * low, -1e-3)
+    while not in_range(means):
+        means = np.maximum(means - 0.1, low + np.log1p(-0.5 / len(means)))
+        if (means <= low + 1e-9).any():
+            break
+    excess = np.log(np.exp(means).sum())
+    return means if in_range(means) else means - excess - 0.05
+
+
+def _turned(logs: Floats, turn: Floats) -> Floats:
+    """Return the logs (d, n) of x_j^b e^(c_j), made to sum to one; turn (d,): c_1, .., c_(d-1), log b."""
+    moved = np.exp(turn[-1]) * logs
+    moved[:-1] += turn[:-1, None]
+    return np.asarray(moved - np.logaddexp.reduce(moved, axis=0))
+
+
+def _censored_means(logs: Floats, floor: float, turn: Floats) -> Floats:
+    """Return the means (d,) of max(log x, floor) over the records that `turn` makes."""
+    return np.asarray(np.maximum(_turned(logs, turn), floor).mean(axis=1))
+
+
+def matched(logs: Floats, means: Floats, floor: float) -> Floats:
+    """Return log compositions (d, n) turned so that means of max(log x, floor) are `means`, or come close.
+
+    Records x become x_j^b e^(c_j), made to sum to one, by Newton's method: where there is hardly any noise,
+    no sweep of the records would get there.
+    """
+    d = len(means)
+    turn = np.zeros(d)
+    gap = _censored_means(logs, floor, turn) - means
+    slope = np.empty((d, d))
+    for _ in range(_STEPS):
+        if np.abs(gap).max() <= 1e-15 * np.abs(means).max():
+            break
+        for k in range(d):
+            ahead = turn.copy()
+            ahead[k] += 1e-6
+            slope[:, k] = (_censored_means(logs, floor, ahead) - gap - means) / 1e-6
+        try:
+            step = np.linalg.solve(slope, gap)
+        except np.linalg.LinAlgError:
+            break
+        scale = min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
+        for _ in range(20):
+            trial = turn - scale * step
+            found = _censored_means(logs, floor, trial) - means
+            if np.abs(found).sum() < np.abs(gap).sum():
+                break
+            scale *= 0.5
+        else:
+            break
+        turn, gap = trial, found
+    return _turned(logs, turn)

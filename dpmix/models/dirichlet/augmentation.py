@@ -7,7 +7,7 @@ together (`dpmix.models.dirichlet.joint`).
 
 Given the database, alpha is known to about 1/sqrt(n); given the release, to less where there is more noise:
 without joint moves it takes as many sweeps as the variances are apart, which the release tells beforehand
-(`dpmix.models.dirichlet.start`). With them, blocks of a fraction of the records do: all that the release
+(`dpmix.models.dirichlet.alpha`). With them, blocks of a fraction of the records do: all that the release
 tells of alpha are sums, which every move changes.
 """
 
@@ -22,7 +22,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.alpha import (
+    AlphaPrior,
+    joint_pays,
+    matched,
+    prior_of,
+    slice_alpha,
+    start_alpha,
+    whiten,
+)
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt, make_room, move_jointly
 from dpmix.models.dirichlet.latent_records import (
     CensoredLogs,
@@ -33,7 +41,6 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, acceptance_bound, used_parts
-from dpmix.models.dirichlet.start import AlphaPrior, joint_pays, matched, prior_of, start_alpha
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
@@ -83,7 +90,7 @@ def known_of(parts: list[CompositionPart], prior: AlphaPrior) -> Compositions:
 
 
 def build(spec: RunSpec, release: Release) -> Augmented:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     parts = used_parts(spec, release)
     offers = None
     if spec.sampler.algorithm == "soma":

@@ -412,7 +412,7 @@ def draw_refits(refits, rng, alphas, most):
 
 
 def build(spec: RunSpec, release: Release) -> Bootstrap:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     return Bootstrap(release, parts_of(release))
 
 

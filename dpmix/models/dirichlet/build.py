@@ -34,7 +34,7 @@ _MODULES: Final[dict[str, str]] = {
 
 
 def build(spec: RunSpec, release: Release) -> ParametricModel:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`.
+    """Return the model of a spec given a release; see `dpmix.api.task.build`.
 
     Raises
     ------

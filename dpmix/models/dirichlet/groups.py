@@ -19,7 +19,15 @@ from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw
 from dpmix.models import latent_groups
-from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.alpha import (
+    AlphaPrior,
+    gamma_prior,
+    joint_pays,
+    matched,
+    slice_alpha,
+    start_alpha,
+    whiten,
+)
 from dpmix.models.dirichlet.augmentation import FEWEST, REPEATS, SHARE, Compositions
 from dpmix.models.dirichlet.joint import (
     Learnt,
@@ -41,12 +49,11 @@ from dpmix.models.dirichlet.latent_records import (
     sweep_offers,
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, settings_of
-from dpmix.models.dirichlet.start import AlphaPrior, gamma_prior, joint_pays, matched, start_alpha
 from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
 from dpmix.models.model_protocols import Parameter, ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
-from dpmix.numerics.gamma import digamma, trigamma
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import digamma, trigamma
 from dpmix.release.sanitized import GROUP, Release
 from dpmix.spec.model_section import GammaPrior
 from dpmix.spec.run_spec import RunSpec
@@ -81,7 +88,7 @@ class GroupsPlan(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> GroupedCompositions:
-    """Return the model of a spec given a release of groups; see `dpmix.api.parametric_task.build`.
+    """Return the model of a spec given a release of groups; see `dpmix.api.task.build`.
 
     Raises
     ------

@@ -19,8 +19,8 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from dpmix.models.dirichlet.latent_records import set_shapes, standard_cube
-from dpmix.numerics.gamma import digamma, trigamma
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import digamma, trigamma
 from dpmix.release.sanitized import Release
 
 __all__ = [

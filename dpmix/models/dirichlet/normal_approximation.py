@@ -19,15 +19,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.dirichlet.alpha import FARTHEST, log_prior, whiten
+from dpmix.models.dirichlet.alpha import FARTHEST, AlphaPrior, log_prior, prior_of, start_alpha, whiten
 from dpmix.models.dirichlet.joint import Learnt, learn, make_learnt
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
-from dpmix.models.dirichlet.start import AlphaPrior, prior_of, start_alpha
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.factors import cholesky, solve_lower, solve_transposed
-from dpmix.numerics.gamma import digamma, log_beta, trigamma
 from dpmix.numerics.jit import njit
 from dpmix.numerics.slices import draw_in_box, log_height
+from dpmix.numerics.special import digamma, log_beta, trigamma
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
@@ -218,7 +217,7 @@ class Approximation(NamedTuple):
 
 
 def build(spec: RunSpec, release: Release) -> NormalApproximation:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     return NormalApproximation(release, used_parts(spec, release), prior_of(spec, release))
 
 

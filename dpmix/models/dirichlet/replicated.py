@@ -26,11 +26,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.alpha import AlphaPrior, matched, prior_of, slice_alpha, start_alpha, whiten
 from dpmix.models.dirichlet.augmentation import REPEATS, Compositions, known_of
 from dpmix.models.dirichlet.latent_records import draw_logs, make_shapes, set_shapes
 from dpmix.models.dirichlet.model import Composition, CompositionPart, used_parts
-from dpmix.models.dirichlet.start import AlphaPrior, matched, prior_of, start_alpha
 from dpmix.models.model_protocols import ParametricChain
 from dpmix.numerics.jit import njit
 from dpmix.release.sanitized import Release
@@ -42,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 def build(spec: RunSpec, release: Release) -> Replicated:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     return Replicated(
         release, used_parts(spec, release), prior_of(spec, release), spec.sampler.pseudo_records
     )

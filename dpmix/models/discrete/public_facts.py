@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.models.discrete import base_measures
 from dpmix.models.discrete.base_measures import ColumnBase

@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.models.discrete.base_measures import Locations, draw_location
-from dpmix.numerics.gamma import log_gamma_draw
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import log_gamma_draw
 
 __all__ = [
     "MOST_STICKS",

@@ -6,11 +6,11 @@ import numpy as np
 
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
+from dpmix.models.linear_regression.conjugate_draws import Units
 from dpmix.models.linear_regression.groups import GroupedRegression
 from dpmix.models.linear_regression.latent_records import farthest_change
 from dpmix.models.linear_regression.model import LinearRegression, check_widths, moments_law, start_values
 from dpmix.models.linear_regression.section import LinearRegressionModel
-from dpmix.models.linear_regression.units import Units
 from dpmix.models.sum_augmentation import default_offers
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
@@ -19,7 +19,7 @@ __all__ = ["build"]
 
 
 def build(spec: RunSpec, release: Release) -> LinearRegression:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     assert isinstance(spec.model, LinearRegressionModel)  # the registry looks
     bounds = expect(release.mechanism, ClampedMomentsLaw).bounds
     p = len(bounds) - 1

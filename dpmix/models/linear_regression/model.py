@@ -3,7 +3,7 @@
 Data augmentation over records of predictors and response (`dpmix.models.linear_regression.latent_records`),
 conjugate draws of the parameters given these (`dpmix.models.linear_regression.conjugate_draws`), and joint
 moves of both (`dpmix.models.linear_regression.joint`), on variables rescaled to [-1, 1]
-(`dpmix.models.linear_regression.units`). Where errors are truncated, parameters move as in
+(`dpmix.models.linear_regression.conjugate_draws`). Where errors are truncated, parameters move as in
 `dpmix.models.linear_regression.truncated`.
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpmix.errors import SpecError
 from dpmix.mechanisms.clamped_moments.law import ClampedMomentsLaw
 from dpmix.mechanisms.laws.every import expect
-from dpmix.models.linear_regression.conjugate_draws import draw_line
+from dpmix.models.linear_regression.conjugate_draws import Units, draw_line
 from dpmix.models.linear_regression.joint import ACTIVE, LEARNING
 from dpmix.models.linear_regression.latent_records import (
     COV,
@@ -36,13 +36,12 @@ from dpmix.models.linear_regression.latent_records import (
 )
 from dpmix.models.linear_regression.section import LinearRegressionModel
 from dpmix.models.linear_regression.truncated import TruncatedMoments, make_learnt
-from dpmix.models.linear_regression.units import Units
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
 from dpmix.models.sum_augmentation import AugmentedChain, draw_records, make_tally
 from dpmix.numerics.bounded_normal import clamped_means, truncated, truncated_means
 from dpmix.release.sanitized import Release
 from dpmix.spec.days import Day, alike
-from dpmix.spec.default_priors import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
+from dpmix.spec.model_section import ERRORS_SCALE, TRUNCATED_MEANS, coefficients_in_words, niw_from_bounds
 
 __all__ = ["LinearRegression", "check_widths", "moments_law", "start_values"]
 

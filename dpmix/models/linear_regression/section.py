@@ -4,9 +4,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Tag, model_validator
 
-from dpmix.spec.default_priors import ERRORS_SHAPE, TRUNCATED_MEANS, coefficients_in_words
 from dpmix.spec.fields import Listed, Number, Positive, Section, number_or_list, refusal
-from dpmix.spec.model_section import Matrix, ModelSection, Vector, positive_definite
+from dpmix.spec.model_section import (
+    ERRORS_SHAPE,
+    TRUNCATED_MEANS,
+    Matrix,
+    ModelSection,
+    Vector,
+    coefficients_in_words,
+    positive_definite,
+)
 
 __all__ = ["SECTION", "LinearRegressionModel"]
 

@@ -39,8 +39,8 @@ from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricM
 from dpmix.models.multinomial.release_law import KnownRelease, ListedCounts, known_of, listed, sweep_exchange
 from dpmix.models.multinomial.section import MultinomialModel
 from dpmix.numerics.jit import njit
+from dpmix.posteriors.hellinger_law import weight
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
-from dpmix.posteriors.weight_loops import weight
 from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
@@ -199,7 +199,7 @@ def sweep_shares(rng, p, prior, answers, odds, sweeps):
 
 
 def build(spec: RunSpec, release: Release) -> Multinomial | Responses:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     assert isinstance(spec.model, MultinomialModel)  # the registry looks
     if spec.sampler.latent == "metropolis":
         raise SpecError(

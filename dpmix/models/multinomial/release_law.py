@@ -30,9 +30,16 @@ from dpmix.errors import DataError, PrivacyError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.posterior.law import PosteriorLaw
 from dpmix.numerics.jit import njit
-from dpmix.posteriors.hellinger_law import LISTED, ExponentialMechanism, Posteriors, folded, states
+from dpmix.posteriors.hellinger_law import (
+    LISTED,
+    ExponentialMechanism,
+    Posteriors,
+    folded,
+    row_of_two,
+    states,
+    weight,
+)
 from dpmix.posteriors.simulated_draws import apart, draw_released, rate_at, tables_of
-from dpmix.posteriors.weight_loops import row_of_two, weight
 from dpmix.release.sanitized import Release
 
 __all__ = [

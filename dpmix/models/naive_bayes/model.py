@@ -1,7 +1,7 @@
 """Naive Bayes classes and features given noisy counts of every feature's levels within every class.
 
 `data_augmentation` moves the counts themselves, with all probabilities integrated out
-(`dpmix.models.naive_bayes.count_moves`), or, where `latent: metropolis` is asked for, latent records by
+(`dpmix.models.naive_bayes.latent_records`), or, where `latent: metropolis` is asked for, latent records by
 proposals from the model (`dpmix.models.naive_bayes.latent_records`), as `soma` does.
 """
 
@@ -17,12 +17,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpmix.errors import DataError, SpecError
+from dpmix.mechanisms.laws.additive import WHOLE
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.noise_laws import WHOLE
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.latent_groups import parameters_of_groups
 from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
-from dpmix.models.naive_bayes.count_moves import make_tables, start_counts, sweep_class_counts
 from dpmix.models.naive_bayes.latent_records import (
     COUNT,
     FEW,
@@ -34,7 +33,10 @@ from dpmix.models.naive_bayes.latent_records import (
     make_cell_tally,
     make_class_counts,
     make_probabilities,
+    make_tables,
     set_alias,
+    start_counts,
+    sweep_class_counts,
     weigh_cell,
 )
 from dpmix.models.naive_bayes.responses import BayesResponses
@@ -216,7 +218,7 @@ Floats = NDArray[np.float64]
 
 
 def build(spec: RunSpec, release: Release) -> NaiveBayes | BayesResponses:
-    """Return the model of a spec given a release; see `dpmix.api.parametric_task.build`."""
+    """Return the model of a spec given a release; see `dpmix.api.task.build`."""
     assert isinstance(spec.model, NaiveBayesModel)  # the registry looks
     if release.mechanism.released == "categories":
         if spec.sampler.algorithm == "soma" or spec.sampler.latent == "metropolis":

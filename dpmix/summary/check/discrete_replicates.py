@@ -15,9 +15,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dpmix.mechanisms.laws.additive import draw_noise
 from dpmix.mechanisms.laws.every import expect
-from dpmix.mechanisms.laws.histogram import HistogramLaw
-from dpmix.mechanisms.laws.noise_laws import draw_noise
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.laws.synthetic import SyntheticLaw
 from dpmix.release.columns import Cells, Column
 from dpmix.run.chains_reader import NamedChains

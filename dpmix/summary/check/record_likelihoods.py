@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpmix.errors import SpecError
+from dpmix.kernels.layout import Family
 from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import NormalKernel
 from dpmix.mechanisms.laws.every import Law
@@ -34,7 +35,6 @@ from dpmix.release.tallies import wide_grid
 from dpmix.run.chains_reader import Chains, ChainSet
 from dpmix.summary.check.mixture_replicates import cell_masses
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.families.family import Family
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.random_measures import Measures, generator, states_at
 

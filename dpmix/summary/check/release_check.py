@@ -40,10 +40,10 @@ def parametric_replicator(chains: NamedChains) -> StatisticReplicator:
     Unavailable
         Where the release is not replicated.
     """
-    from dpmix.summary.check import discrete_replicates, group_replicates, statistic_replicates
+    from dpmix.summary.check import discrete_replicates, statistic_replicates
 
     if chains.mechanism.groups:
-        return group_replicates.grouped_replicator(chains)
+        return statistic_replicates.grouped_replicator(chains)
     model = str(chains.attrs.get("model", ""))
     if model == "custom":
         raise Unavailable("a custom model does not say how its release is made")

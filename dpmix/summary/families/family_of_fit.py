@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpmix.errors import DataError
-from dpmix.kernels.layout import Layout, find_layout
+from dpmix.kernels.layout import Family, Floats, Layout, find_layout
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.summary.families.family import Family, Floats
 
 if TYPE_CHECKING:
     from dpmix.run.chains_reader import Chains

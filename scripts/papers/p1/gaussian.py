@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dpmix.privacy.gaussian_cost import gaussian_delta
+from dpmix.privacy.conversions import gaussian_delta
 from papers import draw, truth
 from papers.p1.cells import Cell, Results, Size, tag
 

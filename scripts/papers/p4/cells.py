@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmix
-from dpmix.api.parametric_task import build
+from dpmix.api.task import build
 from dpmix.data.loading import load_data
-from dpmix.models.dirichlet.alpha import slice_alpha, whiten
+from dpmix.models.dirichlet.alpha import gamma_prior, slice_alpha, whiten
 from dpmix.models.dirichlet.latent_records import make_shapes
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle, simulate_means
-from dpmix.models.dirichlet.start import gamma_prior
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

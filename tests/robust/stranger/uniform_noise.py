@@ -22,7 +22,7 @@ from dpmix.mechanisms.curators.one_column import OneColumn
 from dpmix.mechanisms.laws.law_base import Law, Observation, OnePair, Positive, Says
 from dpmix.numerics.jit import njit
 from dpmix.privacy.accounting import Guarantee
-from dpmix.privacy.order import random_order
+from dpmix.privacy.noise import random_order
 from dpmix.spec import fields
 from dpmix.spec.mechanism_section import MechanismSection
 

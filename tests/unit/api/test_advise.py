@@ -18,15 +18,14 @@ from scipy import integrate, special, stats
 
 import dpmix
 from dpmix.advising import mixtures as informed
-from dpmix.advising.advice import Advice, Row, judged, needed_of
-from dpmix.advising.picture import _finding, draw
+from dpmix.advising.advice import Advice, Row, _finding, draw, judged, needed_of
 from dpmix.advising.population import cells_of, population_of
 from dpmix.advising.statistics import multinomial
 from dpmix.api.advise import central_left_out, laws_of
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.mechanisms.laws.every import Law, law_of
 from dpmix.mechanisms.laws.transitions import information_of_outputs
-from dpmix.models.counts_mixture.informed import coins_of
+from dpmix.models.counts_mixture.model import coins_of
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec
 from dpmix.spec.advise_section import BetaPopulation, LognormalPopulation

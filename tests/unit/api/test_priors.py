@@ -18,7 +18,7 @@ from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.laws.every import EstimatedMoments
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec
-from dpmix.spec.default_priors import NIG, nig_from_bounds, niw_from_bounds
+from dpmix.spec.model_section import NIG, nig_from_bounds, niw_from_bounds
 from tests.helpers.fits import small_release, small_spec
 
 EARNINGS = (0.0, 2885.0)
@@ -149,7 +149,7 @@ def test_a_base_is_learned_where_the_spec_says_so() -> None:
 
 
 def test_groups_have_the_fixed_base_and_refuse_a_learned_one() -> None:
-    from dpmix.api.group_mixture_task import group_mixture_task
+    from dpmix.api.mixture_task import group_mixture_task
 
     release = small_release()
     spec = load_spec({"model": {"base": {"learn": True}}})
@@ -242,8 +242,7 @@ def test_dollars_are_fitted_by_the_default_as_minutes_are(tmp_path: Path) -> Non
 
 def test_old_files_that_name_no_rule_are_read_as_they_were() -> None:
     """What `empirical: true` was is `empirical: paper` now, and no run is resumed under another rule."""
-    from dpmix.api.fit import _prepare
-    from dpmix.api.fit_identity import manifest_of
+    from dpmix.api.fit import _prepare, manifest_of
 
     release = small_release()
     spec = small_spec() | {"model": {"base": {"empirical": True}}}

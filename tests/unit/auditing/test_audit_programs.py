@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpmix
-from dpmix.auditing.programs import numbers_of
+from dpmix.auditing.inputs import numbers_of
 from dpmix.errors import DataError, PrivacyError, SpecError
 from tests.unit.cli.test_cli import outcome
 

@@ -18,8 +18,8 @@ from dpmix.kernels import (
     tally,
     value,
 )
-from dpmix.numerics.gamma import digamma, log_beta, log_gamma_draw, stirling, trigamma
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import digamma, log_beta, log_gamma_draw, stirling, trigamma
 
 KERNEL = Beta(2.0, 1.5, 3.0, 0.5, -2.0, 5.0)
 LEVEL = 1e-6  # of each of some 60 tests that draw; a correct kernel fails one with probability below 1e-4

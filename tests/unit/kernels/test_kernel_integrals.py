@@ -10,7 +10,7 @@ from scipy import special
 
 from dpmix.kernels.truncated_nig import NO_INTEGRALS, integrals, log_integral_alone
 from dpmix.kernels.truncated_nig import log_cut_mass as log_integral
-from dpmix.numerics.gamma import log_gamma_p
+from dpmix.numerics.special import log_gamma_p
 
 FIRST, COUNT = 2.7, 1500
 SHARES = (1e-3, 0.05, 0.3, 0.6, 0.9, 0.97, 1.0, 1.03, 1.1, 1.3, 1.9, 4.0, 30.0)  # x / a

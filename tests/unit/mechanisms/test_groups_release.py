@@ -20,7 +20,7 @@ from dpmix.data.loading import load_data, load_stated_release
 from dpmix.errors import DataError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.curators.private_groups import Groups
-from dpmix.mechanisms.log_moments.grouped_log_moments import GroupedLogMoments
+from dpmix.mechanisms.log_moments.curator import GroupedLogMoments
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 from dpmix.release.release_file import read_release
 from dpmix.spec import load_spec

@@ -18,7 +18,7 @@ from dpmix.mechanisms.curators.private_groups import Groups
 from dpmix.mechanisms.laplace.law import LaplaceLaw
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, LawError, expect, law_of, law_type
-from dpmix.mechanisms.laws.histogram import HistogramLaw
+from dpmix.mechanisms.laws.statistic_laws import HistogramLaw
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.wavelet.law import WaveletLaw
 from dpmix.spec.capabilities import Capabilities

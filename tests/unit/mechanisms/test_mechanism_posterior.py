@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 from dpmix.errors import PrivacyError, SpecError
-from dpmix.posteriors import weight_loops
+from dpmix.posteriors import hellinger_law
 from dpmix.posteriors.hellinger_law import (
     ROUNDING,
     ExponentialMechanism,
@@ -67,7 +67,7 @@ def test_tables_give_the_distances_of_all_posteriors(prior: tuple[float, ...]) -
         np.testing.assert_allclose(of.hellinger(x, every), expected, atol=2e-7, rtol=0)
         apart = of.apart(x)
         total = [sum(int(apart[i, k]) for i, k in enumerate(r)) for r in every]
-        own = [weight_loops.distance(t, of.unit) for t in total]
+        own = [hellinger_law.distance(t, of.unit) for t in total]
         np.testing.assert_allclose(own, of.hellinger(x, every), rtol=1e-12, atol=0)
 
 
@@ -102,18 +102,18 @@ def test_exponentials_of_sums_and_products_alone_are_accurate() -> None:
     rng = np.random.default_rng(1)
     with mpmath.workdps(40):
         for x in [0.0, 1e-300, *np.exp(rng.uniform(-30, 6.5, 400)), 0.5, 39.9, 40.0, 699.0]:
-            assert abs(weight_loops.exp_minus(float(x)) / mpmath.exp(-mpmath.mpf(float(x))) - 1) < 2.0**-48
+            assert abs(hellinger_law.exp_minus(float(x)) / mpmath.exp(-mpmath.mpf(float(x))) - 1) < 2.0**-48
             if x:
                 exact = -mpmath.expm1(-mpmath.mpf(float(x)))
-                assert abs(weight_loops.one_minus_exp_minus(float(x)) / exact - 1) < 2.0**-48
+                assert abs(hellinger_law.one_minus_exp_minus(float(x)) / exact - 1) < 2.0**-48
     for function in (
-        weight_loops.exp_minus,
-        weight_loops.one_minus_exp_minus,
+        hellinger_law.exp_minus,
+        hellinger_law.one_minus_exp_minus,
     ):  # compiled or not, to the last bit
         plain = getattr(function, "py_func", function)
         assert all(function(x) == plain(x) for x in np.exp(rng.uniform(-30, 6.5, 2000)).tolist())
-    assert weight_loops.exp_minus(701.0) == weight_loops.one_minus_exp_minus(0.0) == 0.0
-    assert weight_loops.one_minus_exp_minus(40.0) == 1.0
+    assert hellinger_law.exp_minus(701.0) == hellinger_law.one_minus_exp_minus(0.0) == 0.0
+    assert hellinger_law.one_minus_exp_minus(40.0) == 1.0
 
 
 @pytest.mark.parametrize(("prior", "n"), [(PRIORS[0], 9), (PRIORS[1], 9), (PRIORS[3], 5), (PRIORS[4], 4)])

@@ -23,7 +23,7 @@ from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import Listed, Shells, exact_sums, sampler
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, theorem_gamma, weight_bits
-from dpmix.posteriors.noisy_posterior import nearest_counts
+from dpmix.posteriors.simulated_draws import nearest_counts
 from dpmix.privacy.exact import below
 from dpmix.release.release_file import read_release
 from tests.helpers.laws import mechanism_problem, value_problem

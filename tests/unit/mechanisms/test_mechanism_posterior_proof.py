@@ -16,12 +16,11 @@ from scipy import stats
 import dpmix
 from dpmix.errors import PrivacyError
 from dpmix.mechanisms.curators.by_kind import from_spec
-from dpmix.mechanisms.posterior import calibrations, expected_errors
+from dpmix.mechanisms.posterior import calibrations
 from dpmix.mechanisms.posterior.calibrations import Proof, proved
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.curator import PosteriorRelease
+from dpmix.mechanisms.posterior.curator import PosteriorRelease, choose
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
-from dpmix.mechanisms.posterior.method_choice import choose
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors import hellinger_law
 from dpmix.posteriors.hellinger_law import (
@@ -31,7 +30,7 @@ from dpmix.posteriors.hellinger_law import (
     theorem_gamma,
     weight_bits,
 )
-from dpmix.posteriors.noisy_posterior import distances
+from dpmix.posteriors.simulated_draws import distances
 from dpmix.release.release_file import read_release
 from tests.oracles import posteriors as oracle
 
@@ -240,13 +239,13 @@ def test_expected_errors_by_chains_are_those_by_enumeration() -> None:
     of = Posteriors((1.0, 2.0, 0.5), 30)
     family = neighbours(of)
     assert family is not None
-    rows = expected_errors.some_databases(of)
+    rows = calibrations.some_databases(of)
     assert rows.shape == (96, 3) and (rows.sum(axis=1) == 30).all() and (rows >= 0).all()
     shares = stats.kstest(rows[:, 0] / 30, stats.beta(1, 2).cdf)
     assert shares.pvalue > 1e-4
     for exponent, gamma in ((0.4, 0.05), (4.0, 0.05), (15.0, 0.3)):
         law = ExponentialMechanism(of, gamma, exponent, 60)
-        found = expected_errors.mean_errors(law, rows)
+        found = calibrations.mean_errors(law, rows)
         every = np.array(oracle.databases(30, 3))
         wanted = []
         for row in rows.tolist():
@@ -265,7 +264,7 @@ def test_expected_errors_of_noise_are_those_by_summation(prior: Any) -> None:
     n, q = 6, math.exp(-1 / 0.7)
     of = Posteriors(prior, n)
     rows = np.array([(2, 4), (0, 6)] if len(prior) == 2 else [(2, 1, 3), (6, 0, 0)])
-    found = expected_errors.noise_errors(of, 0.7, rows)
+    found = calibrations.noise_errors(of, 0.7, rows)
     reach = range(-14, 15) if len(prior) == 2 else range(-9, 10)
     for row, value in zip(rows.tolist(), found, strict=True):
         total = 0.0

@@ -20,8 +20,7 @@ from dpmix.mechanisms.curators.mechanism import LocalAdditive, width
 from dpmix.mechanisms.gaussian.section import GaussianMechanism
 from dpmix.mechanisms.laplace.section import LaplaceMechanism
 from dpmix.mechanisms.none.section import NoMechanism
-from dpmix.privacy.conversions import laplace_rho
-from dpmix.privacy.gaussian_cost import gaussian_delta
+from dpmix.privacy.conversions import gaussian_delta, laplace_rho
 
 ONE = ((1.0, 6.0),)
 THREE = ((1.0, 6.0), (0.0, 100.0), (0.1, 0.3))

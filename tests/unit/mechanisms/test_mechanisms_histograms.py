@@ -23,7 +23,7 @@ from dpmix.mechanisms.perturbed_histogram.section import PerturbedHistogramMecha
 from dpmix.mechanisms.smoothed_histogram.curator import SmoothedHistogram
 from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechanism
 from dpmix.numerics.discrete_gaussian import log_pmf
-from dpmix.privacy.gaussian_cost import discrete_gaussian_delta, gaussian_delta
+from dpmix.privacy.conversions import discrete_gaussian_delta, gaussian_delta
 
 DOMAIN = ((0.0, 4.0),)
 NOISES = ["laplace", "geometric", "gaussian", "discrete_gaussian"]

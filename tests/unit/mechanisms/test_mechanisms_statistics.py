@@ -22,7 +22,7 @@ from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
 from dpmix.mechanisms.noisy_counts.curator import NoisyCounts
 from dpmix.mechanisms.noisy_counts.section import NoisyCountsMechanism
-from dpmix.privacy.gaussian_cost import discrete_gaussian_delta
+from dpmix.privacy.conversions import discrete_gaussian_delta
 from dpmix.release.release_file import read_release, write_release
 from dpmix.spec.run_spec import RunSpec
 from tests.helpers.laws import mechanism_problem, value_problem

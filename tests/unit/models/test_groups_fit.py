@@ -14,7 +14,7 @@ from scipy.special import ndtr
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, SpecError, UsageError
-from dpmix.report.contrast_page import contrast_figure, panels
+from dpmix.report.page import contrast_figure, panels
 from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.exit_codes import run
 from dpmix.spec import load_spec

@@ -14,11 +14,11 @@ from scipy.integrate import quad
 from scipy.stats import beta, norm
 
 import dpmix
-from dpmix.api.parametric_task import build
 from dpmix.api.release_of import find_release
+from dpmix.api.task import build
 from dpmix.errors import DpmixError, SamplerError, SpecError
 from dpmix.models import sum_augmentation
-from dpmix.models.custom.user_code import FUNCTIONS, load_code
+from dpmix.models.custom.model import FUNCTIONS, load_code
 from dpmix.spec import load_spec
 from dpmix.spec.starters import starter_files
 

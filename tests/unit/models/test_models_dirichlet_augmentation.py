@@ -12,14 +12,25 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpmix.models.dirichlet.alpha import log_likelihood, log_prior, normal_score, slice_alpha, whiten
+from dpmix.models.dirichlet.alpha import (
+    AlphaPrior,
+    elicited,
+    gamma_prior,
+    log_likelihood,
+    log_prior,
+    matched,
+    normal_score,
+    slice_alpha,
+    start_alpha,
+    tie,
+    whiten,
+)
 from dpmix.models.dirichlet.augmentation import Augmented, AugmentedDirichlet, build
 from dpmix.models.dirichlet.joint import make_room, unpack
 from dpmix.models.dirichlet.latent_records import CensoredLogs, make_shapes, set_shapes, sweep_offers
 from dpmix.models.dirichlet.mean_logarithms import in_range
 from dpmix.models.dirichlet.model import CompositionPart, parts_of
 from dpmix.models.dirichlet.replicated import Replicated
-from dpmix.models.dirichlet.start import AlphaPrior, elicited, gamma_prior, matched, start_alpha, tie
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from dpmix.errors import DataError, SpecError
+from dpmix.models.dirichlet.alpha import gamma_prior
 from dpmix.models.dirichlet.build import build
 from dpmix.models.dirichlet.groups import GroupedCompositions, GroupedCompositionsChain, _transfer_jointly
 from dpmix.models.dirichlet.latent_records import Shapes, set_shapes
-from dpmix.models.dirichlet.start import gamma_prior
 from dpmix.models.latent_groups import draw_sizes, grouped_sums, next_batch
 from dpmix.release.sanitized import Release
 from dpmix.spec import load_spec

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from dpmix.errors import DataError
 from dpmix.models.dirichlet.abc import Simulated
+from dpmix.models.dirichlet.alpha import elicited, gamma_prior
 from dpmix.models.dirichlet.augmentation import Augmented
 from dpmix.models.dirichlet.bootstrap import Bootstrap, draw_refits, make_refits
 from dpmix.models.dirichlet.mean_logarithms import dirichlet_mle
@@ -21,7 +22,6 @@ from dpmix.models.dirichlet.normal_approximation import (
     censored_moments,
     make_moments,
 )
-from dpmix.models.dirichlet.start import elicited, gamma_prior
 from dpmix.models.model_protocols import ParametricModel
 from dpmix.release.sanitized import Release
 from tests.helpers.compositions import log_moments_release, stated_release

@@ -61,7 +61,7 @@ def hellinger(prior: Prior, counts: tuple[int, ...], *, gamma: float = 0.3, expo
 
 def noisy(prior: Prior, n: int, counts: tuple[float, ...], scale: float, method: str = "laplace") -> Release:
     """Return a release of noisy counts, of the first category alone where there are two."""
-    from dpmix.posteriors.noisy_posterior import settled
+    from dpmix.posteriors.simulated_draws import settled
 
     mechanism = {
         "kind": "posterior",

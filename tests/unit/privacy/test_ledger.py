@@ -186,7 +186,7 @@ def test_simulations_analysts_and_comparisons_spend_nothing(data: Path, tmp_path
     assert "this release is not private, costs nothing and is entered in no ledger" in capsys.readouterr().err
     dpmix.calibrate(spec_of(data, privacy))
     assert read_ledger(tmp_path / "ledger.json").entries == []
-    from dpmix.api.compare_kinds import compare
+    from dpmix.api.synthesize import compare
 
     compare(spec_of(data, privacy, synthesis=DRAWS | {"rivals": [DRAWS]}), runs=1, quiet=True)
     assert read_ledger(tmp_path / "ledger.json").entries == []

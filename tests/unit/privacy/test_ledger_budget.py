@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget, check, covers, epsilon_at, remaining, total, zcdp
-from dpmix.privacy.conversions import response_rho
-from dpmix.privacy.gaussian_cost import gaussian_delta, gaussian_epsilon
+from dpmix.privacy.conversions import gaussian_delta, gaussian_epsilon, response_rho
 
 
 def pure(epsilon: float) -> Guarantee:

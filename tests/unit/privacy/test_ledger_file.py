@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpmix.api.ledger_words import show, to_text
-from dpmix.api.spending import set_budget
+from dpmix.api.spending import set_budget, show, to_text
 from dpmix.errors import DataError, PrivacyError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.budget import Budget

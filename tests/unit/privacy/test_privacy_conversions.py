@@ -12,6 +12,11 @@ from hypothesis import strategies as st
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent, compose, sum_up
 from dpmix.privacy.conversions import (
+    classical_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_log_delta,
+    gaussian_mu,
     laplace_epsilon,
     laplace_rho,
     pure_to_rho,
@@ -19,13 +24,6 @@ from dpmix.privacy.conversions import (
     response_rho,
     rho_to_epsilon,
     rho_to_pure_bound,
-)
-from dpmix.privacy.gaussian_cost import (
-    classical_mu,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_log_delta,
-    gaussian_mu,
 )
 
 epsilons = st.floats(1e-8, 1e3)

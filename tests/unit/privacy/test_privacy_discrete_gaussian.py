@@ -12,13 +12,13 @@ from scipy import stats
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics.discrete_gaussian import draw, log_pmf, variance
-from dpmix.privacy import gaussian_cost as discrete_gaussian
-from dpmix.privacy.conversions import rho_to_epsilon
-from dpmix.privacy.gaussian_cost import (
+from dpmix.privacy import conversions as discrete_gaussian
+from dpmix.privacy.conversions import (
     discrete_gaussian_delta,
     discrete_gaussian_epsilon,
     discrete_gaussian_sigma,
     gaussian_delta,
+    rho_to_epsilon,
 )
 from dpmix.privacy.noise import LARGEST_SCALE, DiscreteGaussianNoise
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dpmix.errors import PrivacyError
-from dpmix.mechanisms.posterior.noise_on_counts import GeometricPosterior
+from dpmix.mechanisms.posterior.released_posterior import GeometricPosterior
 from dpmix.privacy.noise import LARGEST_SCALE, LARGEST_VALUE, GeometricNoise
 
 

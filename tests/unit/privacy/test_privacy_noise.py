@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import GaussianEvent, LaplaceEvent
-from dpmix.privacy.gaussian_cost import gaussian_delta
+from dpmix.privacy.conversions import gaussian_delta
 from dpmix.privacy.noise import BLOCK, AdditiveNoise, calibrated
 
 Sampler = Callable[[int], np.ndarray]

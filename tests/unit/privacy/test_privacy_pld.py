@@ -10,12 +10,19 @@ import pytest
 pytest.importorskip("dp_accounting")
 
 from dpmix.errors import PrivacyError
-from dpmix.privacy import pld
-from dpmix.privacy.accounting import GaussianEvent, Guarantee, LaplaceEvent, Spent, compose
+from dpmix.privacy import accounting
+from dpmix.privacy.accounting import (
+    GaussianEvent,
+    Guarantee,
+    LaplaceEvent,
+    Spent,
+    check_known,
+    compose,
+    loss_epsilon,
+)
 from dpmix.privacy.budget import Budget, covers, epsilon_at, remaining
-from dpmix.privacy.gaussian_cost import gaussian_delta
+from dpmix.privacy.conversions import gaussian_delta
 from dpmix.privacy.ledger import Book
-from dpmix.privacy.pld import check_known, loss_epsilon
 from tests.helpers.specs import message
 
 
@@ -145,11 +152,13 @@ def test_the_ledger_keeps_to_the_accountant_of_the_first_release() -> None:
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: Any) -> None:
-    monkeypatch.setattr(pld.importlib, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
-    pld.library.cache_clear()
+    monkeypatch.setattr(
+        accounting.importlib, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name))
+    )
+    accounting.library.cache_clear()
     with pytest.raises(PrivacyError, match=r"needs the package dp-accounting \(pip install 'dpmix\[pld\]'\)"):
         check_known(pure(1.0), "laplace")
-    pld.library.cache_clear()
+    accounting.library.cache_clear()
 
 
 def test_the_spec_refuses_what_it_cannot_count() -> None:

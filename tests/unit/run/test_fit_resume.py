@@ -148,7 +148,7 @@ def test_what_an_interrupted_run_may_go_on_with(tmp_path: Path, monkeypatch: pyt
     refused(SpecError, r"^release: .* has other released values", release=small_release(n=41), resume=True)
     refused(UsageError, "give one of them", resume=True, force=True)
     with monkeypatch.context() as patch:
-        patch.setattr("dpmix.api.fit_identity.__version__", "9.9")
+        patch.setattr("dpmix.api.fit.__version__", "9.9")
         refused(SpecError, "^dpmix_version: .* has 0.1.0, not 9.9;", resume=True)
     output.write_bytes(b"written since")
     refused(UsageError, "exists already", resume=True)
@@ -176,7 +176,7 @@ def test_a_run_without_a_seed_goes_on_with_its_own(tmp_path: Path, monkeypatch: 
     output = _interrupt(monkeypatch, tmp_path, spec)
     seed = json.loads((workspace_of(output) / "run.json").read_text("utf-8"))["entropy"]
     dpmix.fit(spec, small_release(), output, resume=True, quiet=True)
-    monkeypatch.setattr("dpmix.api.fit_identity._fresh_entropy", lambda: int(seed))
+    monkeypatch.setattr("dpmix.api.fit._fresh_entropy", lambda: int(seed))
     dpmix.fit(spec, small_release(), tmp_path / "whole.h5", quiet=True)
     assert_same(output, tmp_path / "whole.h5")
 

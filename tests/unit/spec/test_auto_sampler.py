@@ -15,7 +15,7 @@ from dpmix.errors import SpecError
 from dpmix.mechanisms.laws.every import law_of
 from dpmix.release.sanitized import Release
 from dpmix.spec import check_combination, load_spec
-from dpmix.spec.auto_sampler import auto_in_words, choose
+from dpmix.spec.combinations import auto_in_words, choose
 from dpmix.spec.describe import describe
 from dpmix.spec.kinds import MODELS as MODELS_BY_KIND
 from dpmix.spec.kinds import SAMPLERS, sampler_of

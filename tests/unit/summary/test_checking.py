@@ -14,8 +14,8 @@ from scipy import integrate, stats
 
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.mechanisms.clamped_moments.curator import factors
+from dpmix.mechanisms.laws.additive import draw_noise, mean_of_laplace
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.mechanisms.laws.noise_laws import draw_noise, mean_of_laplace
 from dpmix.mechanisms.wavelet.curator import haar
 from dpmix.run.chains_reader import Chains, read_chains
 from dpmix.summary.check.discrete_replicates import _Marginals, cell_probabilities

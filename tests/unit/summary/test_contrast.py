@@ -19,10 +19,9 @@ from scipy.stats import norm
 import dpmix
 from dpmix.cli.commands import app
 from dpmix.errors import DataError, UsageError
-from dpmix.report.contrast_page import contrast_figure, panels, render
+from dpmix.report.page import contrast_figure, panels, render_contrast
 from dpmix.run.exit_codes import run
-from dpmix.summary.contrast_of_fits import _meant
-from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee
+from dpmix.summary.contrast_result import Contrast, ContrastedFit, Difference, JointGuarantee, _meant
 from dpmix.summary.dated import NONE, Dated
 from dpmix.summary.subject import Subject
 from tests.helpers.chains_files import states_of_mixture, write_chains
@@ -119,7 +118,7 @@ def test_rows_have_units_and_pictures_one_scale_each() -> None:
         and "-200 to 800" in text
     )
     assert held["mean"]["unit"] == "dollars" and "unit" not in held["tail[20]"]
-    page = render(found)
+    page = render_contrast(found)
     assert page.count("<figure>") == 3
     assert "intervals beyond 0: quantile[0.5]: mean 300" in page and "intervals beyond 0: none" in page
     dated = Dated(frozenset({"day"}), only=True)

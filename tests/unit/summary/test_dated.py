@@ -20,7 +20,7 @@ from dpmix.report import check_page, plots
 from dpmix.report.page import render
 from dpmix.run.chains_reader import Chains, NamedChains, read_chains
 from dpmix.spec.days import Day, day_of, day_text
-from dpmix.spec.default_priors import coefficients_in_words
+from dpmix.spec.model_section import coefficients_in_words
 from dpmix.store.html import drawing, on_dates
 from dpmix.summary.clusters_by_value import CellProbabilities, ClustersByValue
 from dpmix.summary.dated import NONE, Dated, bins_in_words, dated_of

@@ -15,6 +15,7 @@ from scipy import special, stats
 
 import dpmix
 from dpmix.errors import DataError
+from dpmix.kernels.layout import Floats
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.models.linear_regression.build import build
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
@@ -24,8 +25,7 @@ from dpmix.run.chains_reader import NamedChains, read_chains
 from dpmix.run.stored_parameters import Stored
 from dpmix.spec import load_spec
 from dpmix.summary.check.replicators import Unavailable
-from dpmix.summary.families.family import Floats
-from dpmix.summary.prior_density import centred_log_density, log_prior
+from dpmix.summary.prior import centred_log_density, log_prior
 from dpmix.summary.sensitivity import SENSITIVE, Index, power_scaling, sensitivity_of, sensitivity_remarks
 from tests.helpers.chains_files import BASE, BETA, NIW, TRUNCATED, a_spec, states_of_mixture, write_chains
 

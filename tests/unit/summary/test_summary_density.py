@@ -8,9 +8,8 @@ from scipy import integrate, stats
 
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.density import bands, posterior_density
+from dpmix.summary.density import bands, distance_from_prior, hellinger, nodes_for, posterior_density
 from dpmix.summary.grids import spread
-from dpmix.summary.hellinger import distance_from_prior, hellinger, nodes_for
 from dpmix.summary.random_measures import MAX_STICKS, Measures, draw_measures, state_measures
 from tests.helpers.chains_files import BASE, a_spec, states_of_mixture, states_without_data, write_chains
 

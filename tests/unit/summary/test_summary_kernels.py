@@ -16,9 +16,14 @@ from dpmix.kernels.multivariate_family import NormalInverseWishart
 from dpmix.kernels.normal_family import TruncatedNormalInverseGamma
 from dpmix.run.chains_reader import read_chains
 from dpmix.spec.summary_section import SummarySpec
-from dpmix.summary.density import correlations, joint_distance, mean_density, posterior_density
+from dpmix.summary.density import (
+    correlations,
+    distance_from_prior,
+    joint_distance,
+    mean_density,
+    posterior_density,
+)
 from dpmix.summary.grids import choose_grids
-from dpmix.summary.hellinger import distance_from_prior
 from dpmix.summary.mixture_summary import summarize_chains
 from dpmix.summary.random_measures import Measures
 from tests.helpers.chains_files import (

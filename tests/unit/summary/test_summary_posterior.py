@@ -17,10 +17,14 @@ from dpmix.cli import commands
 from dpmix.errors import DataError
 from dpmix.models.multinomial.release_law import known_of
 from dpmix.release.release_file import write_release
-from dpmix.report.posterior_page import render_posterior
+from dpmix.report.page import render_posterior
 from dpmix.run import exit_codes
-from dpmix.summary.posterior_result import PosteriorSummary
-from dpmix.summary.posterior_summary import dirichlet_distance, expected_errors, summarize_posterior
+from dpmix.summary.posterior_result import (
+    PosteriorSummary,
+    dirichlet_distance,
+    expected_errors,
+    summarize_posterior,
+)
 from tests.helpers.fits import small_release
 from tests.oracles import posteriors as oracle
 from tests.unit.models.test_models_multinomial import CASES, exact, hellinger, noisy

@@ -14,11 +14,11 @@ from scipy import integrate, optimize, stats
 import dpmix
 from dpmix.errors import DataError, SpecError
 from dpmix.kernels.beta_family import BetaGamma
+from dpmix.kernels.layout import Family, Floats
 from dpmix.kernels.normal_family import NormalInverseGamma, TruncatedNormalInverseGamma
 from dpmix.run.stored_parameters import figures
 from dpmix.store.h5 import work
 from dpmix.summary.density import posterior_density
-from dpmix.summary.families.family import Family, Floats
 from dpmix.summary.quantities import Wanted, cdf, gini, outside, quantiles
 from dpmix.summary.random_measures import Measures, draw_measures
 from tests.helpers.chains_files import (

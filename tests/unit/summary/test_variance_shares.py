@@ -13,22 +13,25 @@ import xarray
 from scipy import special, stats
 
 import dpmix
-from dpmix.kernels.layout import find_layout, known_layouts
+from dpmix.kernels.layout import Floats, find_layout, known_layouts
 from dpmix.kernels.normal_family import NormalInverseGamma
 from dpmix.report.page import render
 from dpmix.results.result import plain
 from dpmix.run.chains_reader import read_chains
-from dpmix.summary.clean_run import _cells, _Chain, _kernel, clean_posteriors, runs_for
-from dpmix.summary.families.family import Floats
 from dpmix.summary.families.family_of_fit import family_of
 from dpmix.summary.quantities import quantiles
 from dpmix.summary.random_measures import Measures
 from dpmix.summary.variance import (
     Shares,
     VarianceShares,
+    _cells,
+    _Chain,
+    _kernel,
+    clean_posteriors,
     clean_variance_of_mean,
     mixture_shares,
     parametric_shares,
+    runs_for,
     shares_of,
 )
 from tests.helpers.chains_files import (

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats.contingency import association as of_table
 
-from dpmix.api.compare_kinds import compare
+from dpmix.api.synthesize import compare
 from dpmix.synthesis.comparison_page import render
-from dpmix.synthesis.joint_utility import NEEDS, JointYardstick, association, pmse
 from dpmix.synthesis.records import Column
+from dpmix.synthesis.utility import NEEDS, JointYardstick, association, pmse
 
 COLUMNS = (Column("x", (0.0, 1.0)), Column("c", None, ("p", "q", "r")), Column("y", (0.0, 1.0)))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.dates import AutoDateLocator
 
-from dpmix.api.compare_kinds import compare
+from dpmix.api.synthesize import compare
 from dpmix.errors import PrivacyError, SpecError, UsageError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.spec import load_spec

@@ -16,8 +16,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmix.synthesis.instance import categories_instance, instance
-from dpmix.synthesis.instance_draws import InstanceUrn, Simulation, beta_binomial_tail, fill_new, upper_bounds
+from dpmix.synthesis.instance import (
+    InstanceUrn,
+    Simulation,
+    beta_binomial_tail,
+    categories_instance,
+    fill_new,
+    instance,
+    upper_bounds,
+)
 from dpmix.synthesis.urn_guarantee import global_delta
 from tests.oracles import urns
 
