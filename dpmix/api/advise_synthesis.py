@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from dpmix.advising.advice import Row
 from dpmix.advising.population import Population, population_of
-from dpmix.api.synthesize import section_of
 from dpmix.errors import SpecError, UsageError
 from dpmix.spec import RunSpec
 from dpmix.synthesis.generator import Randomness
-from dpmix.synthesis.generator_choice import generator_of
+from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.records import Column, Records, columns_of
 
 __all__ = ["advise_synthesis"]

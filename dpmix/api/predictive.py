@@ -22,7 +22,8 @@ from dpmix.release.sanitized import Release
 from dpmix.release.synthetic_files import check_synthetic_output, write_synthetic
 from dpmix.run.chains_reader import Chains, ChainSet, NamedChains, read_chains
 from dpmix.spec import RunSpec, load_spec
-from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection, digits_of
+from dpmix.spec.data_section import digits_of
+from dpmix.spec.synthesis_section import SnapSpec, SynthesisSection
 from dpmix.summary.predicting import mixture_records, parametric_records
 from dpmix.summary.subject import is_private, is_simulated
 

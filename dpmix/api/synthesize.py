@@ -27,12 +27,11 @@ from dpmix.release.synthetic_files import beside, check_synthetic_output, write_
 from dpmix.run.progress import show_phase, show_work
 from dpmix.spec import RunSpec, load_spec
 from dpmix.spec.load import naming_ledger
-from dpmix.spec.synthesis_section import SynthesisSection
 from dpmix.spec.table_source import is_stream
 from dpmix.store.atomic import check_output, write_bytes
 from dpmix.synthesis.comparison import Comparison
 from dpmix.synthesis.generator import Generator
-from dpmix.synthesis.generator_choice import generator_of
+from dpmix.synthesis.generator_choice import generator_of, section_of
 from dpmix.synthesis.instance import categories_instance, instance
 from dpmix.synthesis.measured_kinds import compare_kinds, field_of
 from dpmix.synthesis.records import Records, column_of, columns_of, load_records
@@ -275,21 +274,6 @@ def in_words(generator: Generator, guarantee: Guarantee | None = None) -> str:
     total = generator.guarantee if guarantee is None else guarantee
     words = guarantee_in_words(total.epsilon, total.delta, total.rho, total.trust, total.adjacency)
     return f"{generator.said()}; {words}"
-
-
-def section_of(spec: RunSpec) -> SynthesisSection:
-    """Return the section ``synthesis``.
-
-    Raises
-    ------
-    SpecError
-        When there is none.
-    """
-    if spec.synthesis is None:
-        raise SpecError(
-            "synthesis: missing; say how records are to be drawn, such as {kind: pitman_yor, delta: 0.01}"
-        )
-    return spec.synthesis
 
 
 def _stated_n(spec: RunSpec) -> int | None:

@@ -16,17 +16,9 @@ from numpy.typing import NDArray
 
 from dpmix.spec.data_section import CATEGORY, LABEL, MARKS
 
-__all__ = ["Missing", "advice"]
+__all__ = ["Missing"]
 
 Floats = NDArray[np.float64]
-
-
-def advice(name: str) -> str:
-    """Say what to do about a missing value of a column."""
-    return (
-        f"say in data.missing what stands for it, as in {{{name}: value}}; dropping records is not free: "
-        "their number n is published, and would tell of one person's missing value"
-    )
 
 
 class Missing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from dpmix.data.missing import advice
 from dpmix.errors import DataError
 from dpmix.spec.limits import MOST_RECORDS, MOST_VALUES
 
@@ -71,3 +70,11 @@ def no_column(
 def _bare(name: str) -> str:
     """Return a name without capitals, spaces and marks."""
     return "".join(filter(str.isalnum, name.casefold()))
+
+
+def advice(name: str) -> str:
+    """Say what to do about a missing value of a column."""
+    return (
+        f"say in data.missing what stands for it, as in {{{name}: value}}; dropping records is not free: "
+        "their number n is published, and would tell of one person's missing value"
+    )

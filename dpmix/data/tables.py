@@ -13,8 +13,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.data.missing import Missing, advice
-from dpmix.data.refusals import no_column, too_many
+from dpmix.data.missing import Missing
+from dpmix.data.refusals import advice, no_column, too_many
 from dpmix.data.text_tables import Take, is_text, number_in, numbers_in_text, read_text, texts_in_text
 from dpmix.data.typed_tables import as_floats, days_of, pieces
 from dpmix.errors import DataError

@@ -39,13 +39,42 @@ from dpmix.spec.fields import (
     wrong,
 )
 from dpmix.spec.limits import MOST_RECORDS
-from dpmix.spec.synthesis_section import ColumnTypes
 from dpmix.spec.table_source import (
     Dialect,
     InMemory,
     TableFiles,
     is_stream,
 )
+
+# What values a column has in synthetic records: how these are drawn and written. Noisy values are never rounded.
+
+MOST_DIGITS = 12
+"""Digits after the decimal point at most."""
+
+
+class DigitsType(Section):
+    """Numbers of so many digits after the decimal point, such as money with two."""
+
+    digits: Annotated[Integer, Field(ge=0, le=MOST_DIGITS)] = Field(
+        description="Digits after the decimal point."
+    )
+
+
+ColumnType = Annotated[
+    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
+    Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
+]
+ColumnTypes = dict[Text, ColumnType]
+
+
+def digits_of(kind: str | DigitsType | None) -> int | None:
+    """Return the digits after the decimal point that a type has, None where it is of no such numbers."""
+    if isinstance(kind, DigitsType):
+        return kind.digits
+    return 0 if kind == "integer" else None
+
+
+# Missing values, and the columns of a table
 
 MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
 """Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""

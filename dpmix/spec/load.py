@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmix.errors import SpecError, UsageError
-from dpmix.spec.auto_sampler import choose, why_settled
+from dpmix.spec.combinations import choose, why_settled
 from dpmix.spec.fields import shown
 from dpmix.spec.kinds import AUTO
 from dpmix.spec.messages import did_you_mean
@@ -104,7 +104,7 @@ def with_sampler(
     spec : RunSpec
         With a model.
     mechanism, n, cells, grouped, tallied
-        As `dpmix.spec.auto_sampler.choose`.
+        As `dpmix.spec.combinations.choose`.
     """
     given = "kind" in spec.sampler.model_fields_set and spec.sampler.kind != AUTO
     if given:

@@ -1,9 +1,4 @@
-"""The section ``synthesis``: release of synthetic records.
-
-What values a column has in synthetic records: whole numbers, categories, numbers of some digits.
-
-Types say how records are drawn and written. Releases of noisy values are never rounded.
-"""
+"""The section ``synthesis``: release of synthetic records."""
 
 from __future__ import annotations
 
@@ -44,12 +39,8 @@ from dpmix.spec.limits import MOST_RECORDS
 
 __all__ = [
     "BetaOnBounds",
-    "ColumnType",
-    "ColumnTypes",
-    "DigitsType",
     "DirichletMultinomialSynthesis",
     "HistogramBase",
-    "MOST_DIGITS",
     "PerturbedHistogramSynthesis",
     "PitmanYorSynthesis",
     "RangeSpec",
@@ -57,7 +48,6 @@ __all__ = [
     "SnapSpec",
     "SynthesisSection",
     "UniformBase",
-    "digits_of",
     "one_or_named",
 ]
 
@@ -352,30 +342,6 @@ SynthesisSpec = Annotated[
 ]
 
 
-MOST_DIGITS = 12
-"""Digits after the decimal point at most."""
-
-
-class DigitsType(Section):
-    """Numbers of so many digits after the decimal point, such as money with two."""
-
-    digits: Annotated[Integer, Field(ge=0, le=MOST_DIGITS)] = Field(
-        description="Digits after the decimal point."
-    )
-
-
-ColumnType = Annotated[
-    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
-    Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
-]
 """integer, category, or {digits: k}."""
 
-ColumnTypes = dict[Text, ColumnType]
 """Types by name of column."""
-
-
-def digits_of(kind: str | DigitsType | None) -> int | None:
-    """Return the digits after the decimal point that a type has, None where it is of no such numbers."""
-    if isinstance(kind, DigitsType):
-        return kind.digits
-    return 0 if kind == "integer" else None

@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 from dpmix.kernels import Beta
 from dpmix.kernels.layout import Family
 from dpmix.kernels.multivariate_family import NormalInverseWishart
-from dpmix.models.counts_mixture.masses import fill_rows
-from dpmix.models.counts_mixture.model import cells_for
+from dpmix.models.counts_mixture.masses import cells_for, fill_rows
 from dpmix.release.cells import Counts, tally
 from dpmix.results.nodes import Array, Each, ResultSection
 from dpmix.run.chains_reader import Chains

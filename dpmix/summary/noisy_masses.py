@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dpmix.kernels import Beta, NormalNIG
 from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import expect
-from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes
-from dpmix.models.counts_mixture.model import cells_for
+from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes
 from dpmix.run.chains_reader import Chains
 from dpmix.spec.kinds import KERNELS
 from dpmix.summary.families.family_of_fit import family_of

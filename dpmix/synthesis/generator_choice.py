@@ -16,6 +16,7 @@ from dpmix.mechanisms.smoothed_histogram.section import SmoothedHistogramMechani
 from dpmix.privacy.exact import digits, expm1, round_up
 from dpmix.release.columns import Cells, Column, Grid
 from dpmix.release.possible import possible_of
+from dpmix.spec import RunSpec
 from dpmix.spec.synthesis_section import (
     DirichletMultinomialSynthesis,
     PerturbedHistogramSynthesis,
@@ -371,3 +372,18 @@ def _check_within(key: str, pair: tuple[float, float] | None, column: Column) ->
 def _ends(base: Any) -> tuple[float, float] | None:
     edges = getattr(base, "edges", None)
     return None if edges is None else (edges[0], edges[-1])
+
+
+def section_of(spec: RunSpec) -> SynthesisSection:
+    """Return the section ``synthesis``.
+
+    Raises
+    ------
+    SpecError
+        When there is none.
+    """
+    if spec.synthesis is None:
+        raise SpecError(
+            "synthesis: missing; say how records are to be drawn, such as {kind: pitman_yor, delta: 0.01}"
+        )
+    return spec.synthesis

@@ -14,8 +14,7 @@ from dpmix.data.tables import load_mixed
 from dpmix.errors import SpecError
 from dpmix.release.columns import Column
 from dpmix.spec import RunSpec
-from dpmix.spec.data_section import ColumnsSection
-from dpmix.spec.synthesis_section import digits_of
+from dpmix.spec.data_section import ColumnsSection, digits_of
 
 __all__ = ["Column", "Records", "column_of", "columns_of", "load_records"]
 

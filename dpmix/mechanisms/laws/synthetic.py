@@ -15,7 +15,7 @@ from dpmix.mechanisms.laws.every import law_of
 from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
 from dpmix.mechanisms.laws.statistic_laws import is_number
 from dpmix.spec.capabilities import Synthetic
-from dpmix.spec.synthesis_section import MOST_DIGITS
+from dpmix.spec.data_section import MOST_DIGITS
 
 __all__ = ["GENERATORS", "LAW", "PublicColumn", "SyntheticLaw"]
 

@@ -646,3 +646,13 @@ for _kernel in (NormalNIG, Beta):
 fill_rows.register(_fill_outputs, SquareWaveNoise, NormalNIG)
 for _channel in (LaplaceNoise, GaussianNoise, NoNoise):
     fill_slopes.register(_differences, _channel, Beta)
+
+
+def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
+    """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
+    if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
+        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
+        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
+    if isinstance(kernel, Beta):
+        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
+    return make_cells(edges, outputs)

@@ -26,16 +26,12 @@ from dpmix.kernels import theta_rows
 from dpmix.kernels.beta import Beta
 from dpmix.kernels.learned_base import LearnedBase, draw_base, fixed_base, with_base
 from dpmix.kernels.normal import NormalNIG
-from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.models.counts_mixture.loops import dot
 from dpmix.models.counts_mixture.masses import (
-    MassCells,
+    cells_for,
     fill_rows,
     fill_slopes,
-    gaussian_rule,
-    make_cells,
-    pieces_for,
 )
 from dpmix.models.counts_mixture.source import FixedCounts, HistogramCounts, LatentCounts, latent_counts
 from dpmix.models.counts_mixture.sweep import (
@@ -72,16 +68,6 @@ _FEWEST, _LARGEST = 64, 4096  # atoms that there is room for at first
 _DRAWS = 64  # saved in one piece of memory
 
 Floats = NDArray[np.float64]
-
-
-def cells_for(channel: Any, kernel: Any, edges: Floats, outputs: Floats) -> MassCells:
-    """Return cells between `edges`, or of `outputs`, as the channel and kernel need them."""
-    if isinstance(channel, GaussianNoise) and isinstance(kernel, Beta):
-        rule = gaussian_rule(edges, channel.sd, kernel.lo, kernel.lo + kernel.width)
-        return make_cells(edges, outputs, rule, pieces_for(channel, kernel, edges))
-    if isinstance(kernel, Beta):
-        return make_cells(edges, outputs, pieces=pieces_for(channel, kernel, edges))
-    return make_cells(edges, outputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from dpmix.kernels import Beta
 from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise
 from dpmix.mechanisms.square_wave.channel import square_wave
-from dpmix.models.counts_mixture.masses import NO_PIECES, can_sum, fill_rows
-from dpmix.models.counts_mixture.model import cells_for
+from dpmix.models.counts_mixture.masses import NO_PIECES, can_sum, cells_for, fill_rows
 
 KERNEL = Beta(2.0, 0.2, 2.0, 0.2, -1.0, 3.0)  # on [-1, 2]
 SHAPES = [

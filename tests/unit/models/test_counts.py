@@ -21,8 +21,8 @@ from dpmix.mechanisms.binomial.channel import BinomialNoise
 from dpmix.mechanisms.channels.all_channels import GaussianNoise, LaplaceNoise, NoNoise
 from dpmix.models.counts_mixture import atom_moves, loops
 from dpmix.models.counts_mixture.coordinates import place, walk
-from dpmix.models.counts_mixture.masses import fill_rows, fill_slopes, make_cells
-from dpmix.models.counts_mixture.model import CountsChain, CountsMixture, cells_for
+from dpmix.models.counts_mixture.masses import cells_for, fill_rows, fill_slopes, make_cells
+from dpmix.models.counts_mixture.model import CountsChain, CountsMixture
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.release.cells import Counts, default_width, edges_of, tally
 from dpmix.release.sanitized import Release
