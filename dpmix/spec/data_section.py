@@ -46,7 +46,7 @@ from dpmix.spec.table_source import (
     is_stream,
 )
 
-# What values a column has in synthetic records: how these are drawn and written. Noisy values are never rounded.
+# What values a column has in synthetic records: how these are drawn and written. Noisy values are not rounded.
 
 MOST_DIGITS = 12
 """Digits after the decimal point at most."""
@@ -65,6 +65,7 @@ ColumnType = Annotated[
     Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
 ]
 ColumnTypes = dict[Text, ColumnType]
+"""integer, category, or {digits: k}."""
 
 
 def digits_of(kind: str | DigitsType | None) -> int | None:

@@ -342,6 +342,4 @@ SynthesisSpec = Annotated[
 ]
 
 
-"""integer, category, or {digits: k}."""
-
 """Types by name of column."""
