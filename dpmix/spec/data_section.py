@@ -46,7 +46,7 @@ from dpmix.spec.table_source import (
     is_stream,
 )
 
-# What values a column has in synthetic records: how these are drawn and written. Noisy values are not rounded.
+# What values a column has in synthetic records, how these are drawn and written; noisy values are not rounded
 
 MOST_DIGITS = 12
 """Digits after the decimal point at most."""
