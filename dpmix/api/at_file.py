@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from dpmix.data.tables import TableSource, scan_table
 from dpmix.data.text_tables import complaint, is_text, parser_of
 from dpmix.errors import DataError, UsageError
-from dpmix.spec.data_section import LABEL, MARKS
+from dpmix.spec.data_section import LABEL
 from dpmix.spec.summary_section import PREDICTED_FROM
 from dpmix.spec.table_source import (
+    MARKS,
     Dialect,
     StandardInput,
     TableFiles,

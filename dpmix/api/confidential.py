@@ -12,8 +12,7 @@ from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.fingerprint import Marks, file_digest, rows_digest
 from dpmix.release.sanitized import Release
 from dpmix.spec import RunSpec
-from dpmix.spec.data_section import MARKS
-from dpmix.spec.table_source import is_stream
+from dpmix.spec.table_source import MARKS, is_stream
 from dpmix.store.atomic import reason
 from dpmix.synthesis.records import Records
 

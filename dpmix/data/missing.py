@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmix.spec.data_section import CATEGORY, LABEL, MARKS
+from dpmix.spec.data_section import CATEGORY, LABEL
+from dpmix.spec.table_source import MARKS
 
 __all__ = ["Missing"]
 

@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
 from dpmix.errors import DataError
-from dpmix.spec.data_section import MARKS
 from dpmix.spec.days import day_of
 from dpmix.spec.limits import MOST_PER_BYTE_OF_TEXT, MOST_RECORDS, MOST_VALUES, ROOM_OF_TEXT
-from dpmix.spec.table_source import TEXT_SUFFIXES, Dialect, Part, StandardInput, TableFiles
+from dpmix.spec.table_source import MARKS, TEXT_SUFFIXES, Dialect, Part, StandardInput, TableFiles
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

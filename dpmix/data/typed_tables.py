@@ -22,9 +22,8 @@ from dpmix.data.missing import Missing
 from dpmix.data.refusals import cannot_be, no_column, no_value, too_many
 from dpmix.data.text_tables import complaint, object_text, parser_of
 from dpmix.errors import DataError
-from dpmix.spec.data_section import MARKS
 from dpmix.spec.limits import MOST_PER_BYTE, MOST_RECORDS, MOST_VALUES, ROOM
-from dpmix.spec.table_source import InMemory
+from dpmix.spec.table_source import MARKS, InMemory
 
 __all__ = ["as_floats", "days_of", "pieces"]
 

@@ -17,8 +17,9 @@ from dpmix.kernels.kernel_functions import (
     value,
 )
 from dpmix.numerics.jit import njit
+from dpmix.numerics.special import exp
 
-__all__ = ["MEAN", "VARIANCE", "NormalNIG", "posterior"]
+__all__ = ["MEAN", "VARIANCE", "NormalNIG", "fill_normal", "log_normal", "posterior"]
 
 MEAN, VARIANCE = 0, 1
 
@@ -134,3 +135,20 @@ def _propose(kernel: NormalNIG, rng, theta, h, count, spread, proposal):
     ratio = math.log(mean_step * log_step / (mean_back * log_back))
     ratio += 0.5 * (e * e + f * f - e_back * e_back - f_back * f_back)
     return ratio + log_prior(kernel, proposal, h) - log_prior(kernel, theta, h)
+
+
+@njit
+def log_normal(z, mean, variance):
+    """Return log N(z | mean, variance)."""
+    gap = z - mean
+    return -0.5 * (gap * gap / variance + math.log(2.0 * math.pi * variance))
+
+
+@njit
+def fill_normal(mean, variance, z, start, stop, out):
+    """Set ``out[i - start]`` to N(z[i] | mean, variance)."""
+    inverse = 1.0 / math.sqrt(variance)
+    height = inverse / math.sqrt(2.0 * math.pi)
+    for i in range(start, stop):
+        t = (z[i] - mean) * inverse
+        out[i - start] = height * exp(-0.5 * t * t)

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from dpmix.errors import DataError
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
-from dpmix.models.model_protocols import Parameter
+from dpmix.models.model_protocols import GROUP, Parameter
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import GROUP, Release
+from dpmix.release.sanitized import Release
 
 __all__ = [
     "GroupedSums",

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpmix.release.sanitized import GROUP
+GROUP = "group"
+"""Dimension of the groups of one release, the first own dimension of the parameters that have it."""
 
-__all__ = ["Arrays", "ModelChain", "Parameter", "ParametricChain", "ParametricModel", "Samples"]
+__all__ = ["GROUP", "Arrays", "ModelChain", "Parameter", "ParametricChain", "ParametricModel", "Samples"]
 
 Arrays = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Arrays by name, each with the names of its dimensions; those of single draws begin with ``draw``."""

@@ -7,15 +7,28 @@ import functools
 import hashlib
 import inspect
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dpmix.numerics.absent_imports import absent
+
+@contextlib.contextmanager
+def _absent(module: str) -> Iterator[None]:
+    """Let a module that was not imported before look as if it were not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]  # means: cannot be imported
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
 
 # a twentieth of what a fit takes to start, to note which lines are compiled
-with absent("coverage"):
+with _absent("coverage"):
     import numba
 
 from numba.core.caching import FunctionCache, NullCache
@@ -44,7 +57,6 @@ _NEVER_COMPILED = (
     "cli",
     "data",
     "errors.py",
-    "numerics/absent_imports.py",
     "numerics/equal_cells.py",
     "numerics/rounding.py",
     "privacy",
@@ -190,7 +202,7 @@ class _Kept(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)
-        with absent(_BLAS), self._guard_against_spurious_io_errors():
+        with _absent(_BLAS), self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 

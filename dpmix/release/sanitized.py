@@ -147,10 +147,6 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 # The release: sanitized values with the account of how they were made
 
 
-GROUP = "group"
-"""Dimension of the groups of one release, the first own dimension of the parameters that have it."""
-
-
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 

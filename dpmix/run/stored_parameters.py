@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmix.errors import DataError
 from dpmix.kernels.layout import Floats, Layout, find_layout, known_layouts
-from dpmix.release.sanitized import GROUP
+from dpmix.models.model_protocols import GROUP
 from dpmix.store.h5 import Group
 
 __all__ = [

@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpmix.kernels import draw_posterior, propose, tally
-from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_marginal, noise_variance
+from dpmix.mechanisms.channels.all_channels import draw_latent, hides, log_marginal, noise_variance, sum_logs
 from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.state import BLOCK, TILE, Serial, Threads
-from dpmix.samplers.sweeps import group_records, sum_logs
+from dpmix.samplers.state import BLOCK, TILE, Serial, Threads, group_records
 
 __all__ = ["update_parameters"]
 

@@ -37,6 +37,7 @@ __all__ = [
     "Threads",
     "blank_state",
     "block_count",
+    "group_records",
     "grown",
     "list_occupied",
     "numbers_of",
@@ -213,3 +214,26 @@ class Threads:
 def block_count(n: int) -> int:
     """Return the number of blocks that `n` records are worked in; 1 means `Serial`."""
     return 1 if n <= SERIAL_LIMIT else -(-n // (BLOCK_TILES * TILE))
+
+
+@njit
+def group_records(start, stop, state, x):
+    """Sort the values of each tile of records start..stop by component, into state.grouped."""
+    k = state.now.occupied
+    place = np.empty(k, dtype=np.int64)
+    for low in range(start, stop, TILE):
+        high = min(low + TILE, stop)
+        first = state.tiles[low // TILE]
+        place[:] = 0
+        for i in range(low, high):
+            place[state.where[state.labels[i]]] += 1
+        at = low
+        for j in range(k):
+            first[j] = at
+            at += place[j]
+            place[j] = first[j]
+        first[k] = at
+        for i in range(low, high):
+            j = state.where[state.labels[i]]
+            state.grouped[place[j]] = x[i]
+            place[j] += 1

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmix.kernels.learned_base import with_base
-from dpmix.mechanisms.channels.all_channels import fill_marginal, log_constant, log_marginal
+from dpmix.mechanisms.channels.all_channels import log_constant, sum_logs
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor, draw_concentration, draw_measure
-from dpmix.samplers.state import BLOCK, DONE, TILE, Serial, Threads
+from dpmix.samplers.state import BLOCK, DONE, Serial, Threads, group_records
 
 __all__ = [
     "BUILDERS",
@@ -25,13 +25,11 @@ __all__ = [
     "builds",
     "by_fields",
     "by_sweeps",
-    "group_records",
     "log_likelihood",
     "move_base",
     "move_concentration",
     "record",
     "run",
-    "sum_logs",
     "sweep",
 ]
 
@@ -147,53 +145,6 @@ def record(state, channel, kernel, learned, mixing, rng, output, t):
 
 
 # Records sorted by component within tiles, and log-likelihoods of components over them.
-
-
-@njit
-def group_records(start, stop, state, x):
-    """Sort the values of each tile of records start..stop by component, into state.grouped."""
-    k = state.now.occupied
-    place = np.empty(k, dtype=np.int64)
-    for low in range(start, stop, TILE):
-        high = min(low + TILE, stop)
-        first = state.tiles[low // TILE]
-        place[:] = 0
-        for i in range(low, high):
-            place[state.where[state.labels[i]]] += 1
-        at = low
-        for j in range(k):
-            first[j] = at
-            at += place[j]
-            place[j] = first[j]
-        first[k] = at
-        for i in range(low, high):
-            j = state.where[state.labels[i]]
-            state.grouped[place[j]] = x[i]
-            place[j] += 1
-
-
-@njit
-def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
-    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` is for densities.
-
-    Densities are multiplied up and their logarithm taken where the product nears the ends of a double.
-    """
-    total = 0.0
-    product = 1.0
-    size = len(scratch)
-    for low in range(start, stop, size):
-        high = min(low + size, stop)
-        fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
-        for b in range(high - low):
-            value = scratch[b]
-            if value < 1e-30 or value > 1e30:
-                total += log_marginal(channel, kernel, x[low + b], theta, h)
-            else:
-                product *= value
-                if product < 1e-250 or product > 1e250:
-                    total += math.log(product)
-                    product = 1.0
-    return total + math.log(product)
 
 
 @njit

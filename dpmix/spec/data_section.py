@@ -40,6 +40,7 @@ from dpmix.spec.fields import (
 )
 from dpmix.spec.limits import MOST_RECORDS
 from dpmix.spec.table_source import (
+    MARKS,
     Dialect,
     InMemory,
     TableFiles,
@@ -77,8 +78,6 @@ def digits_of(kind: str | DigitsType | None) -> int | None:
 
 # Missing values, and the columns of a table
 
-MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
-"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
 CATEGORY = "category"
 """What ``data.missing`` says where missing values are a category of their own."""
 LABEL = "missing"

@@ -12,7 +12,11 @@ from typing import IO, Any, Final
 
 from dpmix.errors import DataError
 
+MARKS = frozenset(("", "NA", "NaN", "nan", "null"))
+"""Cells that are missing values, spaces around them taken off; of a table of numbers, NaN."""
+
 __all__ = [
+    "MARKS",
     "STREAM",
     "TABLE_SUFFIXES",
     "TEXT_SUFFIXES",

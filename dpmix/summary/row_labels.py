@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from dpmix.kernels.layout import Floats
-from dpmix.release.sanitized import GROUP
+from dpmix.models.model_protocols import GROUP
 from dpmix.run.chains_reader import NamedChains
 from dpmix.run.stored_parameters import Stored
 from dpmix.summary.diagnostics import Scalar

@@ -17,6 +17,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
     noise_variance,
     settle,
+    sum_logs,
 )
 from dpmix.mechanisms.channels.histograms import (
     PerturbedBins,
@@ -52,4 +53,5 @@ __all__ = [
     "perturbed_histogram",
     "settle",
     "smoothed_histogram",
+    "sum_logs",
 ]

@@ -7,9 +7,10 @@ that a chain moves (`augmented`), given which a record's density is known.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from dpmix.numerics.jit import dispatch
+from dpmix.numerics.jit import dispatch, njit
 
 __all__ = [
     "augment",
@@ -24,6 +25,7 @@ __all__ = [
     "noise_density",
     "noise_variance",
     "settle",
+    "sum_logs",
 ]
 
 
@@ -103,3 +105,27 @@ def hides_records(channel: type) -> None:
     """Register a class of channels that hide every record, and whose densities leave nothing out."""
     hides.register(_always, channel)
     log_constant.register(_nothing, channel)
+
+
+@njit
+def sum_logs(channel, kernel, theta, h, x, start, stop, scratch):
+    """Return sum_i log g(x[i] | theta[:, h]) over start <= i < stop; `scratch` is for densities.
+
+    Densities are multiplied up and their logarithm taken where the product nears the ends of a double.
+    """
+    total = 0.0
+    product = 1.0
+    size = len(scratch)
+    for low in range(start, stop, size):
+        high = min(low + size, stop)
+        fill_marginal(channel, kernel, theta, h, x, low, high, scratch)
+        for b in range(high - low):
+            value = scratch[b]
+            if value < 1e-30 or value > 1e30:
+                total += log_marginal(channel, kernel, x[low + b], theta, h)
+            else:
+                product *= value
+                if product < 1e-250 or product > 1e250:
+                    total += math.log(product)
+                    product = 1.0
+    return total + math.log(product)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG, fill_normal, log_normal
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
     draw_start,
@@ -15,7 +15,6 @@ from dpmix.mechanisms.channels.channel_functions import (
     noise_density,
     noise_variance,
 )
-from dpmix.mechanisms.none.channel import fill_normal, log_normal
 
 __all__ = ["GaussianNoise"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG
+from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG, fill_normal, log_normal
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 from dpmix.mechanisms.channels.channel_functions import (
     draw_latent,
@@ -16,33 +15,14 @@ from dpmix.mechanisms.channels.channel_functions import (
     log_marginal,
     noise_variance,
 )
-from dpmix.numerics.jit import njit
-from dpmix.numerics.special import exp
 
-__all__ = ["NoNoise", "fill_normal", "log_normal"]
+__all__ = ["NoNoise"]
 
 
 class NoNoise(NamedTuple):
     """z = y. The field is there because a NamedTuple without one cannot be compiled."""
 
     scale: float = 0.0
-
-
-@njit
-def log_normal(z, mean, variance):
-    """Return log N(z | mean, variance)."""
-    gap = z - mean
-    return -0.5 * (gap * gap / variance + math.log(2.0 * math.pi * variance))
-
-
-@njit
-def fill_normal(mean, variance, z, start, stop, out):
-    """Set ``out[i - start]`` to N(z[i] | mean, variance)."""
-    inverse = 1.0 / math.sqrt(variance)
-    height = inverse / math.sqrt(2.0 * math.pi)
-    for i in range(start, stop):
-        t = (z[i] - mean) * inverse
-        out[i - start] = height * exp(-0.5 * t * t)
 
 
 @log_marginal.register

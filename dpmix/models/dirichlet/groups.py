@@ -50,11 +50,11 @@ from dpmix.models.dirichlet.latent_records import (
 )
 from dpmix.models.dirichlet.model import Composition, CompositionPart, settings_of
 from dpmix.models.latent_groups import GroupedSums, Slopes, draw_sizes, grouped_sums, make_slopes
-from dpmix.models.model_protocols import Parameter, ParametricChain
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain
 from dpmix.models.sum_augmentation import REFRESH, default_offers
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import digamma, trigamma
-from dpmix.release.sanitized import GROUP, Release
+from dpmix.release.sanitized import Release
 from dpmix.spec.model_section import GammaPrior
 from dpmix.spec.run_spec import RunSpec
 

@@ -80,9 +80,9 @@ from dpmix.models.discrete.random_measure import (
 )
 from dpmix.models.discrete.section import DiscreteModel
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.release.columns import Cells, Grid
-from dpmix.release.sanitized import GROUP, Release
+from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = [

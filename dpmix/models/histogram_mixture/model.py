@@ -19,11 +19,10 @@ from dpmix.models.counts.latent_counts import Latent, draw_shares, group_masses,
 from dpmix.models.counts_mixture.coordinates import moments
 from dpmix.models.histogram_mixture.sweep import draw_random_measure, make_groups, sweep_groups
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.numerics.mixing import PitmanYor
 from dpmix.numerics.special import log_beta
-from dpmix.release.sanitized import GROUP
 
 __all__ = [
     "HistogramMixture",

@@ -41,7 +41,7 @@ from dpmix.models.linear_regression.latent_records import (
 )
 from dpmix.models.linear_regression.model import LinearRegression, draw_prior
 from dpmix.models.linear_regression.truncated import make_learnt
-from dpmix.models.model_protocols import Parameter, ParametricChain
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain
 from dpmix.models.sum_augmentation import (
     REFRESH,
     Tally,
@@ -53,7 +53,7 @@ from dpmix.models.sum_augmentation import (
 )
 from dpmix.numerics.factors import invert_lower, product
 from dpmix.numerics.jit import njit
-from dpmix.release.sanitized import GROUP, Release
+from dpmix.release.sanitized import Release
 
 __all__ = ["GroupedRegression", "GroupedRegressionChain", "KnownGroupedMoments"]
 

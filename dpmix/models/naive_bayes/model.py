@@ -21,7 +21,7 @@ from dpmix.mechanisms.laws.additive import WHOLE
 from dpmix.mechanisms.laws.every import expect
 from dpmix.mechanisms.noisy_counts.law import NoisyCountsLaw
 from dpmix.models.latent_groups import parameters_of_groups
-from dpmix.models.model_protocols import Parameter, ParametricChain, ParametricModel
+from dpmix.models.model_protocols import GROUP, Parameter, ParametricChain, ParametricModel
 from dpmix.models.naive_bayes.latent_records import (
     COUNT,
     FEW,
@@ -52,7 +52,7 @@ from dpmix.models.sum_augmentation import (
 )
 from dpmix.numerics.jit import njit
 from dpmix.numerics.streams import fill_uniforms, make_words, seed
-from dpmix.release.sanitized import GROUP, Release
+from dpmix.release.sanitized import Release
 from dpmix.spec.run_spec import RunSpec
 
 __all__ = [

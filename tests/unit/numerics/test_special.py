@@ -16,9 +16,9 @@ from dpmix.mechanisms.channels.all_channels import (
     fill_marginal,
     log_marginal,
 )
+from dpmix.mechanisms.channels.channel_functions import sum_logs
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import erfcx, exp
-from dpmix.samplers.sweeps import sum_logs
 
 KERNEL = NormalNIG(0.0, 0.1, 3.0, 3.0)
 CHANNELS = [LaplaceNoise(0.05), LaplaceNoise(4.0), GaussianNoise(2.0), NoNoise()]
