@@ -19,8 +19,7 @@ from dpmix.mechanisms.laws.additive import Additive
 from dpmix.mechanisms.laws.every import Law, law_type
 from dpmix.numerics import jit
 from dpmix.samplers import conditional, offers, parameters
-from dpmix.samplers.base_moves import keep_nothing, renew
-from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, sweep
+from dpmix.samplers.sweeps import BUILDERS, Algorithm, by_fields, follow_base, keep_nothing, sweep
 from dpmix.spec.capabilities import SamplerCapabilities
 from dpmix.spec.kinds import KERNELS, MECHANISMS, SAMPLERS, Kinds, capabilities_of
 from dpmix.spec.mechanism_section import MechanismSection
@@ -102,8 +101,8 @@ def register(
         _take(name, given, ("algorithm",))
         _check_free(SAMPLERS, name)
         _check_sampler(section, algorithm)
-        if (algorithm,) not in renew.registered:  # else its file says what it keeps of the base measure
-            renew.register(keep_nothing, algorithm)
+        if (algorithm,) not in follow_base.registered:  # else its file says what it keeps of the base measure
+            follow_base.register(keep_nothing, algorithm)
         _join(algorithm)
         SAMPLERS.add(name, section=section)
         BUILDERS[name] = by_fields(algorithm)

@@ -2,8 +2,8 @@
 
 Two kinds, in turn. Given the parameters of the occupied components location and scale are drawn from their
 conditionals; the unoccupied are integrated out, so that what a sampler keeps of them is drawn anew
-(`renew`). And location or scale moves with all occupied components along, the latent values integrated out:
-where the release says little of a component, it would follow the base measure, and the base measure it, in
+(`follow_base`). And location or scale moves with all occupied components along, the latent values integrated
+out: where the release says little of a component, it would follow the base measure, and the base measure it, in
 steps too small to get anywhere. The second needs the likelihood of all records twice. It is made every
 so many sweeps, the more records there are, and not where the state holds latent values: given these
 components have nowhere to go.
@@ -26,17 +26,8 @@ from dpmix.kernels.learned_base import (
     take_base,
     with_base,
 )
-from dpmix.numerics.jit import dispatch, njit
-from dpmix.samplers.blocked import BlockedGibbs, draw_empty
-from dpmix.samplers.neal2 import Neal2, prior_predictive
-from dpmix.samplers.neal3 import Neal3
-from dpmix.samplers.neal5 import PrivateNeal5
-from dpmix.samplers.neal8 import Neal8
-from dpmix.samplers.slice import PrivateSlice
-from dpmix.samplers.split_merge import SplitMerge
-from dpmix.samplers.sweeps import log_likelihood, move_base
-
-__all__ = ["keep_nothing", "renew"]
+from dpmix.numerics.jit import njit
+from dpmix.samplers.sweeps import follow_base, log_likelihood, move_base
 
 FEW = 2_000  # records up to which components are taken along in each sweep
 
@@ -69,29 +60,6 @@ def _move_along(state, channel, kernel, learned, rng):
             adapt_step(learned, row, math.exp(min(ratio, 0.0)) if ratio == ratio else 0.0)
 
 
-@dispatch()
-def renew(algorithm, state, kernel, rng):
-    """Make anew what an algorithm keeps between sweeps that depends on the base measure."""
-
-
-def keep_nothing(algorithm, state, kernel, rng):
-    """Do nothing, as of most: unoccupied components are drawn when a sweep needs them."""
-
-
-@renew.register
-def _renew_predictive(algorithm: Neal2, state, kernel, rng):
-    algorithm.prior[:] = prior_predictive(kernel, state.z)
-
-
-@renew.register
-def _renew_empty(algorithm: BlockedGibbs, state, kernel, rng):
-    draw_empty(state, kernel, rng, algorithm.truncation)
-
-
-for _algorithm in (Neal3, Neal8, PrivateNeal5, PrivateSlice, SplitMerge):
-    renew.register(keep_nothing, _algorithm)
-
-
 @move_base.register
 def _move_base(learned: LearnedBase, algorithm, state, channel, kernel, rng, sweeps):
     if len(state.latent) == 0 and sweeps % (1 + len(state.labels) // FEW) == 0:
@@ -101,4 +69,4 @@ def _move_base(learned: LearnedBase, algorithm, state, channel, kernel, rng, swe
     for j in range(k):
         gather(kernel, state.theta, state.order[j], sums)
     draw_base(kernel, rng, learned, sums, k)
-    renew(algorithm, state, with_base(kernel, learned.values), rng)
+    follow_base(algorithm, state, with_base(kernel, learned.values), rng)

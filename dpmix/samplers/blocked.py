@@ -15,7 +15,7 @@ from dpmix.numerics.jit import njit
 from dpmix.numerics.mixing import draw_concentration_truncated
 from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
 from dpmix.samplers.state import DONE, list_occupied, sort_by_size
-from dpmix.samplers.sweeps import Built, builds, by_sweeps
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base
 
 __all__ = ["BlockedGibbs", "draw_empty"]
 
@@ -72,3 +72,8 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 
 
 by_sweeps(_sweep, BlockedGibbs)
+
+
+@follow_base.register
+def _follow_base(algorithm: BlockedGibbs, state, kernel, rng):
+    draw_empty(state, kernel, rng, algorithm.truncation)

@@ -26,7 +26,7 @@ from dpmix.samplers.scan import (
     sweep_by_scan,
 )
 from dpmix.samplers.state import BLOCK
-from dpmix.samplers.sweeps import Built, builds
+from dpmix.samplers.sweeps import Built, builds, follow_base
 
 __all__ = ["Neal2", "prior_predictive"]
 
@@ -105,3 +105,8 @@ def _renew(algorithm: Neal2, state, kernel, rng, i, k):
 
 by_densities(Neal2)
 sweep_by_scan(Neal2)
+
+
+@follow_base.register
+def _follow_base(algorithm: Neal2, state, kernel, rng):
+    algorithm.prior[:] = prior_predictive(kernel, state.z)

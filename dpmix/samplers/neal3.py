@@ -36,7 +36,7 @@ from dpmix.samplers.scan import (
     weigh,
 )
 from dpmix.samplers.state import swap
-from dpmix.samplers.sweeps import Built, builds
+from dpmix.samplers.sweeps import Built, builds, follow_base, keep_nothing
 
 __all__ = ["Neal3"]
 
@@ -134,3 +134,4 @@ def _join(algorithm: Neal3, desk, state, kernel, i, h):
 
 visit.register(reallocate, Neal3)
 sweep_by_scan(Neal3)
+follow_base.register(keep_nothing, Neal3)

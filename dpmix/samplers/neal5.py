@@ -19,7 +19,7 @@ from dpmix.numerics.jit import inlined, njit
 from dpmix.samplers.offers import keep, odds
 from dpmix.samplers.scan import lay_out, open_desk, room, scan, visit
 from dpmix.samplers.state import DONE, GROW, sort_by_size, swap
-from dpmix.samplers.sweeps import Built, builds, by_sweeps, move_concentration
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, move_concentration
 
 __all__ = ["PrivateNeal5"]
 
@@ -124,3 +124,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 
 
 by_sweeps(_sweep, PrivateNeal5)
+follow_base.register(keep_nothing, PrivateNeal5)

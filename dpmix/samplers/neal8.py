@@ -27,7 +27,7 @@ from dpmix.samplers.scan import (
     sweep_by_scan,
 )
 from dpmix.samplers.state import BLOCK
-from dpmix.samplers.sweeps import Built, builds
+from dpmix.samplers.sweeps import Built, builds, follow_base, keep_nothing
 
 __all__ = ["Neal8"]
 
@@ -93,3 +93,4 @@ def _renew(algorithm: Neal8, state, kernel, rng, i, k):
 
 by_densities(Neal8)
 sweep_by_scan(Neal8)
+follow_base.register(keep_nothing, Neal8)

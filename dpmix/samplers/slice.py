@@ -21,7 +21,7 @@ from dpmix.kernels import draw_prior
 from dpmix.numerics.jit import dispatch, njit
 from dpmix.samplers.conditional import LATENT, allocate, update_latent_and_parameters
 from dpmix.samplers.state import CROWDED, DONE, GROW, Serial, Threads, list_occupied, sort_by_size
-from dpmix.samplers.sweeps import Built, builds, by_sweeps, move_concentration
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, move_concentration
 
 __all__ = ["PrivateSlice"]
 
@@ -192,3 +192,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 
 
 by_sweeps(_sweep, PrivateSlice)
+follow_base.register(keep_nothing, PrivateSlice)

@@ -29,7 +29,7 @@ from dpmix.samplers.collapsed import (
 )
 from dpmix.samplers.neal3 import Neal3
 from dpmix.samplers.state import DONE, GROW, swap
-from dpmix.samplers.sweeps import Built, builds, by_sweeps, sweep
+from dpmix.samplers.sweeps import Built, builds, by_sweeps, follow_base, keep_nothing, sweep
 
 __all__ = ["SplitMerge"]
 
@@ -175,3 +175,4 @@ def _sweep(algorithm, executor, state, channel, kernel, mixing, rng):
 
 
 by_sweeps(_sweep, SplitMerge)
+follow_base.register(keep_nothing, SplitMerge)

@@ -25,6 +25,8 @@ __all__ = [
     "builds",
     "by_fields",
     "by_sweeps",
+    "follow_base",
+    "keep_nothing",
     "log_likelihood",
     "move_base",
     "move_concentration",
@@ -185,6 +187,15 @@ def move_base(learned, algorithm, state, channel, kernel, rng, sweeps):
 
     `kernel` has the base measure that there is. What the algorithm keeps of the base measure follows.
     """
+
+
+@dispatch()
+def follow_base(algorithm, state, kernel, rng):
+    """Make anew what an algorithm keeps between sweeps that depends on the base measure."""
+
+
+def keep_nothing(algorithm, state, kernel, rng):
+    """Do nothing, as of most: unoccupied components are drawn when a sweep needs them."""
 
 
 @njit

@@ -1,4 +1,4 @@
-"""Beta kernel: its density without noise, and convolved with Laplace or Gaussian noise.
+"""Beta kernel convolved with Laplace or Gaussian noise.
 
 `log_marginal` integrates anew for every release. `fill_marginal` lays out panels in the logit of u once a
 call. With Laplace noise it interpolates: the integrals over u < z and u > z go from panel to panel by
@@ -7,7 +7,7 @@ panel g is a Chebyshev series through its values at 16 nodes. With Gaussian nois
 those panels that matter to z. Over a and b from 0.01 to 1e4 and noise from
 1e-3 to 1e3 of the interval the relative error is below 1e-11 in `log_marginal` and 3e-9 in `fill_marginal`.
 
-No pair but that without noise has `draw_latent`.
+Neither pair has `draw_latent`.
 
 Integrals of a beta density against Laplace or Gaussian noise, one at a time and in logarithms.
 
@@ -26,11 +26,10 @@ import math
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpmix.kernels.beta import A, B, Beta, log_sides
-from dpmix.mechanisms.channels.channel_functions import draw_latent, draw_start, fill_marginal, log_marginal
+from dpmix.kernels.beta import A, B, Beta
+from dpmix.mechanisms.channels.channel_functions import draw_start, fill_marginal, log_marginal
 from dpmix.mechanisms.gaussian.channel import GaussianNoise
 from dpmix.mechanisms.laplace.channel import LaplaceNoise
-from dpmix.mechanisms.none.channel import NoNoise
 from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log_beta
 
@@ -544,40 +543,11 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
         out[i - start] = np.sum(total)
 
 
-# Beta kernel: its density without noise, and convolved with Laplace or Gaussian noise
+# Beta kernel convolved with Laplace or Gaussian noise
 
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 2  # so many releases are integrated one by one
-
-
-@log_marginal.register
-def _log_marginal_none(channel: NoNoise, kernel: Beta, z, theta, h):
-    """`z` is a logit; the density is that of y."""
-    a, b = theta[A, h], theta[B, h]
-    left, right = log_sides(z)
-    return (a - 1.0) * left + (b - 1.0) * right - log_beta(a, b) - math.log(kernel.width)
-
-
-@fill_marginal.register
-def _fill_marginal_none(channel: NoNoise, kernel: Beta, theta, h, z, start, stop, out):
-    """Infinite where the density overflows, at logits beyond some hundreds under parameters below 1."""
-    a, b = theta[A, h], theta[B, h]
-    constant = log_beta(a, b) + math.log(kernel.width)
-    for i in range(start, stop):
-        left, right = log_sides(z[i])
-        height = (a - 1.0) * left + (b - 1.0) * right - constant
-        out[i - start] = exp(height) if height < 709.0 else math.inf
-
-
-@draw_latent.register
-def _draw_latent_none(channel: NoNoise, kernel: Beta, rng, z, theta, h):
-    return z
-
-
-@draw_start.register
-def _draw_start_none(channel: NoNoise, kernel: Beta, rng, z):
-    return z
 
 
 @njit

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+from dpmix.kernels.beta import A, B, Beta, log_sides
 from dpmix.kernels.normal import MEAN, VARIANCE, NormalNIG, fill_normal, log_normal
 from dpmix.kernels.truncated_nig import NormalTruncatedNIG
 from dpmix.mechanisms.channels.channel_functions import (
@@ -15,6 +17,7 @@ from dpmix.mechanisms.channels.channel_functions import (
     log_marginal,
     noise_variance,
 )
+from dpmix.numerics.special import exp, log_beta
 
 __all__ = ["NoNoise"]
 
@@ -77,4 +80,33 @@ def _draw_latent_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z,
 
 @draw_start.register
 def _draw_start_truncated(channel: NoNoise, kernel: NormalTruncatedNIG, rng, z):
+    return z
+
+
+@log_marginal.register
+def _log_marginal_beta(channel: NoNoise, kernel: Beta, z, theta, h):
+    """`z` is a logit; the density is that of y."""
+    a, b = theta[A, h], theta[B, h]
+    left, right = log_sides(z)
+    return (a - 1.0) * left + (b - 1.0) * right - log_beta(a, b) - math.log(kernel.width)
+
+
+@fill_marginal.register
+def _fill_marginal_beta(channel: NoNoise, kernel: Beta, theta, h, z, start, stop, out):
+    """Infinite where the density overflows, at logits beyond some hundreds under parameters below 1."""
+    a, b = theta[A, h], theta[B, h]
+    constant = log_beta(a, b) + math.log(kernel.width)
+    for i in range(start, stop):
+        left, right = log_sides(z[i])
+        height = (a - 1.0) * left + (b - 1.0) * right - constant
+        out[i - start] = exp(height) if height < 709.0 else math.inf
+
+
+@draw_latent.register
+def _draw_latent_beta(channel: NoNoise, kernel: Beta, rng, z, theta, h):
+    return z
+
+
+@draw_start.register
+def _draw_start_beta(channel: NoNoise, kernel: Beta, rng, z):
     return z
