@@ -3,10 +3,10 @@
 Two kinds, in turn. Given the parameters of the occupied components location and scale are drawn from their
 conditionals; the unoccupied are integrated out, so that what a sampler keeps of them is drawn anew
 (`follow_base`). And location or scale moves with all occupied components along, the latent values integrated
-out: where the release says little of a component, it would follow the base measure, and the base measure it, in
-steps too small to get anywhere. The second needs the likelihood of all records twice. It is made every
-so many sweeps, the more records there are, and not where the state holds latent values: given these
-components have nowhere to go.
+out: where the release says little of a component, it would follow the base measure, and the base measure it,
+in steps too small to get anywhere. The second needs the likelihood of all records twice. It is made every so
+many sweeps, the more records there are, and not where the state holds latent values: given these components
+have nowhere to go.
 """
 
 from __future__ import annotations
