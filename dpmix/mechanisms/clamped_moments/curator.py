@@ -227,8 +227,6 @@ class GroupedMoments(ClampedMoments):
     Values have the codes of groups as last column.
     """
 
-    kind: ClassVar[str] = "clamped_moments"
-
     @property
     def known(self) -> Groups:
         """The groups, which are given."""
