@@ -1,8 +1,8 @@
-"""The section ``synthesis``: release of synthetic records.
+"""The section ``synthesis``: release of synthetic records, and what values these may have.
 
-What values a column has in synthetic records: whole numbers, categories, numbers of some digits.
-
-Types say how records are drawn and written. Releases of noisy values are never rounded.
+Types of columns (``data.types``) say how synthetic records are drawn and written: whole numbers, categories,
+numbers of some digits. Releases of noisy values are never rounded. Ranges are public: what values are
+possible at all, or given those of other columns.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from dpmix.spec.fields import (
 from dpmix.spec.limits import MOST_RECORDS
 
 __all__ = [
+    "BaseSpec",
+    "Bases",
     "BetaOnBounds",
-    "ColumnType",
     "ColumnTypes",
     "DigitsType",
     "DirichletMultinomialSynthesis",
@@ -56,15 +57,44 @@ __all__ = [
     "SmoothedHistogramSynthesis",
     "SnapSpec",
     "SynthesisSection",
+    "SynthesisSpec",
     "UniformBase",
     "digits_of",
-    "one_or_named",
 ]
 
-# Ranges of synthetic records that are public: what values are possible at all, or given those of others
+MOST_DIGITS = 12
+"""Digits after the decimal point at most."""
+_MOST = 1000  # rules, and categories in one
+
+# Types of columns
 
 
-_MOST = 1000
+class DigitsType(Section):
+    """Numbers of so many digits after the decimal point, such as money with two."""
+
+    digits: Annotated[Integer, Field(ge=0, le=MOST_DIGITS)] = Field(
+        description="Digits after the decimal point."
+    )
+
+
+ColumnType = Annotated[
+    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
+    Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
+]
+"""integer, category, or {digits: k}."""
+
+ColumnTypes = dict[Text, ColumnType]
+"""Types by name of column."""
+
+
+def digits_of(kind: str | DigitsType | None) -> int | None:
+    """Return the digits after the decimal point that a type has, None where it is of no such numbers."""
+    if isinstance(kind, DigitsType):
+        return kind.digits
+    return 0 if kind == "integer" else None
+
+
+# Ranges
 
 
 def _one(value: object) -> str | int | float:
@@ -142,7 +172,7 @@ Ranges = Annotated[tuple[RangeSpec, ...], Listed, Field(min_length=1, max_length
 """Rules, all of which hold."""
 
 
-# The section ``synthesis``: release of synthetic records
+# Kinds of synthesis
 
 
 def _auto_or_integer(value: object) -> object:
@@ -207,7 +237,7 @@ BaseSpec = Annotated[
 ]
 
 
-def one_or_named(key: str) -> Discriminator:
+def _one_or_named(key: str) -> Discriminator:
     """Choose between one section for all numeric columns, told by a key of it, and sections by column."""
 
     def choose(value: object) -> str:
@@ -218,7 +248,7 @@ def one_or_named(key: str) -> Discriminator:
 
 
 Bases = Annotated[
-    Annotated[BaseSpec, Tag("one")] | Annotated[dict[Text, BaseSpec], Tag("named")], one_or_named("kind")
+    Annotated[BaseSpec, Tag("one")] | Annotated[dict[Text, BaseSpec], Tag("named")], _one_or_named("kind")
 ]
 """Distribution of new values: of all numeric columns, or by name of column."""
 
@@ -233,7 +263,7 @@ class SnapSpec(Section):
 
 
 Snaps = Annotated[
-    Annotated[SnapSpec, Tag("one")] | Annotated[dict[Text, SnapSpec], Tag("named")], one_or_named("step")
+    Annotated[SnapSpec, Tag("one")] | Annotated[dict[Text, SnapSpec], Tag("named")], _one_or_named("step")
 ]
 
 
@@ -350,32 +380,3 @@ SynthesisSpec = Annotated[
     | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
     ChosenBy("kind"),
 ]
-
-
-MOST_DIGITS = 12
-"""Digits after the decimal point at most."""
-
-
-class DigitsType(Section):
-    """Numbers of so many digits after the decimal point, such as money with two."""
-
-    digits: Annotated[Integer, Field(ge=0, le=MOST_DIGITS)] = Field(
-        description="Digits after the decimal point."
-    )
-
-
-ColumnType = Annotated[
-    Annotated[Literal["integer", "category"], Tag("name")] | Annotated[DigitsType, Tag("digits")],
-    Discriminator(lambda value: "digits" if isinstance(value, (Mapping, DigitsType)) else "name"),
-]
-"""integer, category, or {digits: k}."""
-
-ColumnTypes = dict[Text, ColumnType]
-"""Types by name of column."""
-
-
-def digits_of(kind: str | DigitsType | None) -> int | None:
-    """Return the digits after the decimal point that a type has, None where it is of no such numbers."""
-    if isinstance(kind, DigitsType):
-        return kind.digits
-    return 0 if kind == "integer" else None
