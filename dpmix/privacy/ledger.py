@@ -37,9 +37,6 @@ __all__ = [
     "FIRST",
     "FORMAT",
     "START",
-    "VERSION",
-    "canonical",
-    "checked_entries",
     "digest_of",
 ]
 
