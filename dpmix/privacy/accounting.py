@@ -57,7 +57,6 @@ __all__ = [
     "weakest",
 ]
 
-
 _CELLS = 40_000
 """About how many cells the distribution of all losses together may have on either side."""
 _FINEST = 1e-5

@@ -19,7 +19,7 @@ from dpmix.spec.kinds import (
     mixture_samplers,
     released_kinds,
 )
-from dpmix.spec.model_section import MixtureSection, default_sampler
+from dpmix.spec.model_section import MixtureSection, Problem, default_sampler
 
 __all__ = [
     "FEW_RECORDS",
@@ -34,8 +34,6 @@ __all__ = [
     "why_settled",
 ]
 
-Problem = tuple[str, str]
-"""The key at fault and a sentence, which says what to use instead."""
 Of = type[Capabilities] | None
 """What the mechanism of a release can do; None where it is not known yet."""
 

@@ -79,10 +79,10 @@ Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
 
 Problem = tuple[str, str]
+"""The key at fault and a sentence, which says what to use instead."""
 
 PROPOSING = "private_slice"
 """The sampler of a mixture that is taken where latent records are to move by proposals."""
-
 
 # The sections: of every model, of base measures, and of mixtures by kernel
 

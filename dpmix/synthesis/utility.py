@@ -79,10 +79,10 @@ TRANSPORTED = 20_000
 """Pairs of records at most in a linear programme."""
 SHOWN = 50
 """Categories of a column at most whose shares are kept: the most frequent of the confidential records."""
-_KEPT = 20_000_000
 NEEDS = "scikit-learn is not installed (it is in the extra compare: pip install 'dpmix[compare]')"
 """Why nothing is trained."""
 
+_KEPT = 20_000_000  # numbers of sorted projections that are kept
 _COUNTED = 4_000_000  # cells of a table that is counted at once
 _CATEGORIES = 10  # of a column that have an indicator
 _FEATURES = 60  # of a logistic regression
