@@ -42,7 +42,7 @@ def _unnamed(text: str, pages: Iterable[str], own: str) -> list[str]:
 
 def of_the_schema() -> str:
     """Return the keys of every section of the spec, as Markdown."""
-    from dpmix.spec.load import schema
+    from dpmix.spec.schema import schema
 
     root = schema()
     named: list[str] = []  # definitions that keys refer to by name, each told once, at the end

@@ -490,8 +490,8 @@ def schema(
     version: Version = False,
 ) -> None:
     """Print the JSON Schema of specs, for editors."""
-    from dpmix.spec.load import schema as of_spec
-    from dpmix.spec.load import sweep_schema
+    from dpmix.spec.schema import schema as of_spec
+    from dpmix.spec.schema import sweep_schema
 
     found = sweep_schema() if of_sweeps else of_spec()
     emit(json.dumps(found, indent=2))

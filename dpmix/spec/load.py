@@ -1,7 +1,4 @@
-"""From a file, a dict or a spec, with overrides, to a checked :class:`~dpmix.spec.run_spec.RunSpec`.
-
-What such a file may hold is also given as a JSON Schema, for editors.
-"""
+"""From a file, a dict or a spec, with overrides, to a checked :class:`~dpmix.spec.run_spec.RunSpec`."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from dpmix.errors import SpecError, UsageError
 from dpmix.spec.combinations import choose, why_settled
@@ -257,47 +254,3 @@ def check_overrides(overrides: Sequence[str]) -> None:
             taken = "predict takes summary.level and summary.interval"
             raise UsageError(f"--set {key}: the chains are made; {taken}")
     load_spec({"summary": {}}, overrides)
-
-
-# The JSON Schema
-
-_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_KEYWORDS: Final = {
-    "gt": "exclusiveMinimum",
-    "ge": "minimum",
-    "lt": "exclusiveMaximum",
-    "le": "maximum",
-    "min_length": "minItems",
-    "max_length": "maxItems",
-}
-"""What pydantic leaves in its own words where a validator stands before a bound."""
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the spec, with a description of every key."""
-    contents: dict[str, Any] = _tidied(RunSpec.model_json_schema(by_alias=True))
-    return {"$schema": _DIALECT, "title": "dpmix spec", **contents}
-
-
-def sweep_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the spec of a sweep; a base that is no file is as `schema` says."""
-    from dpmix.spec.sweep_spec import SweepSpec
-
-    contents: dict[str, Any] = _tidied(SweepSpec.model_json_schema(by_alias=True))
-    return {"$schema": _DIALECT, "title": "dpmix sweep", **contents}
-
-
-def _tidied(value: Any, names: bool = False) -> Any:
-    """Use JSON Schema's keywords, and drop titles that only repeat names; ``names`` marks a dict of names."""
-    if isinstance(value, list):
-        return [_tidied(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    found = {
-        key if names else _KEYWORDS.get(key, key): _tidied(item, not names and key in ("properties", "$defs"))
-        for key, item in value.items()
-        if names or key != "title"
-    }
-    if not names and found.get("type") == "array" and "minLength" in found:  # pydantic's word for lists, too
-        found["minItems"] = found.pop("minLength")
-    return found

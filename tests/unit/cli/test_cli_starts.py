@@ -17,7 +17,7 @@ import typer
 
 from dpmix.cli import commands
 from dpmix.run import exit_codes
-from dpmix.spec.load import schema, sweep_schema
+from dpmix.spec.schema import schema, sweep_schema
 from dpmix.spec.starters import starter, starters, sweep_starters
 
 ROOT = typer.main.get_command(commands.app)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmix.cli import commands
-from dpmix.spec.load import schema
+from dpmix.spec.schema import schema
 from tests.helpers.specs import ROOT
 
 sphinx = pytest.importorskip("sphinx")

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dpmix.spec.load import schema
+from dpmix.spec.schema import schema
 from dpmix.spec.starters import starter, starters
 from dpmix.spec.yamltext import parse_yaml
 from tests.helpers.specs import ROOT, SHIPPED, full_spec

@@ -18,7 +18,7 @@ from dpmix.data.simulations import SIMULATIONS
 from dpmix.errors import DpmixError, PrivacyError
 from dpmix.privacy.ledger import Book
 from dpmix.run import exit_codes
-from dpmix.spec.load import sweep_schema
+from dpmix.spec.schema import sweep_schema
 from dpmix.spec.starters import starter, sweep_starters
 from dpmix.spec.sweep_spec import load_sweep
 from dpmix.spec.yamltext import parse_yaml
