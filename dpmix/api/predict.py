@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpmix.api.at_file import Piece, dialect_of, read_pieces, table_source
 from dpmix.errors import DataError, UsageError
 from dpmix.run.chains_reader import ChainSet, NamedChains, read_chains
-from dpmix.spec.load import TAKEN, check_overrides, load_spec
+from dpmix.spec.load import check_overrides, load_spec
 from dpmix.spec.summary_section import SummarySpec
 from dpmix.spec.table_source import Dialect
 from dpmix.store.atomic import check_output, fsync, reason, replacing
@@ -150,7 +150,7 @@ def predict_pieces(
         What the first records are.
     """
     overrides = [*overrides, *([] if interval is None else [f"summary.interval={interval}"])]
-    check_overrides(overrides, TAKEN)
+    check_overrides(overrides)
     source = table_source(at, dialect)
     found = read_chains([os.fspath(path) for path in _paths(chains)])
     options = load_spec(spec_of(found), overrides).summary

@@ -1,11 +1,9 @@
-"""What is audited of mechanisms and generators: releases as rows of numbers, and neighbouring databases.
+"""What is audited: releases as rows of numbers, and neighbouring databases to tell apart.
 
-The databases are made of public bounds and categories alone; no confidential value is read.
-
-What is audited of another program: its releases as rows of numbers, and two tables to tell apart.
-
-Nothing is known of its law, so that events are learnt from its releases alone, and no fault can be planted:
-what so many releases could have shown at most is said instead.
+Of mechanisms and generators the databases are made of public bounds and categories alone; no confidential
+value is read. Of another program they are two tables that are given, or made likewise. Nothing is known of
+its law, so that events are learnt from its releases alone, and no fault can be planted: what so many releases
+could have shown at most is said instead.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ __all__ = [
     "ENOUGH",
     "Program",
     "numbers_of",
-    "program_of_command",
     "subject_of_generator",
     "subject_of_mechanism",
     "subject_of_program",
@@ -52,6 +49,13 @@ Floats = NDArray[np.float64]
 
 ENOUGH = 1000
 """Records that a database has at most where noise and guarantee do not depend on their number."""
+_LOOKS = 20  # releases of a generator that are looked at for values beyond the bounds
+_MOST = 100_000
+"""Numbers of one release of a program, beyond which an audit would take too long."""
+
+Row = tuple[str, ...]
+Program = Callable[[Any], Any]
+"""From a table, shape (n, d), to a release: numbers of any shape."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,9 @@ class AuditedSubject:
     faulty: Callable[[], AuditedSubject] | None = None
     strays: Callable[[], bool] | None = None
     stated: int = 0
+
+
+# Mechanisms
 
 
 def subject_of_mechanism(
@@ -153,10 +160,7 @@ def _values_of_mechanism(release: Release) -> list[float]:
     return [*np.ravel(release.values).tolist(), *release.mechanism.told()]
 
 
-# What is audited of generators of synthetic records, and their neighbouring databases
-
-
-_LOOKS = 20  # releases that are looked at for values beyond the bounds
+# Generators of synthetic records
 
 
 def subject_of_generator(
@@ -299,13 +303,69 @@ def _beyond(release: Release, columns: Sequence[Column]) -> bool:
     return False
 
 
-Program = Callable[[Any], Any]
-"""From a table, shape (n, d), to a release: numbers of any shape."""
+# Other programs
 
-MOST = 100_000
-"""Numbers of one release, beyond which an audit would take too long."""
 
-Row = tuple[str, ...]
+def subject_of_program(
+    spec: RunSpec, program: Program | None, tables: Sequence[Any] | None
+) -> AuditedSubject:
+    """Return a program with neighbouring tables.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a section ``audit``.
+    program : callable, optional
+        In place of the spec's command: from a table, as an array of shape (n, d) or as it was given, to a
+        release.
+    tables : sequence of two tables, optional
+        In place of the spec's: anything that the program takes, rows of which are records.
+
+    Raises
+    ------
+    SpecError
+        When there is no program, or nothing to make tables of.
+    DataError
+        When tables cannot be read, or are equal.
+    PrivacyError
+        When they are no neighbours.
+    """
+    asked = spec.audit
+    assert asked is not None  # the caller looks
+    pairs = _tables(spec, asked, tables, paths=program is None)
+    if program is not None:
+        name, told = str(getattr(program, "__name__", "program")), program
+    elif asked.command is not None:
+        name, told = Path(asked.command[0]).name, _program_of_command(asked.command, spec.source_dir)
+    else:
+        raise SpecError("audit.command: missing; say which program releases, or give one in Python")
+    databases = [table for pair in pairs for table in (pair.one, pair.other)]
+    width: list[int] = []
+
+    def draw(database: Floats, runs: int) -> Floats:
+        releases = [numbers_of(told(databases[int(database[0, 0])])) for _ in range(runs)]
+        if not width:
+            width.append(max(len(each) for each in releases))
+        rows = np.zeros((runs, width[0] + 1))
+        for row, each in zip(rows, releases, strict=True):
+            row[: min(len(each), width[0])] = each[: width[0]]
+            row[-1] = len(each)  # how many there are may tell, too
+        return rows
+
+    def place(number: int, records: int) -> Floats:
+        return np.full((records, 1), float(number))  # the engine's databases are arrays
+
+    return AuditedSubject(
+        kind=name,
+        claim=Guarantee(asked.epsilon, asked.delta, None, "global"),
+        pairs=tuple(
+            Pair(pair.words, place(2 * i, pair.records), place(2 * i + 1, pair.records))
+            for i, pair in enumerate(pairs)
+        ),
+        draw=draw,
+        batch=25,
+        stated=pairs[0].records,
+    )
 
 
 def numbers_of(release: Any) -> Floats:
@@ -317,8 +377,8 @@ def numbers_of(release: Any) -> Floats:
         When there are too many.
     """
     cells = np.asarray(release).ravel()
-    if cells.size > MOST:
-        raise DataError(f"the program's release has {cells.size:,} entries; at most {MOST:,} can be audited")
+    if cells.size > _MOST:
+        raise DataError(f"the program's release has {cells.size:,} entries; at most {_MOST:,} can be audited")
     if cells.dtype.kind in "fiub":
         found = cells.astype(np.float64)
     else:
@@ -333,7 +393,7 @@ def _number(text: str) -> float:
         return float(zlib.crc32(text.encode()))
 
 
-def program_of_command(command: Sequence[str], folder: Path) -> Callable[[Path], Floats]:
+def _program_of_command(command: Sequence[str], folder: Path) -> Callable[[Path], Floats]:
     """Return what runs a command on the file of a table, and reads what it writes.
 
     Raises
@@ -377,68 +437,6 @@ def _read(output: Path, program: str) -> Floats:
     if not cells:
         raise DataError(f"audit.command: {program} wrote an empty {OUTPUT}")
     return numbers_of(cells)
-
-
-def subject_of_program(
-    spec: RunSpec, program: Program | None, tables: Sequence[Any] | None
-) -> AuditedSubject:
-    """Return a program with neighbouring tables.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        With a section ``audit``.
-    program : callable, optional
-        In place of the spec's command: from a table, as an array of shape (n, d) or as it was given, to a
-        release.
-    tables : sequence of two tables, optional
-        In place of the spec's: anything that the program takes, rows of which are records.
-
-    Raises
-    ------
-    SpecError
-        When there is no program, or nothing to make tables of.
-    DataError
-        When tables cannot be read, or are equal.
-    PrivacyError
-        When they are no neighbours.
-    """
-    asked = spec.audit
-    assert asked is not None  # the caller looks
-    pairs = _tables(spec, asked, tables, paths=program is None)
-    if program is not None:
-        name, told = str(getattr(program, "__name__", "program")), program
-    elif asked.command is not None:
-        name, told = Path(asked.command[0]).name, program_of_command(asked.command, spec.source_dir)
-    else:
-        raise SpecError("audit.command: missing; say which program releases, or give one in Python")
-    databases = [table for pair in pairs for table in (pair.one, pair.other)]
-    width: list[int] = []
-
-    def draw(database: Floats, runs: int) -> Floats:
-        releases = [numbers_of(told(databases[int(database[0, 0])])) for _ in range(runs)]
-        if not width:
-            width.append(max(len(each) for each in releases))
-        rows = np.zeros((runs, width[0] + 1))
-        for row, each in zip(rows, releases, strict=True):
-            row[: min(len(each), width[0])] = each[: width[0]]
-            row[-1] = len(each)  # how many there are may tell, too
-        return rows
-
-    def place(number: int, records: int) -> Floats:
-        return np.full((records, 1), float(number))  # the engine's databases are arrays
-
-    return AuditedSubject(
-        kind=name,
-        claim=Guarantee(asked.epsilon, asked.delta, None, "global"),
-        pairs=tuple(
-            Pair(pair.words, place(2 * i, pair.records), place(2 * i + 1, pair.records))
-            for i, pair in enumerate(pairs)
-        ),
-        draw=draw,
-        batch=25,
-        stated=pairs[0].records,
-    )
 
 
 class _Tables(NamedTuple):

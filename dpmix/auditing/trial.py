@@ -16,7 +16,7 @@ from dpmix.auditing.bound import Event, Score, learn_event, lower_bound, paired_
 from dpmix.auditing.inputs import AuditedSubject
 from dpmix.mechanisms.curators.mechanism import Pair
 
-__all__ = ["LOOKED_AT", "Trial", "cut_of_loss", "lowest_bit", "repeats_after_fork", "try_out"]
+__all__ = ["LOOKED_AT", "Trial", "lowest_bit", "repeats_after_fork", "try_out"]
 
 # The statistics that an audit tells releases apart by, fitted to some of the draws
 

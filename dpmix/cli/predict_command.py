@@ -70,9 +70,9 @@ def predict(
     """Predict the class or the response of records by a fit of naive_bayes or linear_regression."""
     if interval not in (None, "mean", "record"):
         raise UsageError(f"--interval: {interval} is neither mean nor record")
-    from dpmix.spec.load import TAKEN, check_overrides
+    from dpmix.spec.load import check_overrides
 
-    check_overrides(set_ or (), TAKEN)  # before anything heavy is imported
+    check_overrides(set_ or ())  # before anything heavy is imported
     from dpmix.api.at_file import dialect_of
 
     dialect = dialect_of(delimiter, decimal, encoding)

@@ -18,11 +18,9 @@ __all__ = [
     "log_beta_tails",
     "log_constant",
     "log_difference",
-    "log_gamma_ratio",
     "log_mix",
     "log_normal_tail",
     "log_power",
-    "softplus",
 ]
 
 _LOG_2PI = math.log(2.0 * math.pi)

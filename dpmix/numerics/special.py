@@ -1,15 +1,13 @@
-"""Exponential and scaled complementary error function, written so that loops over them vectorise.
+"""Special functions for compiled code: exp, log and erfcx that vectorise, gamma functions, and gamma draws.
 
-The library versions are called one value at a time; these are short branch-free expressions that the
-compiler turns into vector instructions inside a loop. Both are tested against SciPy.
+The library versions of logarithm, exponential and scaled complementary error function are called one value at
+a time; these are short branch-free expressions that the compiler turns into vector instructions inside a
+loop.
 
-The gamma function and its incomplete integral, in logarithms, and draws of gamma variables.
+The gamma function and its regularised lower incomplete integral P(a, x) are in logarithms; their arguments
+are positive. All is tested against SciPy and mpmath.
 
-Arguments are positive. All are tested against SciPy and mpmath.
-
-The regularised lower incomplete gamma function in logarithms, and draws of truncated gamma variables.
-
-Where it is needed for the same shapes again and again, a table per shape makes it several times faster: with
+Where P is needed for the same shapes again and again, a table per shape makes it several times faster: with
 eta^2 / 2 = x/a - 1 - log(x/a), eta of the sign of x - a, Temme (1979) writes P(a, x) as ``erfc(-eta
 sqrt(a/2)) / 2 - exp(-a eta^2 / 2) S_a(eta) / sqrt(2 pi a)``, where S_a is analytic within |eta| < 2 sqrt(pi):
 16 Chebyshev coefficients give it to rounding on [-1, 1]. S_a has an expansion in powers of 1/a: for shapes
@@ -26,6 +24,8 @@ from numpy.typing import NDArray
 from dpmix.numerics.jit import njit
 
 __all__ = [
+    "COEFFICIENTS",
+    "LARGE",
     "digamma",
     "draw_gamma_below",
     "erfcx",
@@ -44,7 +44,7 @@ __all__ = [
     "trigamma",
 ]
 
-# The natural logarithm, written so that loops over them vectorise.
+# Functions that vectorise
 
 _ONE_LESS = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # of 1 and of sqrt(1/2), as integers
 _HALF = np.uint64(0x3FE6A09E667F3BCD)
@@ -97,8 +97,8 @@ def exp(x: float) -> float:
     return (low + (r4 * r4) * high) * power
 
 
-# Power series in u = 2t - 1 of erfcx(x)/t, where t = 4/(4 + x) maps [0, inf) to (0, 1], through the zeros of
-# the Chebyshev polynomial of degree 19; written out, so that nothing is computed at import.
+# erfcx: power series in u = 2t - 1 of erfcx(x)/t, where t = 4/(4 + x) maps [0, inf) to (0, 1], through the
+# zeros of the Chebyshev polynomial of degree 19; written out, so that nothing is computed at import.
 _C0 = 0.27399891525012365
 _C1 = 0.2441371822701896
 _C2 = 0.1933021755660457
@@ -135,8 +135,10 @@ def erfcx(x: float) -> float:
     return t * ((a + u4 * b) + (u4 * u4) * ((c + u4 * d) + (u4 * u4) * e))
 
 
-_LARGE = 12.0  # from here on the asymptotic series are good to the last digits
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+# The gamma function, and a draw
+
+_ASYMPTOTIC = 12.0  # from here on the series of digamma and trigamma are good to the last digits
+_LOG_2PI = math.log(2.0 * math.pi)
 
 
 @njit
@@ -146,7 +148,7 @@ def digamma(x: float) -> float:
     Recurrence up to 12, then the asymptotic series (Abramowitz and Stegun 6.3.18).
     """
     total = 0.0
-    while x < _LARGE:
+    while x < _ASYMPTOTIC:
         total -= 1.0 / x
         x += 1.0
     w = 1.0 / (x * x)
@@ -162,7 +164,7 @@ def digamma(x: float) -> float:
 def trigamma(x: float) -> float:
     """Return the second derivative of log Gamma at `x` > 0 to 1e-13 (Abramowitz and Stegun 6.4.12)."""
     total = 0.0
-    while x < _LARGE:
+    while x < _ASYMPTOTIC:
         total += 1.0 / (x * x)
         x += 1.0
     w = 1.0 / (x * x)
@@ -194,7 +196,7 @@ def log_beta(a: float, b: float) -> float:
     if low >= 10.0:
         rest = stirling(low) + stirling(high) - stirling(low + high)
         return (
-            _HALF_LOG_2PI
+            0.5 * _LOG_2PI
             - 0.5 * math.log(high)
             + rest
             + (low - 0.5) * math.log(share)
@@ -218,15 +220,13 @@ def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
-# The regularised lower incomplete gamma function in logarithms, and draws of truncated gamma variables
+# The incomplete gamma function, and draws from below
 
-
-COEFFICIENTS = 16
+COEFFICIENTS = 16  # of S_a
 LARGE = 64.0  # shapes from which one table serves all
 _TERMS = 6  # powers of 1/a in it
 
 _STIRLING_FROM = 10.0  # shapes from which Stirling's series is exact to rounding
-_LOG_2PI = math.log(2.0 * math.pi)
 
 
 @njit

@@ -1,9 +1,8 @@
-"""Compiled draws from the law of a release in floating point: for inference and simulations only.
+"""Released posteriors drawn anew in floating point, for inference and simulations only.
 
-A release is drawn in integers (`dpmix.mechanisms.posterior.exponential`), whose envelope by boxes is the
-same.
-
-What becomes of noisy counts: the nearest that a posterior can have, and how far that posterior is.
+By the exponential mechanism, compiled; a release itself is drawn in integers
+(`dpmix.mechanisms.posterior.exponential`), whose envelope by boxes is the same. And by noise on the counts:
+the nearest counts that a posterior can have, and how far that posterior is.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ __all__ = [
 _STEP = 0.5
 _MOST = 2.0**61  # units; the tables leave distances below 2^60
 _ABOVE = 1 + 2.0**-30  # whatever rounding does to the order
-_ROUNDING = ROUNDING
+
+# By the exponential mechanism
 
 
 class DrawTables(NamedTuple):
@@ -70,7 +70,7 @@ def tables_of(law: ExponentialMechanism) -> DrawTables:
 def rate_at(law, counts):
     """Return the factor of the distance in the exponent at counts (d,); see `ExponentialMechanism.rate`."""
     squared = smooth_squared(law.steps, law.unit, counts, law.gamma)
-    return law.exponent / (math.sqrt(squared) * _ROUNDING)
+    return law.exponent / (math.sqrt(squared) * ROUNDING)
 
 
 @njit
@@ -177,7 +177,7 @@ def errors_of(law: DrawTables, rows: Integers, rng: Generator) -> Floats:
 
     Parameters
     ----------
-    law : Tables
+    law : DrawTables
     rows : ndarray of int64, shape (k, d)
         True counts.
     rng : Generator
@@ -192,6 +192,9 @@ def errors_of(law: DrawTables, rows: Integers, rng: Generator) -> Floats:
         draw_released(law, rows[k], rate_at(law, rows[k]), rng, out)
         found[k] = distance(apart(law, rows[k], out), law.unit)
     return found
+
+
+# By noise on the counts
 
 
 def settled(noisy: Floats, n: int) -> Floats:

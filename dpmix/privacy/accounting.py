@@ -1,6 +1,8 @@
-"""What several noisy answers about one record cost together.
+"""Guarantees, for which neighbours they are, and what several of them come to together.
 
-Tighter sums, by privacy loss distributions (Google's `dp-accounting`, an optional extra).
+Noisy answers about one record compose by `compose`, releases of parts of one table by `in_parallel`; `Spent`
+has all releases of a table and of its parts. What those cost by sums is in `dpmix.privacy.budget`; here is
+what they cost by privacy loss distributions (Google's `dp-accounting`, an optional extra), which is less.
 
 A pair of distributions dominates a mechanism when no pair of neighbours is easier to tell apart; products of
 dominating pairs dominate the composition, also where what is released is chosen in view of what came out
@@ -54,6 +56,16 @@ __all__ = [
     "sum_up",
     "weakest",
 ]
+
+_CELLS = 40_000
+"""About how many cells the distribution of all losses together may have on either side."""
+_FINEST = 1e-5
+_LARGEST = 500.0
+"""Sums of epsilons beyond which nothing is gained: the sums are stated as they are."""
+_NUMERICAL = 1e-11
+"""By how much a delta that comes out of a convolution in doubles may be off, and more."""
+
+# Guarantees, and noisy answers about one record
 
 
 @dataclass(frozen=True)
@@ -132,6 +144,58 @@ class Guarantee:
     def of_public_part(self) -> Guarantee:
         """Return what a release of one part of a table guarantees where the parts are public."""
         return replace(self, adjacency=Adjacency.PUBLIC_PARTS)
+
+
+def sum_up(values: Iterable[float]) -> float:
+    """Return the exact sum of floats, rounded up."""
+    exact = sum((Fraction(v) for v in values), Fraction(0))
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def compose(
+    events: Sequence[LaplaceEvent | GaussianEvent], *, delta: float | None = None, trust: str = "local"
+) -> Guarantee:
+    """Return the total of several independent noisy answers about the same record (sequential composition).
+
+    Laplace alone: epsilon and rho add. Gaussian alone: rho adds, and (epsilon, `delta`) is Balle and Wang's
+    at mu = sqrt(2 rho), which is exact for them together. Both together: rho adds, no epsilon is stated.
+
+    Parameters
+    ----------
+    events : sequence of LaplaceEvent or GaussianEvent
+        At least one.
+    delta : float, optional
+        Where Gaussian noise is to be stated as (epsilon, delta).
+    trust : str
+        Passed on to the guarantee.
+
+    Raises
+    ------
+    PrivacyError
+        For an event of any other type, by name, or none at all.
+    """
+    if not events:
+        raise PrivacyError("there is nothing to compose")
+    for event in events:
+        if not isinstance(event, LaplaceEvent | GaussianEvent):
+            raise PrivacyError(f"no composition rule is known for {type(event).__name__}")
+    losses = [_up(laplace_rho(e.epsilon)) if isinstance(e, LaplaceEvent) else e.rho for e in events]
+    rho = sum_up(losses)
+    pure = [e.epsilon for e in events if isinstance(e, LaplaceEvent)]
+    if len(pure) == len(events):
+        return Guarantee(sum_up(pure), 0.0, rho, trust)
+    if pure or delta is None:
+        return Guarantee(None, None, rho, trust, gaussian=not pure)
+    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust, gaussian=True)
+
+
+def _up(value: float) -> float:
+    """Allow for the last few units that a formula in floating point may lose."""
+    return value * (1 + 4 * 2.0**-52)
+
+
+# Releases of one table and of its parts
 
 
 def in_parallel(parts: Sequence[Guarantee]) -> Guarantee:
@@ -238,62 +302,7 @@ class Spent:
         return len(self.whole) + sum(map(len, self.parts.values()))
 
 
-def sum_up(values: Iterable[float]) -> float:
-    """Return the exact sum of floats, rounded up."""
-    exact = sum((Fraction(v) for v in values), Fraction(0))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def compose(
-    events: Sequence[LaplaceEvent | GaussianEvent], *, delta: float | None = None, trust: str = "local"
-) -> Guarantee:
-    """Return the total of several independent noisy answers about the same record (sequential composition).
-
-    Laplace alone: epsilon and rho add. Gaussian alone: rho adds, and (epsilon, `delta`) is Balle and Wang's
-    at mu = sqrt(2 rho), which is exact for them together. Both together: rho adds, no epsilon is stated.
-
-    Parameters
-    ----------
-    events : sequence of LaplaceEvent or GaussianEvent
-        At least one.
-    delta : float, optional
-        Where Gaussian noise is to be stated as (epsilon, delta).
-    trust : str
-        Passed on to the guarantee.
-
-    Raises
-    ------
-    PrivacyError
-        For an event of any other type, by name, or none at all.
-    """
-    if not events:
-        raise PrivacyError("there is nothing to compose")
-    for event in events:
-        if not isinstance(event, LaplaceEvent | GaussianEvent):
-            raise PrivacyError(f"no composition rule is known for {type(event).__name__}")
-    losses = [_up(laplace_rho(e.epsilon)) if isinstance(e, LaplaceEvent) else e.rho for e in events]
-    rho = sum_up(losses)
-    pure = [e.epsilon for e in events if isinstance(e, LaplaceEvent)]
-    if len(pure) == len(events):
-        return Guarantee(sum_up(pure), 0.0, rho, trust)
-    if pure or delta is None:
-        return Guarantee(None, None, rho, trust, gaussian=not pure)
-    return Guarantee(_up(gaussian_epsilon(_up(math.sqrt(2 * rho)), delta)), delta, rho, trust, gaussian=True)
-
-
-def _up(value: float) -> float:
-    """Allow for the last few units that a formula in floating point may lose."""
-    return value * (1 + 4 * 2.0**-52)
-
-
-_CELLS = 40_000
-"""About how many cells the distribution of all losses together may have on either side."""
-_FINEST = 1e-5
-_LARGEST = 500.0
-"""Sums of epsilons beyond which nothing is gained: the sums are stated as they are."""
-_NUMERICAL = 1e-11
-"""By how much a delta that comes out of a convolution in doubles may be off, and more."""
+# Privacy loss distributions
 
 
 def check_known(more: Guarantee, name: str) -> None:
@@ -304,7 +313,7 @@ def check_known(more: Guarantee, name: str) -> None:
     PrivacyError
         When it is not, naming its mechanism.
     """
-    library()
+    _library()
     if more.epsilon is None and not more.gaussian:
         raise PrivacyError(
             f"privacy.accountant: pld does not know the privacy loss of {name} under rho alone; ask for "
@@ -337,7 +346,7 @@ def loss_epsilon(spent: Sequence[Guarantee], delta: float) -> float | None:
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(counts: tuple[tuple[tuple[float, float], int], ...], rho: float, delta: float) -> float | None:
-    of = library()
+    loss, common = _library()
     mu = math.sqrt(2 * rho) * (1 + 1e-12)
     pure = sum(epsilon * count for (epsilon, _), count in counts)
     widest = pure + rho + mu * 12
@@ -345,31 +354,20 @@ def _epsilon(counts: tuple[tuple[tuple[float, float], int], ...], rho: float, de
         return 0.0 if widest == 0 and not any(d for (_, d), _ in counts) else None
     # losses are rounded up once a release: the finer, the more releases there are
     step = max(_FINEST, widest / _CELLS)
-    total = None
     parts = []
     for (epsilon, lost), count in counts:
-        one = of.pld.from_privacy_parameters(of.common.DifferentialPrivacyParameters(epsilon, lost), step)
+        one = loss.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, lost), step)
         parts.append(one.self_compose(count))
     if mu:
-        parts.append(of.pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=step))
-    for part in parts:
-        total = part if total is None else total.compose(part)
-    assert total is not None  # widest is positive
+        parts.append(loss.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=step))
+    total = functools.reduce(lambda one, other: one.compose(other), parts)  # some: widest is positive
     found = float(total.get_epsilon_for_delta(delta - _NUMERICAL))
     return found * (1 + 1e-9) if math.isfinite(found) else None
 
 
-class _Library:
-    """The two modules of the library that are used."""
-
-    def __init__(self) -> None:
-        self.pld: Any = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
-        self.common: Any = importlib.import_module("dp_accounting.pld.common")
-
-
 @functools.cache
-def library() -> _Library:
-    """Return the library.
+def _library() -> tuple[Any, Any]:
+    """Return the two modules of the library that are used: of privacy loss distributions, and common.
 
     Raises
     ------
@@ -377,9 +375,11 @@ def library() -> _Library:
         When it is not installed.
     """
     try:
-        return _Library()
+        names = ("privacy_loss_distribution", "common")
+        loss, common = (importlib.import_module(f"dp_accounting.pld.{name}") for name in names)
     except ImportError:
         raise PrivacyError(
             "privacy.accountant: pld needs the package dp-accounting (pip install 'dpmix[pld]'), which is "
             "not installed; take sums"
         ) from None
+    return loss, common

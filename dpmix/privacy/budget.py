@@ -18,7 +18,7 @@ A number is the decimal that it is written as (its shortest one, for a double): 
 times 0.1 meets 0.3. What is converted by formula is rounded up. The accountant ``pld`` takes the privacy loss
 distribution too (`dpmix.privacy.accounting`), and states the less of the two.
 
-One data set's releases so far, those of public parts of it included, against its budget.
+`Account` holds one data set's releases so far, those of public parts of it included, against its budget.
 """
 
 from __future__ import annotations
@@ -31,23 +31,22 @@ from typing import Any
 
 from dpmix.errors import PrivacyError
 from dpmix.numerics.rounding import figure, figure_below, stated
-from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, weakest
+from dpmix.privacy.accounting import Adjacency, Guarantee, Spent, loss_epsilon, weakest
 from dpmix.privacy.conversions import response_rho, rho_to_epsilon
 
 __all__ = [
     "ACCOUNTANTS",
     "Account",
     "Budget",
-    "LARGEST",
     "Total",
     "budget_dict",
+    "check",
     "covers",
     "epsilon_at",
     "in_words",
     "remaining",
     "sums",
     "total",
-    "upward",
     "worst",
     "zcdp",
 ]
@@ -55,13 +54,16 @@ __all__ = [
 ACCOUNTANTS = ("sums", "pld")
 """Basic composition and zCDP; or privacy loss distributions, too, where they say less."""
 
-LARGEST = 1e100
+_LARGEST = 1e100
 """Numbers beyond it are no guarantee, and their sums no numbers."""
 _SPLITS = 12
 _TINY = 1e-300
 """The least rho that a pure epsilon is taken to cost: below it a formula in doubles may underflow."""
 _ROUNDING = 1 + 2.0**-40
 """By how much a formula in floating point may be off, and more."""
+
+
+# What is spent, and what may be
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ class Budget:
             raise PrivacyError("a budget is epsilon and delta, or rho")
         for name in ("epsilon", "rho"):
             value = getattr(self, name)
-            if value is not None and not 0 < (found := _number(value)) <= LARGEST:
+            if value is not None and not 0 < (found := _number(value)) <= _LARGEST:
                 raise PrivacyError(
-                    f"the {name} of a budget must be positive and at most {LARGEST:g}, not {found:.4g}"
+                    f"the {name} of a budget must be positive and at most {_LARGEST:g}, not {found:.4g}"
                 )
         if self.delta is not None and not 0 <= (found := _number(self.delta)) < 1:
             raise PrivacyError(f"the delta of a budget must be 0 at least and below 1, not {found:.4g}")
@@ -163,9 +165,9 @@ def total(spent: Sequence[Guarantee]) -> Total:
     basic = len(pairs) == len(spent)
     return Total(
         len(spent),
-        upward(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
-        upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
-        upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
+        _upward(sum((e for e, _ in pairs), Fraction(0))) if basic else None,
+        _upward(sum((d for _, d in pairs), Fraction(0))) if basic else None,
+        _upward(sum(rhos, Fraction(0))) if len(rhos) == len(spent) else None,
         weakest(g.adjacency for g in spent),
     )
 
@@ -179,7 +181,7 @@ def check(guarantee: Guarantee) -> None:
         When there is none, or one without numbers.
     """
     numbers = [v for v in (guarantee.epsilon, guarantee.delta, guarantee.rho) if v is not None]
-    if not all(0 <= _number(v) <= LARGEST for v in numbers) or _number(guarantee.delta or 0.0) > 1:
+    if not all(0 <= _number(v) <= _LARGEST for v in numbers) or _number(guarantee.delta or 0.0) > 1:
         raise PrivacyError("there is no finite guarantee, so that no budget can account for it")
     if guarantee.epsilon is None and guarantee.rho is None:
         raise PrivacyError("there is no guarantee, so that no budget can account for it")
@@ -226,8 +228,6 @@ def _tighter(
     """Return the less of an epsilon and that of the privacy loss distribution, where that is asked for."""
     if accountant == "sums":
         return sums
-    from dpmix.privacy.accounting import loss_epsilon  # late: it takes a library that not everybody has
-
     found = loss_epsilon(spent, delta)
     known = [each for each in (sums, None if found is None else _exact(found)) if each is not None]
     return min(known, default=None)
@@ -307,6 +307,18 @@ def in_words(spent: Total) -> str:
     return " and ".join(parts) or "no single notion of all of them"
 
 
+def sums(found: Total) -> dict[str, Any]:
+    """Return sums as an entry holds them."""
+    return {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+
+
+def budget_dict(budget: Budget) -> dict[str, float]:
+    """Return a budget as an entry holds it."""
+    return {k: v for k in ("epsilon", "delta", "rho") if (v := getattr(budget, k)) is not None}
+
+
+# Which releases are converted, and which are added
+
 Split = tuple[Fraction, Fraction, Fraction]
 """Sum of the rhos that are converted together; sums of the epsilons and deltas of the other releases."""
 
@@ -360,7 +372,7 @@ def _at(rho: Fraction, epsilon: Fraction, left: Fraction) -> Fraction | None:
     if rho == 0:
         return epsilon
     room = _down(left)
-    return epsilon + Fraction(rho_to_epsilon(upward(rho), room) * _ROUNDING) if room > 0 else None
+    return epsilon + Fraction(rho_to_epsilon(_upward(rho), room) * _ROUNDING) if room > 0 else None
 
 
 def _largest_pure(rho: Fraction) -> float:
@@ -383,6 +395,9 @@ def _largest(holds: Callable[[float], bool], most: float, halvings: int = 48) ->
     return low
 
 
+# Numbers, and the decimals that they are written as
+
+
 def _number(value: Any) -> float:
     """Return a number, NaN for what is none, as may stand in a file, and infinity for one beyond doubles."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -398,7 +413,7 @@ def _exact(value: float | None) -> Fraction:
     return Fraction(0) if value is None else Fraction(repr(float(value)))
 
 
-def upward(value: Fraction) -> float:
+def _upward(value: Fraction) -> float:
     """Return the double that is next to a number, or the one above."""
     nearest = float(value)
     return nearest if _exact(nearest) >= value else math.nextafter(nearest, math.inf)
@@ -407,6 +422,9 @@ def upward(value: Fraction) -> float:
 def _down(value: Fraction) -> float:
     nearest = float(value)
     return nearest if _exact(nearest) <= value else math.nextafter(nearest, 0.0)
+
+
+# One data set
 
 
 @dataclass(frozen=True)
@@ -422,7 +440,7 @@ class Account:
     budget : Budget or None
         The last one stated: of the whole.
     accountant : str
-        By which releases are added up: one of `dpmix.privacy.budget.ACCOUNTANTS`.
+        By which releases are added up: one of `ACCOUNTANTS`.
     """
 
     dataset: str
@@ -440,8 +458,8 @@ class Account:
         """
         check(more)
         after = replace(self, spent=self.spent.adding(more, part))
-        # the other parts are as they were
-        if self.budget is not None and not self._covers(after, part):
+        line = after.spent if part is None else after.spent.line(part)  # the other parts are as they were
+        if self.budget is not None and not covers(self.budget, line, self.accountant):
             left = self.left_in_words(part)
             of = self.dataset if part is None else f"{self.dataset}, whose part {part} is,"
             raise PrivacyError(
@@ -451,11 +469,6 @@ class Account:
                 "or spent"
             )
         return after
-
-    def _covers(self, after: Account, part: str | None) -> bool:
-        assert self.budget is not None  # the caller has looked
-        spent = after.spent if part is None else after.spent.line(part)
-        return covers(self.budget, spent, self.accountant)
 
     def _why_not(self, budget: Budget, more: Guarantee, part: str | None) -> str:
         """Say why a budget does not cover a release."""
@@ -513,7 +526,7 @@ class Account:
         delta = None if self.budget is None else self.budget.delta
         epsilon = epsilon_at(self.spent, delta, self.accountant) if delta else None
         if delta is not None and epsilon is not None:
-            words = f"{words}, together (epsilon = {figure(upward(epsilon))}, delta = {figure(delta)})-DP"
+            words = f"{words}, together (epsilon = {figure(_upward(epsilon))}, delta = {figure(delta)})-DP"
             words += "" if self.accountant == "sums" else " by privacy loss distributions"
         return words + _relation_in_words(found, self.spent)
 
@@ -526,7 +539,7 @@ class Account:
         found["accountant"] = self.accountant
         if self.budget is not None and self.budget.delta:
             epsilon = epsilon_at(self.spent, self.budget.delta, self.accountant)
-            found["epsilon_at_delta"] = None if epsilon is None else upward(epsilon)
+            found["epsilon_at_delta"] = None if epsilon is None else _upward(epsilon)
         if self.spent.parts:
             found["adjacency"] = str(worst(self.spent).adjacency)
             found["parts"] = [
@@ -550,13 +563,3 @@ def _relation_in_words(found: Total, spent: Spent) -> str:
     parts: Sequence[str] = list(spent.parts)
     count = f"its part {parts[0]}" if len(parts) == 1 else f"the largest over its {len(parts)} parts"
     return f" ({count}, for the replacement of one record that stays in its part)"
-
-
-def sums(found: Total) -> dict[str, Any]:
-    """Return sums as an entry holds them."""
-    return {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
-
-
-def budget_dict(budget: Budget) -> dict[str, float]:
-    """Return a budget as an entry holds it."""
-    return {k: v for k in ("epsilon", "delta", "rho") if (v := getattr(budget, k)) is not None}

@@ -1,18 +1,14 @@
-"""Exact relations between eps-DP, (eps, delta)-DP and rho-zCDP (methods, section 1).
+"""What noise costs, in eps-DP, (eps, delta)-DP and rho-zCDP, and how these convert (methods, section 1).
 
-All of them are for replacement of one record and natural logarithms; none of them knows any data.
+All of it is for replacement of one record and natural logarithms; none of it knows any data.
 
-What Gaussian noise costs, continuous or on whole numbers (methods, section 1).
+**Gaussian noise**, continuous or on whole numbers, depends on mu = D / eta, sensitivity over standard
+deviation: it is (eps, delta)-DP iff `Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) <= delta`.
 
-Everything depends on mu = D / eta, sensitivity over standard deviation: the noise is (eps, delta)-DP iff
-`Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) <= delta`.
-
-What discrete Gaussian noise on counts costs (methods, section 1).
-
-A replaced record moves `moved` counts by one each. With independent discrete Gaussian noise of parameter
-sigma on every count the privacy loss is (2 S + moved) / (2 sigma^2), S the sum of the noise
-of those counts; moves of either sign give the same. It is `moved` / (2 sigma^2)-zCDP, exactly as Gaussian
-noise is (Canonne, Kamath and Steinke 2020), and (eps, delta)-DP with
+**Discrete Gaussian noise on counts.** A replaced record moves `moved` counts by one each. With independent
+noise of parameter sigma on every count the privacy loss is (2 S + moved) / (2 sigma^2), S the sum of the
+noise of those counts; moves of either sign give the same. It is `moved` / (2 sigma^2)-zCDP, exactly as
+Gaussian noise is (Canonne, Kamath and Steinke 2020), and (eps, delta)-DP with
 
     delta(eps) = sum_s Pr(S = s) max(0, 1 - exp(eps - (2 s + moved) / (2 sigma^2))),
 
@@ -45,12 +41,17 @@ __all__ = [
     "laplace_rho",
     "positive",
     "probability",
-    "pure_to_rho",
     "response_epsilon",
     "response_rho",
     "rho_to_epsilon",
     "rho_to_pure_bound",
 ]
+
+
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_UP = 1 + 1e-11  # covers what the sums of discrete Gaussian noise lose in floating point
+_MOST_TERMS = 2_000_000
+_FAR, _BEYOND = 14.0, 1e-42  # standard deviations of S, and more than the chance of more
 
 
 def positive(name: str, value: float) -> float:
@@ -77,6 +78,9 @@ def probability(name: str, value: float) -> float:
     if not 0 < value < 1:
         raise PrivacyError(f"{name} must lie strictly between 0 and 1, not {value:g}")
     return float(value)
+
+
+# Laplace noise, randomized response, and any mechanism
 
 
 def laplace_rho(epsilon: float) -> float:
@@ -128,11 +132,6 @@ def laplace_epsilon(rho: float) -> float:
     return epsilon
 
 
-def pure_to_rho(epsilon: float) -> float:
-    """Return the zCDP of any `epsilon`-DP mechanism: eps^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
-    return 0.5 * positive("epsilon", epsilon) ** 2
-
-
 def response_rho(epsilon: float) -> float:
     """Return the zCDP of randomized response, hence of any `epsilon`-DP mechanism: rho = eps tanh(eps/2).
 
@@ -165,7 +164,7 @@ def response_epsilon(rho: float) -> float:
 
 
 def rho_to_pure_bound(rho: float) -> float:
-    """Return the epsilon whose `pure_to_rho` is `rho`: sqrt(2 rho), the calibration of P1 section 6."""
+    """Return sqrt(2 rho), the calibration of P1 section 6: any eps-DP mechanism is eps^2/2-zCDP."""
     return math.sqrt(2 * positive("rho", rho))
 
 
@@ -200,7 +199,7 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
     return max(0.0, min(simple, float(best.fun)))
 
 
-_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+# Gaussian noise
 
 
 @functools.cache
@@ -311,25 +310,7 @@ def classical_mu(epsilon: float, delta: float) -> float:
     return mu
 
 
-def _boundary(holds: Callable[[float], bool], fails_at: float, holds_at: float) -> float:
-    """Return the end of the interval where a monotone condition holds, to the last few units."""
-    for _ in range(200):
-        middle = 0.5 * (fails_at + holds_at)
-        if middle in (fails_at, holds_at) or abs(fails_at - holds_at) <= 2e-16 * abs(holds_at):
-            break
-        if holds(middle):
-            holds_at = middle
-        else:
-            fails_at = middle
-    return holds_at
-
-
-# What discrete Gaussian noise on counts costs (methods, section 1)
-
-
-_UP = 1 + 1e-11  # covers what the sums lose in floating point
-_MOST_TERMS = 2_000_000
-_FAR, _BEYOND = 14.0, 1e-42  # standard deviations of S, and more than the chance of more
+# Discrete Gaussian noise on counts
 
 
 @functools.lru_cache(maxsize=32)
@@ -401,10 +382,9 @@ def discrete_gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
     high = rho_to_epsilon(moved / (2 * sigma * sigma) * (1 + 2.0**-40), delta)
     if discrete_gaussian_delta(high, sigma, moved) is None:
         return high
-    low = 0.0
     if _holds(0.0, sigma, moved, delta):
         return 0.0
-    return _least(lambda epsilon: _holds(epsilon, sigma, moved, delta), low, high, 1e-13)
+    return _boundary(lambda epsilon: _holds(epsilon, sigma, moved, delta), 0.0, high, 1e-13)
 
 
 def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
@@ -434,20 +414,7 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, moved: int) -> float:
     low = 0.5 * high
     while _meets(epsilon, delta, low, moved) and low > 1e-3:
         high, low = low, 0.5 * low
-    return _least(lambda sigma: _meets(epsilon, delta, sigma, moved), low, high, 1e-12)
-
-
-def _least(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
-    """Return where a condition begins to hold, from above: it does at the end `high`, and not at `low`."""
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if middle in (low, high) or high - low <= tolerance * high:
-            break
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _boundary(lambda sigma: _meets(epsilon, delta, sigma, moved), low, high, 1e-12)
 
 
 def _meets(epsilon: float, delta: float, sigma: float, moved: int) -> bool:
@@ -460,3 +427,18 @@ def _meets(epsilon: float, delta: float, sigma: float, moved: int) -> bool:
 def _holds(epsilon: float, sigma: float, moved: int, delta: float) -> bool:
     found = discrete_gaussian_delta(epsilon, sigma, moved)
     return found is not None and found <= delta
+
+
+def _boundary(
+    holds: Callable[[float], bool], fails_at: float, holds_at: float, tolerance: float = 2e-16
+) -> float:
+    """Return the end of the interval where a monotone condition holds, to a relative tolerance."""
+    for _ in range(200):
+        middle = 0.5 * (fails_at + holds_at)
+        if middle in (fails_at, holds_at) or abs(fails_at - holds_at) <= tolerance * abs(holds_at):
+            break
+        if holds(middle):
+            holds_at = middle
+        else:
+            fails_at = middle
+    return holds_at

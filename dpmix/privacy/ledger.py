@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from dpmix.errors import DataError, PrivacyError, UsageError
-from dpmix.privacy.accounting import Guarantee
+from dpmix.privacy.accounting import Guarantee, check_known
 from dpmix.privacy.budget import ACCOUNTANTS, Account, Budget, budget_dict, check, sums, worst
 from dpmix.privacy.fingerprint import Marks, key_mark, new_key, same
 
@@ -37,9 +37,6 @@ __all__ = [
     "FIRST",
     "FORMAT",
     "START",
-    "VERSION",
-    "canonical",
-    "checked_entries",
     "digest_of",
 ]
 
@@ -385,10 +382,6 @@ class Book:
         edition = self._edition(dataset, marks, anew)
         account = self.counted(whole or dataset, accountant)
         if account.accountant == "pld":
-            from dpmix.privacy.accounting import (
-                check_known,  # late: it takes a library that not everybody has
-            )
-
             check_known(more, str(mechanism.get("generator") or mechanism.get("kind")))
         after = account.allow(more, None if whole is None else dataset)
         if self.key is None:

@@ -23,7 +23,7 @@ from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.exact import Source, bernoulli, digits, integers, log1p, round_up
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "NearOutputs", "ratio_below"]
+__all__ = ["LARGEST_EPSILON", "NearOutputs", "ratio_below"]
 
 LARGEST_EPSILON = 500.0
 """Of one response: beyond it sums of weights leave the doubles that readers compute with."""

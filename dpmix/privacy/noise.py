@@ -1,17 +1,19 @@
-"""Noise that is really private: OpenDP's discretised samplers, seeded by the operating system.
+"""Noise and orders that are really private: drawn with the operating system's randomness.
 
 Adding a floating-point draw to a float leaks (Mironov 2012). OpenDP adds, in exact arithmetic, a multiple of
 2^k drawn from the discrete Laplace or Gaussian to the value rounded to a multiple of 2^k. Its own privacy map
 accounts for that rounding, and what it reports is what is recorded.
 
 OpenDP 0.16 takes NaN for 0, infinity for 1.8e308 and vectors of the wrong length without a word, so that
-everything is checked here first.
+everything is checked here first. It adds in the integers' own type and saturates: 2^31 - 1 in place of
+anything above it, where Python's int is asked for, which it takes for 32 bits. So 64 bits are asked for, and
+scale and integers are bounded before anything is drawn, such that noise passes 2^53, up to which doubles hold
+every integer, with a probability far below 2^-40.
 
-A random order of rows, drawn from the operating system's randomness (methods, section 1, "Order").
-
-The guarantee of a local release is for replacing a record in its place. Where a file is sorted, replacing one
-person moves all rows in between: d columns sorted by one of them have an actual eps of eps (1 + (d - 1) n)/d.
-In a uniformly random order, drawn apart from the values, neighbouring tables are neighbours in place again.
+A random order of rows is for releases record by record (methods, section 1, "Order"), whose guarantee is for
+replacing a record in its place. Where a file is sorted, replacing one person moves all rows in between: d
+columns sorted by one of them have an actual eps of eps (1 + (d - 1) n)/d. In a uniformly random order, drawn
+apart from the values, neighbouring tables are neighbours in place again.
 """
 
 from __future__ import annotations
@@ -42,160 +44,20 @@ __all__ = [
     "random_order",
 ]
 
-# Noise on integers, by OpenDP's exact samplers seeded by the operating system.
-#
-# OpenDP adds in the integers' own type and saturates: 2^31 - 1 in place of anything above it, where Python's
-# int is asked for, which it takes for 32 bits. So 64 bits are asked for, and scale and integers are bounded
-# before anything is drawn, such that noise passes 2^53, up to which doubles hold every integer, with a
-# probability far below 2^-40.
-
-LARGEST_SCALE = 1e12
-"""Of the noise: beyond 2^52 then with a probability below exp(-4503) for each integer."""
-LARGEST_VALUE = 2**52
-"""Of an integer before noise."""
-
-
-@dataclass(frozen=True)
-class WholeNoise(abc.ABC):
-    """Independent noise on each of several integers.
-
-    Parameters
-    ----------
-    scale : float
-        Of the noise.
-    sensitivity : float
-        How far one record can move the integers, in the norm of the noise.
-    size : int
-        How many integers there are.
-    """
-
-    scale: float
-    sensitivity: float
-    size: int
-    name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises
-        ------
-        PrivacyError
-            When the scale is beyond what integers in doubles can hold.
-        """
-        if not 1e-12 < self.scale < LARGEST_SCALE:
-            raise PrivacyError(
-                f"the scale of {self.name} noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
-            )
-
-    @property
-    @abc.abstractmethod
-    def _measurement(self) -> Any: ...
-
-    @functools.cached_property
-    def loss(self) -> float:
-        """What replacing one record costs, by the privacy map of the object that adds the noise."""
-        return float(self._measurement.map(self.sensitivity))
-
-    def add(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return integers, shape (size,), with fresh noise from the operating system's randomness.
-
-        Raises
-        ------
-        PrivacyError
-            When the values are not such, or not counts of at most 2^52 records: before anything is drawn.
-        """
-        if values.dtype != np.int64 or values.shape != (self.size,):
-            raise PrivacyError(f"{self.name} noise is added to whole numbers of the stated shape only")
-        if not ((values >= -LARGEST_VALUE) & (values <= LARGEST_VALUE)).all():
-            raise PrivacyError(f"{self.name} noise is added to whole numbers of at most 2^52 only")
-        return np.array(self._measurement(values.tolist()), dtype=np.float64)
-
-    @abc.abstractmethod
-    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the values with noise from a seeded generator: simulations only."""
-
-
-@dataclass(frozen=True)
-class GeometricNoise(WholeNoise):
-    """Two-sided geometric noise, Pr(x) proportional to exp(-|x|/scale), of parameter exp(-1/scale).
-
-    The sensitivity is a whole number, in L1 norm, and the loss an epsilon.
-    """
-
-    name = "geometric"
-
-    @property
-    def _measurement(self) -> Any:
-        return _geometric_measurement(self.scale, self.size)
-
-    @property
-    def epsilon(self) -> float:
-        """The loss."""
-        return self.loss
-
-    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the values with noise from a seeded generator; see `WholeNoise`."""
-        success = -math.expm1(-1 / self.scale)
-        both = rng.geometric(success, (2, values.size))
-        return np.asarray(values + (both[0] - both[1]), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class DiscreteGaussianNoise(WholeNoise):
-    """Discrete Gaussian noise, Pr(x) proportional to exp(-x^2/(2 scale^2)).
-
-    The sensitivity is in L2 norm, and the loss a rho: sensitivity^2 / (2 scale^2).
-    """
-
-    name = "discrete Gaussian"
-
-    @property
-    def _measurement(self) -> Any:
-        return _discrete_gaussian_measurement(self.scale, self.size)
-
-    @property
-    def rho(self) -> float:
-        """The loss."""
-        return self.loss
-
-    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the values with noise from a seeded generator; see `WholeNoise`."""
-        return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
-
-
-def _library() -> tuple[ModuleType, ModuleType, ModuleType]:
-    """Import domains, measurements and metrics of the noise library, which only real releases need.
-
-    Its prelude would also import scikit-learn, where that is installed: a second, for nothing.
-    """
-    from opendp import domains, measurements, metrics, mod
-
-    mod.enable_features("contrib")
-    return domains, measurements, metrics
-
-
-@functools.lru_cache(maxsize=64)
-def _geometric_measurement(scale: float, size: int) -> Any:
-    """Return the noise library's object, which takes a millisecond to make."""
-    domains, measurements, metrics = _library()
-    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
-    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
-
-
-@functools.lru_cache(maxsize=64)
-def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
-    domains, measurements, metrics = _library()
-    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
-    return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale)
-
-
 Kind = Literal["laplace", "gaussian"]
 
 BLOCK = 1024
 """Values are privatized in blocks of about this size, the last one padded: the privacy map depends on it."""
-
 BITS = 50
 """The granularity is 2^k with k this many bits below the smaller of scale and sensitivity."""
+LARGEST_SCALE = 1e12
+"""Of noise on integers: beyond 2^52 then with a probability below exp(-4503) for each integer."""
+LARGEST_VALUE = 2**52
+"""Of an integer before noise."""
+_KEYS = 1 << 22
+"""Keys of rows that are drawn or compared at once."""
+
+# Noise on numbers
 
 
 @dataclass(frozen=True)
@@ -352,8 +214,144 @@ def calibrated(
     raise PrivacyError(f"no {kind} noise meets {name} = {loss:g} for a sensitivity of {sensitivity:g}")
 
 
-_BLOCK = 1 << 22
-"""Keys that are drawn or compared at once."""
+def _library() -> tuple[ModuleType, ModuleType, ModuleType]:
+    """Import domains, measurements and metrics of the noise library, which only real releases need.
+
+    Its prelude would also import scikit-learn, where that is installed: a second, for nothing.
+    """
+    from opendp import domains, measurements, metrics, mod
+
+    mod.enable_features("contrib")
+    return domains, measurements, metrics
+
+
+# Noise on integers
+
+
+@dataclass(frozen=True)
+class WholeNoise(abc.ABC):
+    """Independent noise on each of several integers.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise.
+    sensitivity : float
+        How far one record can move the integers, in the norm of the noise.
+    size : int
+        How many integers there are.
+    """
+
+    scale: float
+    sensitivity: float
+    size: int
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        PrivacyError
+            When the scale is beyond what integers in doubles can hold.
+        """
+        if not 1e-12 < self.scale < LARGEST_SCALE:
+            raise PrivacyError(
+                f"the scale of {self.name} noise must lie between 1e-12 and 1e12, not be {self.scale:g}"
+            )
+
+    @property
+    @abc.abstractmethod
+    def _measurement(self) -> Any: ...
+
+    @functools.cached_property
+    def loss(self) -> float:
+        """What replacing one record costs, by the privacy map of the object that adds the noise."""
+        return float(self._measurement.map(self.sensitivity))
+
+    def add(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return integers, shape (size,), with fresh noise from the operating system's randomness.
+
+        Raises
+        ------
+        PrivacyError
+            When the values are not such, or not counts of at most 2^52 records: before anything is drawn.
+        """
+        if values.dtype != np.int64 or values.shape != (self.size,):
+            raise PrivacyError(f"{self.name} noise is added to whole numbers of the stated shape only")
+        if not ((values >= -LARGEST_VALUE) & (values <= LARGEST_VALUE)).all():
+            raise PrivacyError(f"{self.name} noise is added to whole numbers of at most 2^52 only")
+        return np.array(self._measurement(values.tolist()), dtype=np.float64)
+
+    @abc.abstractmethod
+    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with noise from a seeded generator: simulations only."""
+
+
+@dataclass(frozen=True)
+class GeometricNoise(WholeNoise):
+    """Two-sided geometric noise, Pr(x) proportional to exp(-|x|/scale), of parameter exp(-1/scale).
+
+    The sensitivity is a whole number, in L1 norm, and the loss an epsilon.
+    """
+
+    name = "geometric"
+
+    @property
+    def _measurement(self) -> Any:
+        return _geometric_measurement(self.scale, self.size)
+
+    @property
+    def epsilon(self) -> float:
+        """The loss."""
+        return self.loss
+
+    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with noise from a seeded generator; see `WholeNoise`."""
+        success = -math.expm1(-1 / self.scale)
+        both = rng.geometric(success, (2, values.size))
+        return np.asarray(values + (both[0] - both[1]), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianNoise(WholeNoise):
+    """Discrete Gaussian noise, Pr(x) proportional to exp(-x^2/(2 scale^2)).
+
+    The sensitivity is in L2 norm, and the loss a rho: sensitivity^2 / (2 scale^2).
+    """
+
+    name = "discrete Gaussian"
+
+    @property
+    def _measurement(self) -> Any:
+        return _discrete_gaussian_measurement(self.scale, self.size)
+
+    @property
+    def rho(self) -> float:
+        """The loss."""
+        return self.loss
+
+    def simulate(self, values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the values with noise from a seeded generator; see `WholeNoise`."""
+        return np.asarray(values + discrete_gaussian.draw(self.scale, values.size, rng), dtype=np.float64)
+
+
+@functools.lru_cache(maxsize=64)
+def _geometric_measurement(scale: float, size: int) -> Any:
+    """Return the noise library's object, which takes a millisecond to make."""
+    domains, measurements, metrics = _library()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
+
+
+@functools.lru_cache(maxsize=64)
+def _discrete_gaussian_measurement(scale: float, size: int) -> Any:
+    domains, measurements, metrics = _library()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"), size=size)
+    return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=scale)
+
+
+# Order
 
 
 def random_order(n: int, source: Source = os.urandom) -> NDArray[np.int64]:
@@ -372,8 +370,8 @@ def random_order(n: int, source: Source = os.urandom) -> NDArray[np.int64]:
     """
     keys = np.empty(n, dtype=np.uint64)
     while True:
-        for start in range(0, n, _BLOCK):
-            part = keys[start : start + _BLOCK]
+        for start in range(0, n, _KEYS):
+            part = keys[start : start + _KEYS]
             part[:] = np.frombuffer(source(8 * len(part)), dtype=np.uint64)
         order = np.argsort(keys)
         if not _has_ties(keys, order):
@@ -381,8 +379,8 @@ def random_order(n: int, source: Source = os.urandom) -> NDArray[np.int64]:
 
 
 def _has_ties(keys: NDArray[np.uint64], order: NDArray[np.int64]) -> bool:
-    for start in range(0, len(order) - 1, _BLOCK):
-        part = keys[order[start : start + _BLOCK + 1]]
+    for start in range(0, len(order) - 1, _KEYS):
+        part = keys[order[start : start + _KEYS + 1]]
         if (part[1:] == part[:-1]).any():
             return True
     return False

@@ -1,6 +1,8 @@
 """Which mechanisms, kernels, base measures and samplers go together, and what to use instead of others.
 
-What the sampler on counts goes with, and what ``sampler.kind: auto`` takes: counts where they win.
+`combination_problem` asks what sections of the spec state of themselves (`dpmix.spec.capabilities`), and is
+silent where the release is not known yet. `choose` is what ``sampler.kind: auto`` takes: counts where they
+apply and win, else the model's own sampler.
 """
 
 from __future__ import annotations
@@ -17,315 +19,59 @@ from dpmix.spec.kinds import (
     mixture_samplers,
     released_kinds,
 )
-from dpmix.spec.model_section import MixtureSection, default_sampler
+from dpmix.spec.model_section import MixtureSection, Problem, default_sampler
 
 __all__ = [
-    "ChosenSampler",
     "FEW_RECORDS",
     "auto_in_words",
     "check_combination",
     "choose",
     "combination_problem",
-    "counts_problem",
     "group_problem",
     "groups_in",
     "models_that",
-    "stands_for",
     "taken_by",
+    "why_settled",
 ]
 
-# What the sampler on counts goes with
-
-
-_OTHERS = "use neal8, private_slice or blocked_gibbs"
-_NO_OTHER = "no other sampler takes a tally"
-
-
-def counts_problem(
-    mechanism: str | None, of: type[Capabilities] | None, spec: Any, *, tallied: bool | None = None
-) -> tuple[str, str] | None:
-    """Return key and sentence of the first thing that does not go with the sampler, None if all do.
-
-    Parameters
-    ----------
-    mechanism : str or None
-        Kind of the mechanism of the release; None where it is not known yet.
-    of : type of Capabilities or None
-        What that mechanism can do.
-    spec : RunSpec
-        Of a mixture.
-    tallied : bool or None
-        Whether the release is a tally, whose cells are known; None where that is not known yet.
-    """
-    model, sampler = spec.model, spec.sampler
-    others, instead = (_NO_OTHER, "") if tallied else (_OTHERS, ", or neal8 or private_slice")
-    if model.several:
-        return (
-            "sampler.kind",
-            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {others}",
-        )
-    if not model.in_cells:
-        return (
-            "sampler.kind",
-            f"counts knows no masses of cells under the kernel {model.kernel}; {others}",
-        )
-    if of is not None and not of.countable:
-        return (
-            "sampler.kind",
-            "counts is for one number a record, or a histogram of all, released by "
-            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {others}",
-        )
-    if getattr(model.base, "kind", None) == "truncated_nig":
-        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {others}"
-    if model.discount > 0:
-        return (
-            "model.discount",
-            f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
-            f"0 it has too many components of too much weight; use 0{instead}",
-        )
-    if sampler.store:
-        return (
-            "sampler.store",
-            "counts knows of no single records, so that there are no allocations; leave it out"
-            + (
-                ""
-                if tallied
-                else ", give sampler.subsample, whose partition is drawn afterwards, or use neal8"
-            ),
-        )
-    if tallied and sampler.subsample is not None:
-        return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"
-    return None if tallied else _width_problem(mechanism, of, spec)
-
-
-def _width_problem(mechanism: str | None, of: type[Capabilities] | None, spec: Any) -> tuple[str, str] | None:
-    if of is None:
-        return None
-    width = spec.sampler.width
-    if of.released == "histogram":
-        if width == "auto":
-            return None
-        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
-    if of.finite_outputs and width != "auto":
-        return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
-    if not of.protects and width == "auto":
-        return (
-            "sampler.width",
-            "must be a number for counts without noise, from which no width follows; cells cover "
-            "mechanism.domain",
-        )
-    in_file = spec.release is not None and spec.release.path is not None
-    stated = spec.mechanism is not None and spec.mechanism.domain is not None
-    if (not of.protects or in_file) and not stated:
-        return (
-            "mechanism.domain",
-            "missing; counts has cells over the public bounds, give them here or in data.domain",
-        )
-    return None
-
-
-# What ``sampler.kind: auto`` takes: counts where it applies and wins, else the model's own sampler
-
+Of = type[Capabilities] | None
+"""What the mechanism of a release can do; None where it is not known yet."""
 
 FEW_RECORDS = 5_000
 """Records up to which allocations are kept unless the spec says otherwise, which counts knows nothing of."""
 _COUNTS = "counts"
-
-
-class ChosenSampler(NamedTuple):
-    """A sampler, and why: one clause."""
-
-    kind: str
-    why: str
-
-
-def stands_for(spec: Any, *, grouped: bool | None, tallied: bool | None) -> str:
-    """Return a kind that auto may take, whatever the release: what goes with it goes with auto."""
-    if isinstance(spec.model, MixtureSection) and tallied:
-        return _COUNTS
-    return default_sampler(spec.model, spec.sampler, grouped=bool(grouped))
-
-
-def choose(
-    spec: Any,
-    mechanism: str | None,
-    n: int,
-    *,
-    cells: int | None = None,
-    grouped: bool = False,
-    tallied: bool = False,
-) -> ChosenSampler:
-    """Return what auto takes for a release.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        With a model.
-    mechanism : str or None
-        Kind of the mechanism of the release; None where only the spec is known, which says none.
-    n : int
-        Number of records.
-    cells : int, optional
-        Cells that counts would work on; None where that is not known.
-    grouped : bool
-        Whether the release is of groups whose sizes are private.
-    tallied : bool
-        Whether it is a tally.
-    """
-    model = spec.model
-    own = default_sampler(model, spec.sampler, grouped=grouped)
-    reason = model.own_sampler(spec.sampler)[1]
-    if not isinstance(model, MixtureSection):
-        return ChosenSampler(own, reason or f"the one that {model.kind} has by itself")
-    if grouped:
-        return ChosenSampler(own, "the sizes of the groups are private")
-    if tallied:
-        return ChosenSampler(_COUNTS, "the release is a tally")
-    if reason:
-        return ChosenSampler(own, reason)
-    asks = _asks_for_records(spec)
-    if asks is not None:
-        return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
-    of = None if mechanism is None else capabilities_of(mechanism)
-    problem = counts_problem(mechanism, of, spec)
-    if problem is not None:
-        return ChosenSampler(own, f"counts does not go with this {problem[0]}")
-    if of is not None and of.released == "histogram":
-        return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
-    if n <= FEW_RECORDS and spec.sampler.store is None:
-        return ChosenSampler(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
-    if cells is not None and cells > n:
-        return ChosenSampler(own, f"there are more cells ({cells:,}) than records ({n:,})")
-    if n <= FEW_RECORDS:
-        return ChosenSampler(_COUNTS, "no allocations are kept (sampler.store)")
-    return ChosenSampler(
-        _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
-    )
-
-
-def why_settled(spec: Any) -> str | None:
-    """Say why a kind that a spec does not name is not its model's first; None where it is, or is named."""
-    if "kind" in spec.sampler.model_fields_set or spec.sampler.kind == AUTO:
-        return None
-    return spec.model.own_sampler(spec.sampler)[1] or None
-
-
-def _asks_for_records(spec: Any) -> str | None:
-    if spec.sampler.store:
-        return "sampler.store"
-    if spec.sampler.subsample is not None:
-        return "sampler.subsample"
-    return "summary.coclustering" if spec.summary.coclustering else None
-
-
-def auto_in_words(spec: Any) -> str:
-    """Say what auto will take, as far as a spec tells."""
-    mechanism = None if spec.mechanism is None else spec.mechanism.kind
-    n = None if spec.data is None else spec.data.n
-    n = getattr(spec.mechanism, "n", None) or n
-    if n is not None:
-        found = choose(spec, mechanism, n, grouped=bool(spec.grouped))
-        return f"auto: {found.kind}, for {found.why}"
-    few, many = (
-        choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)
-    )
-    if few.kind == many.kind:
-        tally = "" if few.kind == _COUNTS or spec.grouped else " (counts given a tally)"
-        return f"auto: {few.kind}{tally}, for {few.why}"
-    return f"auto: {many.kind} above {FEW_RECORDS:,} records and given a tally, else {few.kind}"
-
-
-# Groups whose sizes are private: what a spec says of them, and what does not go with them
-
-
-_MOST = 1_000_000
-"""Numbers of cells, of all groups, as of bins of one."""
-
-
-def groups_in(spec: Any) -> tuple[str, tuple[str, ...]] | None:
-    """Return the name of the column of groups and the groups, of ``data``, else of ``release``."""
-    for section in (spec.data, spec.release):
-        if section is not None and section.group is not None:
-            return section.group, section.groups
-    return None
-
-
-def group_problem(spec: Any) -> tuple[str, str] | None:
-    """Return key and sentence of the first thing that does not go with groups, None if all do.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    """
-    stated = [
-        (key, section)
-        for key, section in (("data", spec.data), ("release", spec.release))
-        if section is not None and section.group is not None
-    ]
-    if not stated:
-        return None
-    if len(stated) == 2 and (spec.data.group, spec.data.groups) != (spec.release.group, spec.release.groups):
-        return "release.group", "differs from data.group, or in its categories; state the groups once"
-    key, section = stated[0]
-    mechanism = spec.mechanism
-    if mechanism is None:
-        if spec.synthesis is not None:
-            return (
-                f"{key}.group",
-                "is not for synthesis; take the column into columns, with its categories, or release groups "
-                f"by mechanism.kind {listed(kinds_that('grouped'))}",
-            )
-        if key == "release" and section.path is not None:
-            return f"{key}.group", "needs a mechanism, which says how the groups were released"
-        return None
-    if not mechanism.grouped:
-        return (
-            f"{key}.group",
-            f"{mechanism.kind} is not for groups whose sizes are private; use "
-            f"{listed(kinds_that('grouped'))}, or leave it out",
-        )
-    if spec.synthesis is not None:
-        return f"{key}.group", "is not for synthesis; leave that section, or the groups, out"
-    problem: tuple[str, str] | None = None if spec.model is None else spec.model.group_problem(spec)
-    if problem is not None:
-        return problem
-    if getattr(mechanism, "split", None) is not None:
-        return "mechanism.split", f"is not for groups whose sizes are private ({key}.group); leave it out"
-    return _size_problem(mechanism, len(section.groups))
-
-
-def _size_problem(mechanism: Any, groups: int) -> tuple[str, str] | None:
-    """Refuse more cells than a release holds."""
-    which, each = mechanism.cells_of_group()
-    if groups * each > _MOST:
-        return (
-            f"mechanism.{which}",
-            f"in {groups} groups that is {groups * each:,} cells; at most {_MOST:,} are released",
-        )
-    return None
-
-
-# Which mechanisms, kernels, base measures and samplers go together, and what to use instead of others
-
-
-_GENERAL = "use neal8, private_slice or blocked_gibbs"
-
+_OTHERS = "use neal8, private_slice or blocked_gibbs"
+_NO_OTHER = "no other sampler takes a tally"
 _BASELINES = {"deconvolution_kde": "additive", "ems": "transitional"}
 """Baselines, and what a mechanism has to be for them."""
-
-Problem = tuple[str, str]
-Of = type[Capabilities] | None
-
-
-def taken_by(model: str) -> tuple[str, ...]:
-    """Return the kinds of release that a kind of model is fitted to."""
-    section = MODELS.section(model)
-    return tuple(kind for kind in released_kinds() if section.takes_release(capabilities_of(kind)))
+_MOST_CELLS = 1_000_000
+"""Of all groups together, as of bins of one."""
 
 
-def models_that(capability: str) -> tuple[str, ...]:
-    """Return the kinds of model that have a capability, in alphabetical order."""
-    return tuple(sorted(kind for kind in MODELS.names if getattr(MODELS.section(kind), capability)))
+def check_combination(
+    mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
+) -> None:
+    """Refuse a spec that does not go with the mechanism of a release.
+
+    Parameters
+    ----------
+    mechanism : str
+        The kind that the release was made with, which may be known from its file only.
+    spec : RunSpec
+        The spec that is to be fitted to it.
+    grouped : bool or None
+        Whether the release is of groups; None where that is not said.
+    tallied : bool or None
+        Whether it is a tally; None where that is not said.
+
+    Raises
+    ------
+    SpecError
+        Naming the key at fault and what to use instead.
+    """
+    problem = combination_problem(mechanism, spec, grouped=grouped, tallied=tallied)
+    if problem is not None:
+        raise SpecError(": ".join(problem))
 
 
 def combination_problem(
@@ -347,7 +93,7 @@ def combination_problem(
         other = "" if spec.model is None else f", not {spec.model.kind}"
         return "model.kind", f"a tally holds counts of single numbers, which the model mixture takes{other}"
     if spec.sampler.kind == AUTO:
-        spec = _with_kind(spec, stands_for(spec, grouped=grouped, tallied=tallied))
+        spec = _with_kind(spec, _stands_for(spec, grouped=grouped, tallied=tallied))
     of = None if mechanism is None else capabilities_of(mechanism)
     problem = _baseline_problem(mechanism, of, spec)
     if problem is None and tallied and spec.sampler.latent == "metropolis":
@@ -483,7 +229,7 @@ def _unhidden_problem(mechanism: str | None, of: Of, sampler: Any) -> Problem | 
     if sampler.can.holds_records:
         return (
             "sampler.kind",
-            f"{sampler.kind} needs a release with noise, and mechanism {mechanism} adds none; {_GENERAL}",
+            f"{sampler.kind} needs a release with noise, and mechanism {mechanism} adds none; {_OTHERS}",
         )
     if sampler.latent == "metropolis":
         return (
@@ -555,7 +301,7 @@ def _base_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
         if not model.conjugate:
             return (
                 "sampler.kind",
-                f"{sampler.kind} is for the conjugate kernel normal, and not for {model.kernel}; {_GENERAL}",
+                f"{sampler.kind} is for the conjugate kernel normal, and not for {model.kernel}; {_OTHERS}",
             )
         if not truncated and of is not None and of.protects:
             advice = "set model.base.kind: truncated_nig, or " if of.normal_noise else ""
@@ -563,7 +309,7 @@ def _base_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
             return (
                 "sampler.kind",
                 f"{sampler.kind} needs released values with a conjugate prior, which they do not have under "
-                f"{what}; {advice}{_GENERAL}",
+                f"{what}; {advice}{_OTHERS}",
             )
     return _columns_problem(spec)
 
@@ -577,9 +323,8 @@ def _stated_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
             "model.base.empirical",
             f"what {mechanism} releases is not on the scale of the data; use true, or leave out model.base",
         )
-    in_file = spec.release is not None and spec.release.path is not None
-    stated = spec.mechanism is not None and spec.mechanism.domain is not None
-    if spec.model.bounded and (not of.protects or in_file) and not stated:
+    lacks_bounds = _lacks_bounds(of, spec)
+    if spec.model.bounded and lacks_bounds:
         return (
             "mechanism.domain",
             f"missing; a {spec.model.kernel} kernel lives on the public bounds, give them here or in "
@@ -587,13 +332,20 @@ def _stated_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
         )
     base = spec.model.base
     bounded = base is None or getattr(base, "from_bounds", False)
-    if bounded and (not of.protects or in_file) and not stated:
+    if bounded and lacks_bounds:
         return (
             "model.base",
             "missing, and there are no public bounds that a prior could follow; give the base, or the bounds "
             "in mechanism.domain",
         )
     return None
+
+
+def _lacks_bounds(of: type[Capabilities], spec: Any) -> bool:
+    """Whether a spec leaves out public bounds that no release of its own will state."""
+    in_file = spec.release is not None and spec.release.path is not None
+    stated = spec.mechanism is not None and spec.mechanism.domain is not None
+    return (not of.protects or in_file) and not stated
 
 
 def _columns_problem(spec: Any) -> Problem | None:
@@ -616,27 +368,268 @@ def _columns_problem(spec: Any) -> Problem | None:
     return None
 
 
-def check_combination(
-    mechanism: str, spec: Any, *, grouped: bool | None = None, tallied: bool | None = None
-) -> None:
-    """Refuse a spec that does not go with the mechanism of a release.
+def taken_by(model: str) -> tuple[str, ...]:
+    """Return the kinds of release that a kind of model is fitted to."""
+    section = MODELS.section(model)
+    return tuple(kind for kind in released_kinds() if section.takes_release(capabilities_of(kind)))
+
+
+def models_that(capability: str) -> tuple[str, ...]:
+    """Return the kinds of model that have a capability, in alphabetical order."""
+    return tuple(sorted(kind for kind in MODELS.names if getattr(MODELS.section(kind), capability)))
+
+
+# The sampler on counts
+
+
+def counts_problem(
+    mechanism: str | None, of: Of, spec: Any, *, tallied: bool | None = None
+) -> Problem | None:
+    """Return key and sentence of the first thing that does not go with the sampler, None if all do.
 
     Parameters
     ----------
-    mechanism : str
-        The kind that the release was made with, which may be known from its file only.
+    mechanism : str or None
+        Kind of the mechanism of the release; None where it is not known yet.
+    of : type of Capabilities or None
+        What that mechanism can do.
     spec : RunSpec
-        The spec that is to be fitted to it.
-    grouped : bool or None
-        Whether the release is of groups; None where that is not said.
+        Of a mixture.
     tallied : bool or None
-        Whether it is a tally; None where that is not said.
-
-    Raises
-    ------
-    SpecError
-        Naming the key at fault and what to use instead.
+        Whether the release is a tally, whose cells are known; None where that is not known yet.
     """
-    problem = combination_problem(mechanism, spec, grouped=grouped, tallied=tallied)
+    model, sampler = spec.model, spec.sampler
+    others, instead = (_NO_OTHER, "") if tallied else (_OTHERS, ", or neal8 or private_slice")
+    if model.several:
+        return (
+            "sampler.kind",
+            f"counts is for one number a record, and kernel {model.kernel} is for several columns; {others}",
+        )
+    if not model.in_cells:
+        return (
+            "sampler.kind",
+            f"counts knows no masses of cells under the kernel {model.kernel}; {others}",
+        )
+    if of is not None and not of.countable:
+        return (
+            "sampler.kind",
+            "counts is for one number a record, or a histogram of all, released by "
+            f"{listed(kinds_that('countable'))}, and not for {mechanism}; {others}",
+        )
+    if getattr(model.base, "kind", None) == "truncated_nig":
+        return "sampler.kind", f"counts needs base.kind: nig, and not truncated_nig; {others}"
+    if model.discount > 0:
+        return (
+            "model.discount",
+            f"{model.discount:g} is not for counts, which draws the mixing measure out: at a discount above "
+            f"0 it has too many components of too much weight; use 0{instead}",
+        )
+    if sampler.store:
+        return (
+            "sampler.store",
+            "counts knows of no single records, so that there are no allocations; leave it out"
+            + (
+                ""
+                if tallied
+                else ", give sampler.subsample, whose partition is drawn afterwards, or use neal8"
+            ),
+        )
+    if tallied and sampler.subsample is not None:
+        return "sampler.subsample", "is of single records, and a tally holds counts alone; leave it out"
+    return None if tallied else _width_problem(mechanism, of, spec)
+
+
+def _width_problem(mechanism: str | None, of: Of, spec: Any) -> Problem | None:
+    if of is None:
+        return None
+    width = spec.sampler.width
+    if of.released == "histogram":
+        if width == "auto":
+            return None
+        return "sampler.width", f"{width:g} is not for {mechanism}, whose bins are the cells; leave it out"
+    if of.finite_outputs and width != "auto":
+        return "sampler.width", f"{width:g} is not for {mechanism}, whose outputs are the cells; leave it out"
+    if not of.protects and width == "auto":
+        return (
+            "sampler.width",
+            "must be a number for counts without noise, from which no width follows; cells cover "
+            "mechanism.domain",
+        )
+    if _lacks_bounds(of, spec):
+        return (
+            "mechanism.domain",
+            "missing; counts has cells over the public bounds, give them here or in data.domain",
+        )
+    return None
+
+
+# Groups whose sizes are private
+
+
+def groups_in(spec: Any) -> tuple[str, tuple[str, ...]] | None:
+    """Return the name of the column of groups and the groups, of ``data``, else of ``release``."""
+    for section in (spec.data, spec.release):
+        if section is not None and section.group is not None:
+            return section.group, section.groups
+    return None
+
+
+def group_problem(spec: Any) -> Problem | None:
+    """Return key and sentence of the first thing that does not go with groups, None if all do.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    """
+    stated = [
+        (key, section)
+        for key, section in (("data", spec.data), ("release", spec.release))
+        if section is not None and section.group is not None
+    ]
+    if not stated:
+        return None
+    if len(stated) == 2 and (spec.data.group, spec.data.groups) != (spec.release.group, spec.release.groups):
+        return "release.group", "differs from data.group, or in its categories; state the groups once"
+    key, section = stated[0]
+    mechanism = spec.mechanism
+    if mechanism is None:
+        if spec.synthesis is not None:
+            return (
+                f"{key}.group",
+                "is not for synthesis; take the column into columns, with its categories, or release groups "
+                f"by mechanism.kind {listed(kinds_that('grouped'))}",
+            )
+        if key == "release" and section.path is not None:
+            return f"{key}.group", "needs a mechanism, which says how the groups were released"
+        return None
+    if not mechanism.grouped:
+        return (
+            f"{key}.group",
+            f"{mechanism.kind} is not for groups whose sizes are private; use "
+            f"{listed(kinds_that('grouped'))}, or leave it out",
+        )
+    if spec.synthesis is not None:
+        return f"{key}.group", "is not for synthesis; leave that section, or the groups, out"
+    problem: Problem | None = None if spec.model is None else spec.model.group_problem(spec)
     if problem is not None:
-        raise SpecError(": ".join(problem))
+        return problem
+    if getattr(mechanism, "split", None) is not None:
+        return "mechanism.split", f"is not for groups whose sizes are private ({key}.group); leave it out"
+    return _size_problem(mechanism, len(section.groups))
+
+
+def _size_problem(mechanism: Any, groups: int) -> Problem | None:
+    """Refuse more cells than a release holds."""
+    which, each = mechanism.cells_of_group()
+    if groups * each > _MOST_CELLS:
+        return (
+            f"mechanism.{which}",
+            f"in {groups} groups that is {groups * each:,} cells; at most {_MOST_CELLS:,} are released",
+        )
+    return None
+
+
+# What auto takes
+
+
+class ChosenSampler(NamedTuple):
+    """A sampler, and why: one clause."""
+
+    kind: str
+    why: str
+
+
+def _stands_for(spec: Any, *, grouped: bool | None, tallied: bool | None) -> str:
+    """Return a kind that auto may take, whatever the release: what goes with it goes with auto."""
+    if isinstance(spec.model, MixtureSection) and tallied:
+        return _COUNTS
+    return default_sampler(spec.model, spec.sampler, grouped=bool(grouped))
+
+
+def choose(
+    spec: Any,
+    mechanism: str | None,
+    n: int,
+    *,
+    cells: int | None = None,
+    grouped: bool = False,
+    tallied: bool = False,
+) -> ChosenSampler:
+    """Return what auto takes for a release.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        With a model.
+    mechanism : str or None
+        Kind of the mechanism of the release; None where only the spec is known, which says none.
+    n : int
+        Number of records.
+    cells : int, optional
+        Cells that counts would work on; None where that is not known.
+    grouped : bool
+        Whether the release is of groups whose sizes are private.
+    tallied : bool
+        Whether it is a tally.
+    """
+    model = spec.model
+    own = default_sampler(model, spec.sampler, grouped=grouped)
+    reason = model.own_sampler(spec.sampler)[1]
+    if not isinstance(model, MixtureSection):
+        return ChosenSampler(own, reason or f"the one that {model.kind} has by itself")
+    if grouped:
+        return ChosenSampler(own, "the sizes of the groups are private")
+    if tallied:
+        return ChosenSampler(_COUNTS, "the release is a tally")
+    if reason:
+        return ChosenSampler(own, reason)
+    asks = _asks_for_records(spec)
+    if asks is not None:
+        return ChosenSampler(own, f"{asks} asks for single records, which counts does not keep")
+    of = None if mechanism is None else capabilities_of(mechanism)
+    problem = counts_problem(mechanism, of, spec)
+    if problem is not None:
+        return ChosenSampler(own, f"counts does not go with this {problem[0]}")
+    if of is not None and of.released == "histogram":
+        return ChosenSampler(_COUNTS, "a histogram says nothing of single records")
+    if n <= FEW_RECORDS and spec.sampler.store is None:
+        return ChosenSampler(own, f"there are at most {FEW_RECORDS:,} records, whose allocations are kept")
+    if cells is not None and cells > n:
+        return ChosenSampler(own, f"there are more cells ({cells:,}) than records ({n:,})")
+    if n <= FEW_RECORDS:
+        return ChosenSampler(_COUNTS, "no allocations are kept (sampler.store)")
+    return ChosenSampler(
+        _COUNTS, f"there are more than {FEW_RECORDS:,} records, and its sweeps cost the same for any"
+    )
+
+
+def why_settled(spec: Any) -> str | None:
+    """Say why a kind that a spec does not name is not its model's first; None where it is, or is named."""
+    if "kind" in spec.sampler.model_fields_set or spec.sampler.kind == AUTO:
+        return None
+    return spec.model.own_sampler(spec.sampler)[1] or None
+
+
+def _asks_for_records(spec: Any) -> str | None:
+    if spec.sampler.store:
+        return "sampler.store"
+    if spec.sampler.subsample is not None:
+        return "sampler.subsample"
+    return "summary.coclustering" if spec.summary.coclustering else None
+
+
+def auto_in_words(spec: Any) -> str:
+    """Say what auto will take, as far as a spec tells."""
+    mechanism = None if spec.mechanism is None else spec.mechanism.kind
+    n = None if spec.data is None else spec.data.n
+    n = getattr(spec.mechanism, "n", None) or n
+    if n is not None:
+        found = choose(spec, mechanism, n, grouped=bool(spec.grouped))
+        return f"auto: {found.kind}, for {found.why}"
+    few, many = (
+        choose(spec, mechanism, size, grouped=bool(spec.grouped)) for size in (FEW_RECORDS, FEW_RECORDS + 1)
+    )
+    if few.kind == many.kind:
+        tally = "" if few.kind == _COUNTS or spec.grouped else " (counts given a tally)"
+        return f"auto: {few.kind}{tally}, for {few.why}"
+    return f"auto: {many.kind} above {FEW_RECORDS:,} records and given a tally, else {few.kind}"

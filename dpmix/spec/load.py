@@ -196,18 +196,23 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     return keys, parse_yaml(text, f"--set {'.'.join(keys)}")
 
 
-def replaced(contents: Any, keys: Sequence[str], value: Any) -> Any:
+def replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...] = ()) -> Any:
     """Return a copy of the contents of a spec in which one key is replaced, or taken out by a value of None.
+
+    Parameters
+    ----------
+    contents : mapping or None
+        Of the spec, or of the section that the keys `above` lead to.
+    keys : sequence of str
+        From there to the key.
+    value : object
+    above : tuple of str
 
     Raises
     ------
     SpecError
         If there is no such section, or something on the way to the key is no section.
     """
-    return _replaced(contents, keys, value, ())
-
-
-def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, ...]) -> Any:
     if not keys:
         return value
     if contents is None:
@@ -225,24 +230,16 @@ def _replaced(contents: Any, keys: Sequence[str], value: Any, above: tuple[str, 
     key, *rest = keys
     if value is None and not rest:
         return {name: other for name, other in contents.items() if name != key}
-    return {**contents, key: _replaced(contents.get(key), rest, value, (*above, key))}
+    return {**contents, key: replaced(contents.get(key), rest, value, (*above, key))}
 
 
-# Overrides of verbs that work on chains: only the section ``summary`` is open when these are made
-
-
-TAKEN = "predict takes summary.level and summary.interval"
-
-
-def check_overrides(overrides: Sequence[str], taken: str) -> None:
-    """Check overrides before chains are read.
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Check the overrides of predict before chains are read: these are made, and ``summary`` alone is open.
 
     Parameters
     ----------
     overrides : sequence of str
         ``key=value`` each.
-    taken : str
-        The verb and what it takes, for the message.
 
     Raises
     ------
@@ -254,5 +251,6 @@ def check_overrides(overrides: Sequence[str], taken: str) -> None:
     for override in overrides:
         if not override.lstrip().startswith("summary."):
             key = override.partition("=")[0].strip()
+            taken = "predict takes summary.level and summary.interval"
             raise UsageError(f"--set {key}: the chains are made; {taken}")
     load_spec({"summary": {}}, overrides)

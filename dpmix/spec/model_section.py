@@ -1,8 +1,7 @@
-"""The section ``model``: a mixture's kernel, base measure and prior on partitions.
+"""The section ``model``: a mixture's kernel, base measure, by default from bounds, and prior on partitions.
 
-Each parametric model has its own, `models/NAME/section.py`, gathered here.
-
-Base measures that follow the public bounds, so that no default has units (methods, section 15).
+Each parametric model has its own section, `models/NAME/section.py`, gathered here. Where a spec states no
+base measure it follows the public bounds, so that no default has units (methods, section 15).
 """
 
 from __future__ import annotations
@@ -67,8 +66,6 @@ TRUNCATED_MEANS: Final = (
 """What coefficients are where `model.response` is truncated."""
 CONCENTRATION: Final = (2.0, 1.0)
 """Shape and rate of the gamma prior of the concentration, where a spec states none."""
-
-
 RECORDS_SD: Final = (0.0053, 0.54)
 """Between these shares of the bounds' width the standard deviation of the records is with probability 0.95
 under the defaults of base and concentration together; simulated (`tests/exact/test_columns.py`)."""
@@ -78,139 +75,16 @@ SCALE_SHAPE: Final = 0.5
 """Shape of the gamma prior of a learned scale of the base measure: its root is half-normal, so that no
 standard deviation below those that the bounds suggest is ruled out."""
 
-
-class NIG(NamedTuple):
-    """variance ~ InverseGamma(a, scale b), mean | variance ~ N(mu0, variance / lam)."""
-
-    mu0: float
-    lam: float
-    a: float
-    b: float
-
-    @property
-    def cluster_sd(self) -> float:
-        """Root of the prior mean of a cluster's variance; infinite for a <= 1."""
-        return math.sqrt(self.b / (self.a - 1.0)) if self.a > 1.0 else math.inf
-
-    @property
-    def mean_sd(self) -> float:
-        """Prior standard deviation of a cluster's mean."""
-        return self.cluster_sd / math.sqrt(self.lam)
-
-    @property
-    def record_sd(self) -> float:
-        """Prior standard deviation of one record."""
-        return math.hypot(self.cluster_sd, self.mean_sd)
-
-
-class NIW(NamedTuple):
-    """covariance ~ InverseWishart(nu, diag psi), mean | covariance ~ N(mu0, covariance / lam)."""
-
-    mu0: tuple[float, ...]
-    lam: float
-    nu: float
-    psi: tuple[float, ...]
-
-    def column(self, number: int) -> NIG:
-        """Return the base measure of one column."""
-        shape = 0.5 * (self.nu - len(self.mu0) + 1.0)
-        return NIG(self.mu0[number], self.lam, shape, 0.5 * self.psi[number])
-
-
-class Gammas(NamedTuple):
-    """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), of a beta kernel."""
-
-    a_shape: float
-    a_rate: float
-    b_shape: float
-    b_rate: float
-
-
-BETA: Final = Gammas(2.0, 0.2, 2.0, 0.2)
-"""The default of beta kernels, which live on [0, 1] and so have no units."""
-
-
-def nig_from_bounds(pair: Pair) -> NIG:
-    """Return the default on [lo, hi]: a cluster's sd is about D/10, its mean has a prior sd of D/4."""
-    lo, hi = pair
-    return NIG(lo + 0.5 * (hi - lo), 0.16, 3.0, (hi - lo) ** 2 / 50.0)
-
-
-def niw_from_bounds(pairs: Sequence[Pair]) -> NIW:
-    """Return the default for several columns, which gives each the prior of `nig_from_bounds`."""
-    each = [nig_from_bounds(pair) for pair in pairs]
-    d = float(len(each))
-    return NIW(tuple(c.mu0 for c in each), 0.16, d + 5.0, tuple(2.0 * c.b for c in each))
-
-
-def coefficients_in_words(
-    bounds: Sequence[Pair],
-    mean: Sequence[float],
-    sd: Sequence[float],
-    names: Sequence[str],
-    *,
-    truncated: bool = False,
-) -> str:
-    """Say what normal priors of a regression's coefficients mean in the units of the data.
-
-    Parameters
-    ----------
-    bounds : sequence of (lo, hi)
-        Of each predictor, and the response's last; those of dates are `Day`.
-    mean, sd : sequence of float
-        Of the coefficients of variables rescaled to [-1, 1], the intercept first.
-    names : sequence of str
-        Of the predictors.
-    truncated : bool
-        Whether errors are truncated to the bounds of the response.
-    """
-    what = "the response before truncation" if truncated else "the mean response"
-    half = [0.5 * (hi - lo) for lo, hi in bounds]
-    middle = alike(bounds[-1][0] + half[-1] * (1.0 + mean[0]), bounds[-1][0])
-    ratios = [half[-1] / width for width in half[:-1]]
-    slopes = ", ".join(
-        f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"
-        for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
-    )
-    return (
-        f"a priori {what} in the middle of the predictors' bounds is {middle:.4g} +- "
-        f"{half[-1] * sd[0]:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
-    )
-
-
-def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
-    """Say what a base measure means, in the units of the data.
-
-    Parameters
-    ----------
-    base : NIG
-        Of one column.
-    name : str
-        Of the column, where there are several.
-    learned : bool
-        Whether its place and scale are learned, and `base` is at the means of their priors.
-    """
-    about = f" of {name}" if name else ""
-    if not math.isfinite(base.cluster_sd):
-        return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
-    if learned:
-        return (
-            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with "
-            f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
-        )
-    return (
-        f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "
-        f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"
-    )
-
-
 Vector = Annotated[tuple[Number, ...], Listed, Field(min_length=1)]
 Matrix = Annotated[tuple[Vector, ...], Listed, Field(min_length=1)]
 
 Problem = tuple[str, str]
+"""The key at fault and a sentence, which says what to use instead."""
 
 PROPOSING = "private_slice"
 """The sampler of a mixture that is taken where latent records are to move by proposals."""
+
+# The sections: of every model, of base measures, and of mixtures by kernel
 
 
 class ModelSection(Section):
@@ -290,6 +164,17 @@ _LEARN = (
 Learn = Annotated[bool, Field(strict=True)]
 
 
+def _check_given(base: Section, *names: str) -> None:
+    """Refuse a base measure that states some of its numbers and leaves out others."""
+    for name in names:
+        if getattr(base, name) is None:
+            raise refusal(
+                name.rstrip("_"),
+                "missing; give it, or leave out model.base for a prior that follows the public bounds, "
+                "or set empirical: true to compute it from the release",
+            )
+
+
 class _NIGFields(Section):
     mu0: Number | None = Field(None, description="Prior mean of a cluster's mean, in the units of the data.")
     lambda_: Positive | None = Field(
@@ -313,13 +198,7 @@ class _NIGFields(Section):
             return self
         if getattr(self, "from_bounds", False):
             return self
-        for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("a", "a"), ("b", "b")):
-            if getattr(self, name) is None:
-                raise refusal(
-                    key,
-                    "missing; give it, or leave out model.base for a prior that follows the public bounds, "
-                    "or set empirical: true to compute it from the release",
-                )
+        _check_given(self, "mu0", "lambda_", "a", "b")
         return self
 
 
@@ -402,13 +281,7 @@ class NIWBase(Section):
             return self
         if self.from_bounds:
             return self
-        for name, key in (("mu0", "mu0"), ("lambda_", "lambda"), ("nu", "nu"), ("Psi", "Psi")):
-            if getattr(self, name) is None:
-                raise refusal(
-                    key,
-                    "missing; give it, or leave out model.base for a prior that follows the public bounds, "
-                    "or set empirical: true to compute it from the release",
-                )
+        _check_given(self, "mu0", "lambda_", "nu", "Psi")
         assert self.mu0 is not None and self.nu is not None and self.Psi is not None  # just looked
         dim = len(self.mu0)
         if len(self.Psi) != dim or any(len(row) != dim for row in self.Psi):
@@ -573,3 +446,131 @@ def default_sampler(model: ModelSection | None, sampler: Any, *, grouped: bool =
     if grouped and isinstance(model, MixtureSection):
         return next(kind for kind in SAMPLERS.names if sampler_of(kind).of_groups)
     return model.own_sampler(sampler)[0]
+
+
+# Base measures that follow the public bounds, and what they mean in words
+
+
+class NIG(NamedTuple):
+    """variance ~ InverseGamma(a, scale b), mean | variance ~ N(mu0, variance / lam)."""
+
+    mu0: float
+    lam: float
+    a: float
+    b: float
+
+    @property
+    def cluster_sd(self) -> float:
+        """Root of the prior mean of a cluster's variance; infinite for a <= 1."""
+        return math.sqrt(self.b / (self.a - 1.0)) if self.a > 1.0 else math.inf
+
+    @property
+    def mean_sd(self) -> float:
+        """Prior standard deviation of a cluster's mean."""
+        return self.cluster_sd / math.sqrt(self.lam)
+
+    @property
+    def record_sd(self) -> float:
+        """Prior standard deviation of one record."""
+        return math.hypot(self.cluster_sd, self.mean_sd)
+
+
+class NIW(NamedTuple):
+    """covariance ~ InverseWishart(nu, diag psi), mean | covariance ~ N(mu0, covariance / lam)."""
+
+    mu0: tuple[float, ...]
+    lam: float
+    nu: float
+    psi: tuple[float, ...]
+
+    def column(self, number: int) -> NIG:
+        """Return the base measure of one column."""
+        shape = 0.5 * (self.nu - len(self.mu0) + 1.0)
+        return NIG(self.mu0[number], self.lam, shape, 0.5 * self.psi[number])
+
+
+class Gammas(NamedTuple):
+    """a ~ Gamma(a_shape, a_rate), b ~ Gamma(b_shape, b_rate), of a beta kernel."""
+
+    a_shape: float
+    a_rate: float
+    b_shape: float
+    b_rate: float
+
+
+BETA: Final = Gammas(2.0, 0.2, 2.0, 0.2)
+"""The default of beta kernels, which live on [0, 1] and so have no units."""
+
+
+def nig_from_bounds(pair: Pair) -> NIG:
+    """Return the default on [lo, hi]: a cluster's sd is about D/10, its mean has a prior sd of D/4."""
+    lo, hi = pair
+    return NIG(lo + 0.5 * (hi - lo), 0.16, 3.0, (hi - lo) ** 2 / 50.0)
+
+
+def niw_from_bounds(pairs: Sequence[Pair]) -> NIW:
+    """Return the default for several columns, which gives each the prior of `nig_from_bounds`."""
+    each = [nig_from_bounds(pair) for pair in pairs]
+    d = float(len(each))
+    return NIW(tuple(c.mu0 for c in each), 0.16, d + 5.0, tuple(2.0 * c.b for c in each))
+
+
+def coefficients_in_words(
+    bounds: Sequence[Pair],
+    mean: Sequence[float],
+    sd: Sequence[float],
+    names: Sequence[str],
+    *,
+    truncated: bool = False,
+) -> str:
+    """Say what normal priors of a regression's coefficients mean in the units of the data.
+
+    Parameters
+    ----------
+    bounds : sequence of (lo, hi)
+        Of each predictor, and the response's last; those of dates are `Day`.
+    mean, sd : sequence of float
+        Of the coefficients of variables rescaled to [-1, 1], the intercept first.
+    names : sequence of str
+        Of the predictors.
+    truncated : bool
+        Whether errors are truncated to the bounds of the response.
+    """
+    what = "the response before truncation" if truncated else "the mean response"
+    half = [0.5 * (hi - lo) for lo, hi in bounds]
+    middle = alike(bounds[-1][0] + half[-1] * (1.0 + mean[0]), bounds[-1][0])
+    ratios = [half[-1] / width for width in half[:-1]]
+    slopes = ", ".join(
+        f"{m * ratio:.3g} +- {s * ratio:.3g} on {name}"
+        for name, m, s, ratio in zip(names, mean[1:], sd[1:], ratios, strict=True)
+    )
+    return (
+        f"a priori {what} in the middle of the predictors' bounds is {middle:.4g} +- "
+        f"{half[-1] * sd[0]:.3g}, with slope{'s' * (len(names) > 1)} {slopes}"
+    )
+
+
+def prior_in_words(base: NIG, name: str = "", *, learned: bool = False) -> str:
+    """Say what a base measure means, in the units of the data.
+
+    Parameters
+    ----------
+    base : NIG
+        Of one column.
+    name : str
+        Of the column, where there are several.
+    learned : bool
+        Whether its place and scale are learned, and `base` is at the means of their priors.
+    """
+    about = f" of {name}" if name else ""
+    if not math.isfinite(base.cluster_sd):
+        return f"a priori a cluster's mean{about} is near {base.mu0:.4g}, and no record has a finite variance"
+    if learned:
+        return (
+            f"a priori clusters{about} lie around a place of {base.mu0:.4g} +- {base.mean_sd:.3g} with "
+            f"standard deviations of about {base.cluster_sd:.3g} or less, place and scale learned with them"
+        )
+    return (
+        f"a priori a cluster's mean{about} is {base.mu0:.4g} +- {base.mean_sd:.3g}, its standard deviation "
+        f"about {base.cluster_sd:.3g}; the standard deviation of a record is {base.record_sd:.4g}"
+    )

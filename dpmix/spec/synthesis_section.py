@@ -1,4 +1,7 @@
-"""The section ``synthesis``: release of synthetic records."""
+"""The section ``synthesis``: release of synthetic records.
+
+Ranges are public: what values are possible at all, or given those of other columns.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,8 @@ from dpmix.spec.fields import (
 from dpmix.spec.limits import MOST_RECORDS
 
 __all__ = [
+    "BaseSpec",
+    "Bases",
     "BetaOnBounds",
     "DirichletMultinomialSynthesis",
     "HistogramBase",
@@ -47,14 +52,13 @@ __all__ = [
     "SmoothedHistogramSynthesis",
     "SnapSpec",
     "SynthesisSection",
+    "SynthesisSpec",
     "UniformBase",
-    "one_or_named",
 ]
 
-# Ranges of synthetic records that are public: what values are possible at all, or given those of others
+_MOST = 1000  # rules, and categories in one
 
-
-_MOST = 1000
+# Ranges
 
 
 def _one(value: object) -> str | int | float:
@@ -132,7 +136,7 @@ Ranges = Annotated[tuple[RangeSpec, ...], Listed, Field(min_length=1, max_length
 """Rules, all of which hold."""
 
 
-# The section ``synthesis``: release of synthetic records
+# Kinds of synthesis
 
 
 def _auto_or_integer(value: object) -> object:
@@ -197,7 +201,7 @@ BaseSpec = Annotated[
 ]
 
 
-def one_or_named(key: str) -> Discriminator:
+def _one_or_named(key: str) -> Discriminator:
     """Choose between one section for all numeric columns, told by a key of it, and sections by column."""
 
     def choose(value: object) -> str:
@@ -208,7 +212,7 @@ def one_or_named(key: str) -> Discriminator:
 
 
 Bases = Annotated[
-    Annotated[BaseSpec, Tag("one")] | Annotated[dict[Text, BaseSpec], Tag("named")], one_or_named("kind")
+    Annotated[BaseSpec, Tag("one")] | Annotated[dict[Text, BaseSpec], Tag("named")], _one_or_named("kind")
 ]
 """Distribution of new values: of all numeric columns, or by name of column."""
 
@@ -223,7 +227,7 @@ class SnapSpec(Section):
 
 
 Snaps = Annotated[
-    Annotated[SnapSpec, Tag("one")] | Annotated[dict[Text, SnapSpec], Tag("named")], one_or_named("step")
+    Annotated[SnapSpec, Tag("one")] | Annotated[dict[Text, SnapSpec], Tag("named")], _one_or_named("step")
 ]
 
 
@@ -340,6 +344,3 @@ SynthesisSpec = Annotated[
     | Annotated[SmoothedHistogramSynthesis, Tag("smoothed_histogram")],
     ChosenBy("kind"),
 ]
-
-
-"""Types by name of column."""

@@ -1,19 +1,17 @@
-"""Exact draws from the predictive of a Pitman-Yor process or a Dirichlet-multinomial, in whole numbers.
+"""Synthetic records drawn from the predictive of a Pitman-Yor process or a Dirichlet-multinomial.
 
-Every step takes one whole number, uniform below the total weight of the urn by rejection, and looks up what
-it points at: O(1) a draw whatever the number of distinct values, and no probability is ever rounded.
-Concentration and discount are fractions; with L their common denominator,
+The draws are exact, in whole numbers (methods, section 5). Every step takes one whole number, uniform below
+the total weight of the urn by rejection, and looks up what it points at: O(1) a draw whatever the number of
+distinct values, and no probability is ever rounded. Concentration and discount are fractions; with L their
+common denominator,
 
 * each of the n + i records in the urn has L slots. Of the record that brought its value first, the lowest
   d L slots mean a new value, so that a value of count n_j keeps n_j - d, and the k values give up k d;
 * theta L further slots mean a new value; a negative theta takes |theta| L slots off the first record's;
 * of a Dirichlet-multinomial, each of the K categories has a L further slots.
 
-Draws from the predictive of a Pitman-Yor process or a Dirichlet-multinomial (methods, section 5).
-
-Values that no confidential record has: draws of a public base measure, or of a public grid.
-
-They are drawn without looking at the data, so that their randomness carries no guarantee.
+Values that no confidential record has are drawn of a public base measure, or of a public grid, without
+looking at the data, so that their randomness carries no guarantee.
 """
 
 from __future__ import annotations
@@ -57,9 +55,351 @@ __all__ = [
     "numbers_a_draw",
 ]
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_LIMIT = 2**62
-_WORDS = 1 << 20
+
+_LIMIT = 2**62  # of weights in 64 bits
+_WORDS = 1 << 20  # random ones drawn at once
+_TRIED = 50_000  # draws of a base measure
+_MOST_STATED = 100_000_000
+"""Points of a grid, which readers of the release hold; more are as good as all reals."""
+
+# The Pitman-Yor process
+
+
+@dataclass(frozen=True, kw_only=True)
+class PitmanYorRecords(Generator):
+    """Release m sequential draws from the predictive of PY(d, theta, P0) given the n confidential records.
+
+    A value of count n_j is drawn with weight n_j - d, a new one with weight theta + k d, and what is drawn
+    counts from then on. The urns of two neighbouring databases can be coupled so that each step differs with
+    probability at most 1/(theta + n + i): the release is (0, m/(theta + n + m - 1))-DP for every discount
+    0 <= d < 1, and at d = 0 no smaller delta holds. Values are republished verbatim; epsilon buys nothing.
+
+    Parameters
+    ----------
+    concentration, discount : Fraction
+        theta > -d and 0 <= d < 1, in whole numbers exactly as the spec writes them.
+    new_values : tuple of NewValues
+        Where new values of each column come from; of no account to the guarantee.
+    """
+
+    kind: ClassVar[str] = "pitman_yor"
+    concentration: Fraction
+    discount: Fraction
+    new_values: tuple[NewValues, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(0, delta), delta rounded up."""
+        delta = rounded_up(global_delta(self.n, self.concentration, self.records))
+        return Guarantee(0.0, delta, None, "global")
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """Urns of large weights take Python's integers; see `Generator`."""
+        unit = math.lcm(self.concentration.denominator, self.discount.denominator)
+        return numbers_a_draw(self.n + self.records, unit)
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with as many records again; see `Generator`."""
+        return "twice the records", replace(self, records=2 * self.records)
+
+    def own(self) -> dict[str, Any]:
+        """Return discount, concentration, base measures and grids."""
+        return {
+            "discount": float(self.discount),
+            "concentration": float(self.concentration),
+            "base": [new.describe_base() for new in self.new_values],
+            "snap": [
+                None if new.grid is None or new.grid.count > _MOST_STATED else new.grid.describe()
+                for new in self.new_values
+            ],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and deltas, the paper's theorem (at discount 0) beside the exact ones."""
+        found: dict[str, Any] = {"records": self.records, "n": self.n}
+        epsilon, delta = (
+            Fraction(repr(self.requested[key])) if key in self.requested else None
+            for key in ("epsilon", "delta")
+        )
+        if delta is not None:
+            found["records_largest"] = largest_records(self.n, self.concentration, delta)
+        if self.discount == 0 and epsilon is not None:
+            found["delta_theorem"] = theorem_delta(self.n, self.concentration, self.records, epsilon)
+            if delta is not None:
+                found["records_theorem"] = theorem_records(self.n, self.concentration, epsilon, delta)
+        return found
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        process = (
+            f"Dirichlet process of concentration {float(self.concentration):g}"
+            if self.discount == 0
+            else f"Pitman-Yor process of discount {float(self.discount):g}, "
+            f"concentration {float(self.concentration):g}"
+        )
+        return f"{self.records} draws from the posterior predictive of a {process}"
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        drawn = draw_urn(
+            self.n,
+            _firsts(records.values) if self.discount else np.ones(self.n, dtype=np.bool_),
+            self.concentration,
+            self.discount,
+            self.records,
+            randomness.source,
+        )
+        rng = randomness.generator()
+        drawn = self._of_possible(drawn, records)
+        old = drawn.source < self.n
+        made = self._new(drawn.new, rng)
+        values = np.empty((self.records, len(self.columns)))
+        labels: list[tuple[str, ...] | None] = []
+        for i, column in enumerate(self.columns):
+            fresh = made[drawn.source[~old] - self.n, i]
+            known = records.labels[i]
+            part = np.empty(self.records)
+            part[old] = records.values[drawn.source[old], i]
+            if known is not None and column.free:
+                part[~old] = len(known) + fresh
+                part, known = _released(part, known)
+            else:
+                part[~old] = fresh
+            values[:, i] = part
+            labels.append(known)
+        return values, tuple(labels)
+
+    def _new(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draw new values, shape (count, columns): of the base measure given that they are possible."""
+        made = _drawn(self.new_values, count, rng)
+        if self.possible is None:
+            return made
+        while not (kept := holds(self.possible.rules, made)).all():
+            again = _drawn(self.new_values, int((~kept).sum()), rng)
+            for i, column in enumerate(self.columns):
+                if column.free:  # each new label is its own
+                    again[:, i] = made[~kept, i]
+            made[~kept] = again
+        return made
+
+    def _of_possible(self, drawn: Drawn, records: Records) -> Drawn:
+        """Put a new value in the place of each value drawn that is not possible, the same for all its copies.
+
+        It is computed from the values drawn and nothing else, so that the guarantee is that of the urn.
+        """
+        if self.possible is None:
+            return drawn
+        source = drawn.source.copy()
+        old = np.flatnonzero(source < self.n)
+        rows = records.values[source[old]]
+        wrong = ~holds(self.possible.rules, rows)
+        if not wrong.any():
+            return drawn
+        places = np.unique(rows[wrong], axis=0, return_inverse=True)[1].ravel()
+        source[old[wrong]] = self.n + drawn.new + places
+        return Drawn(source, drawn.new + int(places.max()) + 1)
+
+
+def distinct_counts(values: Floats) -> NDArray[np.int64]:
+    """Return the number of records of each distinct value, shape (k,)."""
+    rows = values[:, 0] if values.shape[1] == 1 else values
+    return np.asarray(np.unique(rows, axis=0, return_counts=True)[1], dtype=np.int64)
+
+
+def _firsts(values: Floats) -> NDArray[np.bool_]:
+    """Mark one record of each distinct value, the first among them; shape (n,)."""
+    rows = values[:, 0] if values.shape[1] == 1 else values
+    found = np.zeros(len(values), dtype=np.bool_)
+    found[np.unique(rows, axis=0, return_index=True)[1]] = True
+    return found
+
+
+def _released(codes: Floats, known: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Return codes and names of the released labels, numbered by first appearance."""
+    kept, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    released = kept[order].astype(np.int64)
+    taken = {known[code] for code in released if code < len(known)}  # released anyway
+    names: list[str] = []
+    fresh = 0
+    for code in released:
+        if code < len(known):
+            names.append(known[code])
+            continue
+        fresh += 1
+        while f"{NEW_LABEL}{fresh}" in taken:
+            fresh += 1
+        names.append(f"{NEW_LABEL}{fresh}")
+    rank = np.empty(len(order))
+    rank[order] = np.arange(len(order))
+    return rank[places], tuple(names)
+
+
+# The Dirichlet-multinomial over public cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirichletMultinomial(Generator):
+    """Release m sequential draws of cells, cell j with weight n_j + a, a number uniform within its cell.
+
+    It is the Pitman-Yor predictive of discount -a and concentration K a over K categories. The release is
+    eps-DP with eps = log(1 + m/a), attained by m releases of a cell that only the replaced record is in.
+
+    Where ranges leave J' of the cells possible, it is the urn given that all draws are possible: that of the
+    N records in these cells alone. A record that leaves them changes a probability by the factor of its own
+    cell, 1 + m/a at most, times (N - 1 + J' a)/(N - 1 + J' a + m) < 1, or by the inverse of the latter: the
+    guarantee is the same (methods, section 5).
+
+    Parameters
+    ----------
+    cells : Cells
+        The K public cells.
+    concentration : Fraction
+        Prior count a of each cell.
+    """
+
+    kind: ClassVar[str] = "dirichlet_multinomial"
+    cells: Cells
+    concentration: Fraction
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure epsilon, rounded up."""
+        return Guarantee(dm_epsilon(self.concentration, self.records), 0.0, None, "global")
+
+    @property
+    def of_any_number(self) -> bool:
+        """True; see `Generator`."""
+        return True
+
+    @property
+    def numbers_a_draw(self) -> int:
+        """Urns of large weights take Python's integers; see `Generator`."""
+        return numbers_a_draw(self.n + self.records, self.concentration.denominator)
+
+    def loss(self, one: Floats, other: Floats) -> Loss | None:
+        """Return the loss of the urn; see `Generator`."""
+        a = float(self.concentration)
+
+        def of_urn(releases: Floats) -> Floats:
+            first, second = (gammaln(a + c + releases[:, :2]) - gammaln(a + c) for c in (one, other))
+            return np.asarray((first - second).sum(axis=1))
+
+        return of_urn
+
+    def weakened(self) -> tuple[str, Self]:
+        """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Generator`."""
+        m = self.records
+        a = m / ((1 + m / self.concentration) ** 2 - 1)
+        return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
+
+    @property
+    def uniform_share(self) -> float | None:
+        """Share of the prior counts among all; see `Generator`."""
+        prior = float(self.cells.count * self.concentration)
+        return prior / (prior + self.n)
+
+    def own(self) -> dict[str, Any]:
+        """Return cells and prior count."""
+        return self.cells.describe() | {"concentration": float(self.concentration)}
+
+    def figures(self) -> dict[str, Any]:
+        """Return numbers of records and cells, and the prior count."""
+        return {
+            "records": self.records,
+            "n": self.n,
+            "cells": self.cells.count,
+            "concentration": float(self.concentration),
+        }
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        return (
+            f"{self.records} draws from the posterior predictive of a Dirichlet-multinomial over "
+            f"{self.cells.count} cells, prior count {float(self.concentration):.6g} each"
+        )
+
+    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
+        """Draw synthetic records; see `Generator`."""
+        cells, count = self.cells.of_values(records.values), self.cells.count
+        if self.possible is not None:  # an urn of the possible cells alone
+            flags = self.possible.flags
+            places, numbers = np.flatnonzero(flags), np.cumsum(flags) - 1
+            cells, count = numbers[cells[flags[cells]]], len(places)
+        drawn = draw_categories(cells, count, self.concentration, self.records, randomness.source)
+        if self.possible is not None:
+            drawn = places[drawn]
+        values = (self.possible or self.cells).draw_within(drawn, randomness.generator())
+        return values, tuple(column.categories for column in self.columns)
+
+
+# New values
+
+
+@dataclass(frozen=True)
+class NewValues:
+    """The distribution of new values of one column.
+
+    Parameters
+    ----------
+    column : Column
+        Numeric, of public categories, or of free labels.
+    base : BaseSpec or None
+        Of a numeric column.
+    grid : Grid or None
+        Where new numbers are moved to.
+    """
+
+    column: Column
+    base: BaseSpec | None = None
+    grid: Grid | None = None
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draw new values: numbers, or codes of public categories (uniformly).
+
+        Returns
+        -------
+        ndarray of float64, shape (count,)
+            Of free labels 0, 1, ..: a fresh label each.
+        """
+        if self.column.categories is not None:
+            return rng.integers(len(self.column.categories), size=count).astype(np.float64)
+        if self.column.bounds is None:
+            return np.arange(count, dtype=np.float64)
+        low, high = self.column.bounds
+        if isinstance(self.base, HistogramBase):
+            edges, weights = np.array(self.base.edges), np.array(self.base.weights)
+            piece = rng.choice(len(weights), count, p=weights / weights.sum())
+            drawn = edges[piece] + rng.random(count) * (edges[piece + 1] - edges[piece])
+        else:
+            if isinstance(self.base, BetaOnBounds):
+                places = rng.beta(self.base.a, self.base.b, count)
+            else:
+                places = rng.random(count)
+            drawn = low + places * (high - low)
+        drawn = np.clip(drawn, low, high)
+        return drawn if self.grid is None else self.grid.nearest(drawn)
+
+    def describe_base(self) -> dict[str, Any] | None:
+        """Return the base measure for JSON, None of labels."""
+        if self.column.bounds is None:
+            return None
+        return {"kind": "uniform"} if self.base is None else self.base.model_dump(mode="json")
+
+
+def _drawn(new_values: tuple[NewValues, ...], count: int, rng: np.random.Generator) -> Floats:
+    return np.column_stack([new.draw(count, rng) for new in new_values])
+
+
+def accepted(new_values: tuple[NewValues, ...], possible: Possible) -> float:
+    """Return about what share of the base measure's draws is possible; the same for the same base."""
+    return float(holds(possible.rules, _drawn(new_values, _TRIED, np.random.default_rng(0))).mean())
+
+
+# The urn
 
 
 class Drawn(NamedTuple):
@@ -283,347 +623,3 @@ def _below(bound: int, source: Source) -> int:
         drawn = int.from_bytes(source(size), "little") & ((1 << bits) - 1)
         if drawn < bound:
             return drawn
-
-
-# Values that no confidential record has: draws of a public base measure, or of a public grid
-
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class NewValues:
-    """The distribution of new values of one column.
-
-    Parameters
-    ----------
-    column : Column
-        Numeric, of public categories, or of free labels.
-    base : BaseSpec or None
-        Of a numeric column.
-    grid : Grid or None
-        Where new numbers are moved to.
-    """
-
-    column: Column
-    base: BaseSpec | None = None
-    grid: Grid | None = None
-
-    def draw(self, count: int, rng: np.random.Generator) -> Floats:
-        """Draw new values: numbers, or codes of public categories (uniformly).
-
-        Returns
-        -------
-        ndarray of float64, shape (count,)
-            Of free labels 0, 1, ..: a fresh label each.
-        """
-        if self.column.categories is not None:
-            return rng.integers(len(self.column.categories), size=count).astype(np.float64)
-        if self.column.bounds is None:
-            return np.arange(count, dtype=np.float64)
-        low, high = self.column.bounds
-        if isinstance(self.base, HistogramBase):
-            edges, weights = np.array(self.base.edges), np.array(self.base.weights)
-            piece = rng.choice(len(weights), count, p=weights / weights.sum())
-            drawn = edges[piece] + rng.random(count) * (edges[piece + 1] - edges[piece])
-        else:
-            if isinstance(self.base, BetaOnBounds):
-                places = rng.beta(self.base.a, self.base.b, count)
-            else:
-                places = rng.random(count)
-            drawn = low + places * (high - low)
-        drawn = np.clip(drawn, low, high)
-        return drawn if self.grid is None else self.grid.nearest(drawn)
-
-    def describe_base(self) -> dict[str, Any] | None:
-        """Return the base measure for JSON, None of labels."""
-        if self.column.bounds is None:
-            return None
-        return {"kind": "uniform"} if self.base is None else self.base.model_dump(mode="json")
-
-
-# Draws from the posterior predictive of a Pitman-Yor process (methods, section 5)
-
-
-_TRIED = 50_000
-_MOST_STATED = (
-    100_000_000  # points of a grid, which readers of the release hold; more are as good as all reals
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PitmanYorRecords(Generator):
-    """Release m sequential draws from the predictive of PY(d, theta, P0) given the n confidential records.
-
-    A value of count n_j is drawn with weight n_j - d, a new one with weight theta + k d, and what is drawn
-    counts from then on. The urns of two neighbouring databases can be coupled so that each step differs with
-    probability at most 1/(theta + n + i): the release is (0, m/(theta + n + m - 1))-DP for every discount
-    0 <= d < 1, and at d = 0 no smaller delta holds. Values are republished verbatim; epsilon buys nothing.
-
-    Parameters
-    ----------
-    concentration, discount : Fraction
-        theta > -d and 0 <= d < 1, in whole numbers exactly as the spec writes them.
-    new_values : tuple of NewValues
-        Where new values of each column come from; of no account to the guarantee.
-    """
-
-    kind: ClassVar[str] = "pitman_yor"
-    concentration: Fraction
-    discount: Fraction
-    new_values: tuple[NewValues, ...]
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """(0, delta), delta rounded up."""
-        delta = rounded_up(global_delta(self.n, self.concentration, self.records))
-        return Guarantee(0.0, delta, None, "global")
-
-    @property
-    def numbers_a_draw(self) -> int:
-        """Urns of large weights take Python's integers; see `Generator`."""
-        unit = math.lcm(self.concentration.denominator, self.discount.denominator)
-        return numbers_a_draw(self.n + self.records, unit)
-
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with as many records again; see `Generator`."""
-        return "twice the records", replace(self, records=2 * self.records)
-
-    def own(self) -> dict[str, Any]:
-        """Return discount, concentration, base measures and grids."""
-        return {
-            "discount": float(self.discount),
-            "concentration": float(self.concentration),
-            "base": [new.describe_base() for new in self.new_values],
-            "snap": [
-                None if new.grid is None or new.grid.count > _MOST_STATED else new.grid.describe()
-                for new in self.new_values
-            ],
-        }
-
-    def figures(self) -> dict[str, Any]:
-        """Return numbers of records and deltas, the paper's theorem (at discount 0) beside the exact ones."""
-        found: dict[str, Any] = {"records": self.records, "n": self.n}
-        epsilon, delta = (
-            Fraction(repr(self.requested[key])) if key in self.requested else None
-            for key in ("epsilon", "delta")
-        )
-        if delta is not None:
-            found["records_largest"] = largest_records(self.n, self.concentration, delta)
-        if self.discount == 0 and epsilon is not None:
-            found["delta_theorem"] = theorem_delta(self.n, self.concentration, self.records, epsilon)
-            if delta is not None:
-                found["records_theorem"] = theorem_records(self.n, self.concentration, epsilon, delta)
-        return found
-
-    def in_words(self) -> str:
-        """Say what is drawn."""
-        process = (
-            f"Dirichlet process of concentration {float(self.concentration):g}"
-            if self.discount == 0
-            else f"Pitman-Yor process of discount {float(self.discount):g}, "
-            f"concentration {float(self.concentration):g}"
-        )
-        return f"{self.records} draws from the posterior predictive of a {process}"
-
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
-        """Draw synthetic records; see `Generator`."""
-        drawn = draw_urn(
-            self.n,
-            _firsts(records.values) if self.discount else np.ones(self.n, dtype=np.bool_),
-            self.concentration,
-            self.discount,
-            self.records,
-            randomness.source,
-        )
-        rng = randomness.generator()
-        drawn = self._of_possible(drawn, records)
-        old = drawn.source < self.n
-        made = self._new(drawn.new, rng)
-        values = np.empty((self.records, len(self.columns)))
-        labels: list[tuple[str, ...] | None] = []
-        for i, column in enumerate(self.columns):
-            fresh = made[drawn.source[~old] - self.n, i]
-            known = records.labels[i]
-            part = np.empty(self.records)
-            part[old] = records.values[drawn.source[old], i]
-            if known is not None and column.free:
-                part[~old] = len(known) + fresh
-                part, known = _released(part, known)
-            else:
-                part[~old] = fresh
-            values[:, i] = part
-            labels.append(known)
-        return values, tuple(labels)
-
-    def _new(self, count: int, rng: np.random.Generator) -> Floats:
-        """Draw new values, shape (count, columns): of the base measure given that they are possible."""
-        made = _drawn(self.new_values, count, rng)
-        if self.possible is None:
-            return made
-        while not (kept := holds(self.possible.rules, made)).all():
-            again = _drawn(self.new_values, int((~kept).sum()), rng)
-            for i, column in enumerate(self.columns):
-                if column.free:  # each new label is its own
-                    again[:, i] = made[~kept, i]
-            made[~kept] = again
-        return made
-
-    def _of_possible(self, drawn: Drawn, records: Records) -> Drawn:
-        """Put a new value in the place of each value drawn that is not possible, the same for all its copies.
-
-        It is computed from the values drawn and nothing else, so that the guarantee is that of the urn.
-        """
-        if self.possible is None:
-            return drawn
-        source = drawn.source.copy()
-        old = np.flatnonzero(source < self.n)
-        rows = records.values[source[old]]
-        wrong = ~holds(self.possible.rules, rows)
-        if not wrong.any():
-            return drawn
-        places = np.unique(rows[wrong], axis=0, return_inverse=True)[1].ravel()
-        source[old[wrong]] = self.n + drawn.new + places
-        return Drawn(source, drawn.new + int(places.max()) + 1)
-
-
-def _drawn(new_values: tuple[NewValues, ...], count: int, rng: np.random.Generator) -> Floats:
-    return np.column_stack([new.draw(count, rng) for new in new_values])
-
-
-def accepted(new_values: tuple[NewValues, ...], possible: Possible) -> float:
-    """Return about what share of the base measure's draws is possible; the same for the same base."""
-    return float(holds(possible.rules, _drawn(new_values, _TRIED, np.random.default_rng(0))).mean())
-
-
-def distinct_counts(values: Floats) -> NDArray[np.int64]:
-    """Return the number of records of each distinct value, shape (k,)."""
-    rows = values[:, 0] if values.shape[1] == 1 else values
-    return np.asarray(np.unique(rows, axis=0, return_counts=True)[1], dtype=np.int64)
-
-
-def _firsts(values: Floats) -> NDArray[np.bool_]:
-    """Mark one record of each distinct value, the first among them; shape (n,)."""
-    rows = values[:, 0] if values.shape[1] == 1 else values
-    found = np.zeros(len(values), dtype=np.bool_)
-    found[np.unique(rows, axis=0, return_index=True)[1]] = True
-    return found
-
-
-def _released(codes: Floats, known: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
-    """Return codes and names of the released labels, numbered by first appearance."""
-    kept, first, places = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    released = kept[order].astype(np.int64)
-    taken = {known[code] for code in released if code < len(known)}  # released anyway
-    names: list[str] = []
-    fresh = 0
-    for code in released:
-        if code < len(known):
-            names.append(known[code])
-            continue
-        fresh += 1
-        while f"{NEW_LABEL}{fresh}" in taken:
-            fresh += 1
-        names.append(f"{NEW_LABEL}{fresh}")
-    rank = np.empty(len(order))
-    rank[order] = np.arange(len(order))
-    return rank[places], tuple(names)
-
-
-# Draws from the posterior predictive of a Dirichlet-multinomial over public cells (methods, section 5)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirichletMultinomial(Generator):
-    """Release m sequential draws of cells, cell j with weight n_j + a, a number uniform within its cell.
-
-    It is the Pitman-Yor predictive of discount -a and concentration K a over K categories. The release is
-    eps-DP with eps = log(1 + m/a), attained by m releases of a cell that only the replaced record is in.
-
-    Where ranges leave J' of the cells possible, it is the urn given that all draws are possible: that of the
-    N records in these cells alone. A record that leaves them changes a probability by the factor of its own
-    cell, 1 + m/a at most, times (N - 1 + J' a)/(N - 1 + J' a + m) < 1, or by the inverse of the latter: the
-    guarantee is the same (methods, section 5).
-
-    Parameters
-    ----------
-    cells : Cells
-        The K public cells.
-    concentration : Fraction
-        Prior count a of each cell.
-    """
-
-    kind: ClassVar[str] = "dirichlet_multinomial"
-    cells: Cells
-    concentration: Fraction
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Pure epsilon, rounded up."""
-        return Guarantee(dm_epsilon(self.concentration, self.records), 0.0, None, "global")
-
-    @property
-    def of_any_number(self) -> bool:
-        """True; see `Generator`."""
-        return True
-
-    @property
-    def numbers_a_draw(self) -> int:
-        """Urns of large weights take Python's integers; see `Generator`."""
-        return numbers_a_draw(self.n + self.records, self.concentration.denominator)
-
-    def loss(self, one: Floats, other: Floats) -> Loss | None:
-        """Return the loss of the urn; see `Generator`."""
-        a = float(self.concentration)
-
-        def of_urn(releases: Floats) -> Floats:
-            first, second = (gammaln(a + c + releases[:, :2]) - gammaln(a + c) for c in (one, other))
-            return np.asarray((first - second).sum(axis=1))
-
-        return of_urn
-
-    def weakened(self) -> tuple[str, Self]:
-        """Return it with the prior count of twice the epsilon, log(1 + m/a); see `Generator`."""
-        m = self.records
-        a = m / ((1 + m / self.concentration) ** 2 - 1)
-        return TWICE_EPSILON, replace(self, concentration=Fraction(a).limit_denominator(10**6))
-
-    @property
-    def uniform_share(self) -> float | None:
-        """Share of the prior counts among all; see `Generator`."""
-        prior = float(self.cells.count * self.concentration)
-        return prior / (prior + self.n)
-
-    def own(self) -> dict[str, Any]:
-        """Return cells and prior count."""
-        return self.cells.describe() | {"concentration": float(self.concentration)}
-
-    def figures(self) -> dict[str, Any]:
-        """Return numbers of records and cells, and the prior count."""
-        return {
-            "records": self.records,
-            "n": self.n,
-            "cells": self.cells.count,
-            "concentration": float(self.concentration),
-        }
-
-    def in_words(self) -> str:
-        """Say what is drawn."""
-        return (
-            f"{self.records} draws from the posterior predictive of a Dirichlet-multinomial over "
-            f"{self.cells.count} cells, prior count {float(self.concentration):.6g} each"
-        )
-
-    def draw(self, records: Records, randomness: Randomness) -> tuple[Floats, Labels]:
-        """Draw synthetic records; see `Generator`."""
-        cells, count = self.cells.of_values(records.values), self.cells.count
-        if self.possible is not None:  # an urn of the possible cells alone
-            flags = self.possible.flags
-            places, numbers = np.flatnonzero(flags), np.cumsum(flags) - 1
-            cells, count = numbers[cells[flags[cells]]], len(places)
-        drawn = draw_categories(cells, count, self.concentration, self.records, randomness.source)
-        if self.possible is not None:
-            drawn = places[drawn]
-        values = (self.possible or self.cells).draw_within(drawn, randomness.generator())
-        return values, tuple(column.categories for column in self.columns)

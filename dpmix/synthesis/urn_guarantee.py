@@ -34,7 +34,6 @@ from fractions import Fraction
 from dpmix.privacy.exact import digits, expm1, log1p, round_up
 
 __all__ = [
-    "DirichletMultinomialOffers",
     "Offers",
     "dm_concentration",
     "dm_epsilon",

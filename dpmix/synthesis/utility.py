@@ -1,4 +1,4 @@
-"""How near synthetic records are to the confidential ones: distances and plain statistics.
+"""How near synthetic records are to the confidential ones: distances, statistics, and what goes together.
 
 All of it depends on the confidential records without protection, and is for their curator alone.
 
@@ -11,15 +11,7 @@ Several numeric columns, each scaled by its public bounds to [0, 1], are compare
 mean of W1 over projections on fixed directions, and, where the samples are small, by exact transport at
 Euclidean cost. Labels are compared by the total variation distance of their shares.
 
-Sources
--------
-- C. Villani (2009), Optimal Transport: Old and New, chapter 6.
-- N. Bonneel, J. Rabin, G. Peyre and H. Pfister (2015), Sliced and Radon Wasserstein barycenters of measures,
-  Journal of Mathematical Imaging and Vision 51, 22-45.
-
-How alike synthetic and confidential records are jointly: pairs of columns, propensity scores, predictions.
-
-All of it depends on the confidential records without protection, and is for their curator alone.
+How columns go together is compared in three ways:
 
 * **Pairs.** Two columns of numbers have their correlation, two of labels Cramer's V, one of each the
   correlation ratio (the root of the share of the numbers' variance between labels): what is compared is how
@@ -34,6 +26,9 @@ All of it depends on the confidential records without protection, and is for the
 
 Sources
 -------
+- C. Villani (2009), Optimal Transport: Old and New, chapter 6.
+- N. Bonneel, J. Rabin, G. Peyre and H. Pfister (2015), Sliced and Radon Wasserstein barycenters of measures,
+  Journal of Mathematical Imaging and Vision 51, 22-45.
 - J. Snoke, G. M. Raab, B. Nowok, C. Dibben and A. Slavkovic (2018), General and specific utility measures for
   synthetic data, Journal of the Royal Statistical Society A 181, 663-688, section 2.
 - C. Esteban, S. L. Hyland and G. Raetsch (2017), Real-valued (medical) time series generation with recurrent
@@ -68,59 +63,12 @@ __all__ = [
     "association",
     "count_distinct",
     "pmse",
-    "sliced_wasserstein",
     "transport",
     "wasserstein",
 ]
 
-# Whole records looked up among others, whatever their number of columns.
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-class SortedRows:
-    """Records to look others up in, in O(log n) a record and column.
-
-    A record is numbered column by column: its number by the columns so far, with the place of its next value
-    among that column's values, is looked up among the pairs that occur.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, d)
-    """
-
-    def __init__(self, values: Floats) -> None:
-        self._known: list[tuple[Floats, Ints]] = []
-        numbers = np.zeros(len(values), dtype=np.int64)
-        for column in values.T:
-            kept, places = np.unique(column, return_inverse=True)
-            pairs, numbers = np.unique(numbers * len(kept) + places, return_inverse=True)
-            self._known.append((kept, pairs))
-        self.distinct = int(numbers.max()) + 1
-
-    def holds(self, values: Floats) -> NDArray[np.bool_]:
-        """Return whether each of other records is equal to one of these, shape (m,)."""
-        found = np.ones(len(values), dtype=np.bool_)
-        numbers = np.zeros(len(values), dtype=np.int64)
-        for column, (kept, pairs) in zip(values.T, self._known, strict=True):
-            places, there = _among(column, kept)
-            numbers, paired = _among(numbers * len(kept) + places, pairs)
-            found &= there & paired
-        return found
-
-
-def count_distinct(values: Floats) -> int:
-    """Return the number of distinct records, shape (m, d)."""
-    return SortedRows(values).distinct
-
-
-def _among(wanted: Floats | Ints, known: Floats | Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the place of each among sorted values, and whether it is there at all."""
-    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1).astype(np.int64)
-    return places, np.asarray(known[places] == wanted)
-
-
 Labels = tuple[tuple[str, ...] | None, ...]
 
 DIRECTIONS = 50
@@ -131,7 +79,21 @@ TRANSPORTED = 20_000
 """Pairs of records at most in a linear programme."""
 SHOWN = 50
 """Categories of a column at most whose shares are kept: the most frequent of the confidential records."""
-_KEPT = 20_000_000
+NEEDS = "scikit-learn is not installed (it is in the extra compare: pip install 'dpmix[compare]')"
+"""Why nothing is trained."""
+
+_KEPT = 20_000_000  # numbers of sorted projections that are kept
+_COUNTED = 4_000_000  # cells of a table that is counted at once
+_CATEGORIES = 10  # of a column that have an indicator
+_FEATURES = 60  # of a logistic regression
+_STEPS = 25  # of Newton
+_RECORDS = 5  # synthetic records at least for each coefficient
+_TRAINED = 10_000
+_CLASSES = 100  # of a column at most that trees predict
+_ONE_THREAD = 200_000  # multiplications
+_ROWS = 200_000
+
+# Column by column, and all numbers together
 
 
 class Figures(NamedTuple):
@@ -309,29 +271,11 @@ def directions(dimensions: int, count: int) -> Floats:
     -------
     ndarray of float64, shape (count, dimensions)
     """
-    if dimensions == 1:
-        return np.ones((count, 1))
     if dimensions == 2:
         angles = math.pi * (np.arange(count) + 0.5) / count
         return np.column_stack((np.cos(angles), np.sin(angles)))
     drawn = np.random.default_rng(0).standard_normal((count, dimensions))
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
-
-
-def sliced_wasserstein(first: Floats, second: Floats, count: int = DIRECTIONS) -> float:
-    """Return the mean of W1 over projections on `count` directions; W1 itself in one dimension.
-
-    Parameters
-    ----------
-    first, second : ndarray of float64, shapes (n, d) and (m, d)
-    count : int
-        Number of directions; see `directions`.
-    """
-    found = [
-        wasserstein(_sorted_along(first, direction), _sorted_along(second, direction))
-        for direction in directions(first.shape[1], count)
-    ]
-    return float(np.mean(found))
 
 
 def transport(first: Floats, second: Floats) -> float | None:
@@ -381,18 +325,52 @@ def _joint_variation(first: Floats, second: Floats) -> float:
     return float(np.abs(of_first - of_second).sum()) / 2
 
 
-NEEDS = "scikit-learn is not installed (it is in the extra compare: pip install 'dpmix[compare]')"
-"""Why nothing is trained."""
+# Whole records looked up among others
 
-_COUNTED = 4_000_000  # cells of a table that is counted at once
-_CATEGORIES = 10
-_FEATURES = 60
-_STEPS = 25
-_RECORDS = 5  # synthetic records at least for each coefficient
-_TRAINED = 10_000
-_CLASSES = 100  # of a column at most that trees predict
-_ONE_THREAD = 200_000  # multiplications
-_ROWS = 200_000
+
+class SortedRows:
+    """Records to look others up in, in O(log n) a record and column.
+
+    A record is numbered column by column: its number by the columns so far, with the place of its next value
+    among that column's values, is looked up among the pairs that occur.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, d)
+    """
+
+    def __init__(self, values: Floats) -> None:
+        self._known: list[tuple[Floats, Ints]] = []
+        numbers = np.zeros(len(values), dtype=np.int64)
+        for column in values.T:
+            kept, places = np.unique(column, return_inverse=True)
+            pairs, numbers = np.unique(numbers * len(kept) + places, return_inverse=True)
+            self._known.append((kept, pairs))
+        self.distinct = int(numbers.max()) + 1
+
+    def holds(self, values: Floats) -> NDArray[np.bool_]:
+        """Return whether each of other records is equal to one of these, shape (m,)."""
+        found = np.ones(len(values), dtype=np.bool_)
+        numbers = np.zeros(len(values), dtype=np.int64)
+        for column, (kept, pairs) in zip(values.T, self._known, strict=True):
+            places, there = _among(column, kept)
+            numbers, paired = _among(numbers * len(kept) + places, pairs)
+            found &= there & paired
+        return found
+
+
+def count_distinct(values: Floats) -> int:
+    """Return the number of distinct records, shape (m, d)."""
+    return SortedRows(values).distinct
+
+
+def _among(wanted: Floats | Ints, known: Floats | Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the place of each among sorted values, and whether it is there at all."""
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1).astype(np.int64)
+    return places, np.asarray(known[places] == wanted)
+
+
+# Several columns at a time
 
 
 class PairOfColumns(NamedTuple):

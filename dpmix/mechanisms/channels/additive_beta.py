@@ -1,22 +1,21 @@
 """Beta kernel convolved with Laplace or Gaussian noise.
 
+Everything is in the logit l of u, in which the density of Beta(a, b) is u^a (1 - u)^b / B(a, b), smooth and
+with exponential tails whatever a and b are, and in units of the interval, of which `below` is the distance of
+the release from the lower end and `above` that from the upper one.
+
+One integral at a time: the product with a one-sided exponential in u has a single mode, with a bell curve at
+most two. An integral is a march from a mode outwards by panels of 16 Gauss-Legendre nodes, each so long that
+the logarithm of the integrand varies by about ten, until the integrand is e^-38 of its top.
+
 `log_marginal` integrates anew for every release. `fill_marginal` lays out panels in the logit of u once a
 call. With Laplace noise it interpolates: the integrals over u < z and u > z go from panel to panel by
 recursions of positive terms (g is e^{-z/s} L(z) + e^{z/s} R(z), both scaled at the panel), and within a
 panel g is a Chebyshev series through its values at 16 nodes. With Gaussian noise it sums over the nodes of
-those panels that matter to z. Over a and b from 0.01 to 1e4 and noise from
-1e-3 to 1e3 of the interval the relative error is below 1e-11 in `log_marginal` and 3e-9 in `fill_marginal`.
+those panels that matter to z. Over a and b from 0.01 to 1e4 and noise from 1e-3 to 1e3 of the interval the
+relative error is below 1e-11 in `log_marginal` and 3e-9 in `fill_marginal`.
 
 Neither pair has `draw_latent`.
-
-Integrals of a beta density against Laplace or Gaussian noise, one at a time and in logarithms.
-
-In the logit l of u the density of Beta(a, b) is u^a (1 - u)^b / B(a, b), smooth and with exponential tails
-whatever a and b are. Its product with a one-sided exponential in u has a single mode there, with a bell
-curve at most two. An integral is a march from a mode outwards by panels of 16 Gauss-Legendre nodes, each so
-long that the logarithm of the integrand varies by about ten, until the integrand is e^-38 of its top.
-Everything is in units of the interval, of which `below` is the distance of the release from the lower end
-and `above` that from the upper one.
 """
 
 from __future__ import annotations
@@ -34,13 +33,11 @@ from dpmix.numerics.jit import njit
 from dpmix.numerics.special import exp, log_beta
 
 __all__ = [
-    "BELL",
     "FARTHEST",
     "LEFT",
     "MOST_PANELS",
     "RIGHT",
     "advance",
-    "bell_modes",
     "exponent",
     "fill_laplace",
     "laplace_panels",
@@ -53,11 +50,32 @@ __all__ = [
 
 # the noise's logarithm: -(z - u)/scale, -(u - z)/scale, or -(z - u)^2 / (2 scale^2)
 LEFT, RIGHT, BELL = 1, -1, 0
-DROP = 38.0
-VARIATION = 10.0
 FARTHEST = 745.0
+MOST_PANELS = 1000
+_DROP = 38.0
+_VARIATION = 10.0
 _POLES = 4.0  # the logarithms have poles at +-i pi: panels near 0 are no longer than this
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise, and
+# how long while the noise still sees the end: interpolation asks for less than integration
+_LAPLACE = (5.0, 2.5, 2.0, 1.25)
+_GAUSSIAN = (12.0, 4.0, 1.5, 2.0)
+_REACH = 27.0
+_FEW = 2  # so many releases are integrated one by one
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+_N = 16  # nodes a panel, by Gauss and Legendre or by Chebyshev
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N)
+_LOG_WEIGHTS = np.log(_WEIGHTS)
+_CHEBYSHEV = np.cos(np.pi * (2 * np.arange(_N)[::-1] + 1) / (2 * _N))  # ascending
+_SERIES = np.linalg.inv(chebyshev.chebvander(_CHEBYSHEV, _N - 1))  # from values at the nodes to coefficients
+_PRIMITIVES = chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)
+_TOTAL = chebyshev.chebval(1.0, _PRIMITIVES) @ _SERIES  # to the integral from -1 to 1
+_SERIES_T = np.ascontiguousarray(_SERIES.T)
+_INTEGRATE_T = np.ascontiguousarray(  # to integrals from -1 to each node
+    (chebyshev.chebval(_CHEBYSHEV, _PRIMITIVES).T @ _SERIES).T
+)
+
+# One integral at a time, in logarithms
 
 
 @njit
@@ -140,7 +158,7 @@ def reach(kind, a, b, below, above, scale, y, end, drop):
     """Return where, from y towards `end`, the integrand has fallen to e^-drop of what it is at y."""
     top, _, _ = exponent(kind, a, b, below, above, scale, y)
     while True:
-        y, value = advance(kind, a, b, below, above, scale, y, end, 0.25 * VARIATION, _POLES)
+        y, value = advance(kind, a, b, below, above, scale, y, end, 0.25 * _VARIATION, _POLES)
         if value < top - drop:
             return y
 
@@ -150,7 +168,7 @@ def _march(kind, a, b, below, above, scale, y, end, top):
     """Return the integral of exp(exponent - top) from y towards `end`."""
     total = 0.0
     while y != end:
-        stop, value = advance(kind, a, b, below, above, scale, y, end, VARIATION, _POLES)
+        stop, value = advance(kind, a, b, below, above, scale, y, end, _VARIATION, _POLES)
         centre = 0.5 * (y + stop)
         half = 0.5 * abs(stop - y)
         panel = 0.0
@@ -158,7 +176,7 @@ def _march(kind, a, b, below, above, scale, y, end, top):
             height, _, _ = exponent(kind, a, b, below, above, scale, centre + half * _NODES[j])
             panel += _WEIGHTS[j] * math.exp(height - top)
         total += half * panel
-        if value < top - DROP:
+        if value < top - _DROP:
             break
         y = stop
     return total
@@ -248,28 +266,7 @@ def log_integral(laplace, a, b, below, above, scale):
     return high + math.log1p(math.exp(min(left, right) - high))
 
 
-# Panels in the logit of u on which a beta density is a polynomial, and convolutions computed on them
-
-
-MOST_PANELS = 1000
-_N = 16  # nodes a panel
-_X = np.cos(np.pi * (2 * np.arange(_N)[::-1] + 1) / (2 * _N))  # ascending
-_T = chebyshev.chebvander(_X, _N - 1)
-_SERIES = np.linalg.inv(_T)  # from values at the nodes to coefficients
-_INTEGRATE = (
-    chebyshev.chebval(_X, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)).T @ _SERIES
-)  # to integrals from -1 to each node
-_W = chebyshev.chebval(1.0, chebyshev.chebint(np.eye(_N), lbnd=-1, axis=0)) @ _SERIES
-_SERIES_T = np.ascontiguousarray(_SERIES.T)
-_INTEGRATE_T = np.ascontiguousarray(_INTEGRATE.T)
-_GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(_N)
-_LOG_GAUSS_W = np.log(_GAUSS_W)
-
-# how much the log density may vary in a panel, how long it may be near 0, how wide in units of the noise, and
-# how long while the noise still sees the end: interpolation asks for less than integration
-_LAPLACE = (5.0, 2.5, 2.0, 1.25)
-_GAUSSIAN = (12.0, 4.0, 1.5, 2.0)
-_REACH = 27.0
+# Many releases at once: panels on which a beta density is a polynomial, and convolutions computed on them
 
 
 @njit
@@ -386,7 +383,7 @@ def _spread_panel(a, b, constant, scale, start, stop, weight, growth):
     Return how far the centre lies from both ends, in units of the noise.
     """
     half = 0.5 * (stop - start)
-    lower = _spread(a, b, constant, start, stop, _X, weight, growth)
+    lower = _spread(a, b, constant, start, stop, _CHEBYSHEV, weight, growth)
     u, v, _, _ = sides(0.5 * (start + stop))
     start_u, start_v, _, _ = sides(start)
     stop_u, stop_v, _, _ = sides(stop)
@@ -411,7 +408,7 @@ def _fit_panel(weight, growth, before, after, sign, series, work):
     for i in range(_N):
         up = weight[i] * growth[i]
         down = weight[i] / growth[i]
-        after += _W[i] * down
+        after += _TOTAL[i] * down
         for j in range(_N):
             work[0, j] += _INTEGRATE_T[i, j] * up
             work[1, j] += _INTEGRATE_T[i, j] * down
@@ -457,13 +454,13 @@ def fill_laplace(a, b, lo, width, scale, edges, z, start, stop, out, sign=1.0):
         before[k] = seen * near[k]
         total = 0.0
         for j in range(_N):
-            total += _W[j] * weight[k, j] * growth[k, j]
+            total += _TOTAL[j] * weight[k, j] * growth[k, j]
         seen = (before[k] + total) * far[k]
     after[count] = 0.0
     for k in range(count - 1, -1, -1):
         total = 0.0
         for j in range(_N):
-            total += _W[j] * weight[k, j] / growth[k, j]
+            total += _TOTAL[j] * weight[k, j] / growth[k, j]
         after[k] = (after[k + 1] * far[k] + total) * near[k]
     height = 0.5 / (scale * width)
     series = np.empty((count, _N))
@@ -515,12 +512,12 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
     ends = np.empty(count + 1)
     inverse = 1.0 / scale
     for k in range(count):
-        lower = _spread(a, b, constant, edges[k], edges[k + 1], _GAUSS_X, height[k], place[k])
+        lower = _spread(a, b, constant, edges[k], edges[k + 1], _NODES, height[k], place[k])
         half = 0.5 * (edges[k + 1] - edges[k])
         top[k] = -math.inf
         for j in range(_N):
             place[k, j] = (place[k, j] if lower else 1.0 - place[k, j]) * inverse
-            height[k, j] += math.log(half) + _LOG_GAUSS_W[j]
+            height[k, j] += math.log(half) + _LOG_WEIGHTS[j]
             top[k] = max(top[k], height[k, j])
     for k in range(count + 1):
         ends[k] = sides(edges[k])[0] * inverse
@@ -543,11 +540,7 @@ def fill_bell(a, b, lo, width, scale, edges, z, start, stop, out):
         out[i - start] = np.sum(total)
 
 
-# Beta kernel convolved with Laplace or Gaussian noise
-
-
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-_FEW = 2  # so many releases are integrated one by one
+# The pairs of channel and kernel
 
 
 @njit

@@ -1,6 +1,7 @@
-"""Noisy second moments of clamped predictors and response (methods, section 7; linear regression).
+"""Noisy second moments of clamped predictors and response, for linear regression (methods, section 7).
 
-Noisy second moments of groups whose sizes are private (methods, section 16).
+`ClampedMoments` are of the whole table, `GroupedMoments` of groups whose sizes are private (methods,
+section 16).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dpmix.mechanisms.curators.mechanism import (
     pairs_of_groups,
     width,
 )
-from dpmix.mechanisms.curators.private_groups import Groups, sums_by_group, with_groups
+from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, sums_by_group, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP, Floats, NoisyStatistic, calibrated_scale
 from dpmix.privacy.accounting import Guarantee
 from dpmix.privacy.conversions import laplace_rho
@@ -34,7 +35,6 @@ from dpmix.privacy.noise import AdditiveNoise
 __all__ = [
     "ClampedMoments",
     "GroupedMoments",
-    "GroupedWidths",
     "exact_sensitivity",
     "factors",
     "grouped_widths",
@@ -46,6 +46,9 @@ __all__ = [
 _BITS = 20  # values in [-1, 1] are moved to multiples of 2^-20, so that sums of products are exact
 _MOST = 2**31
 _GRID = 21  # places of each coordinate of a record that is sought
+
+
+# The whole table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +76,7 @@ class ClampedMoments(NoisyStatistic):
     ) -> ClampedMoments:
         """Calibrate to a spec's epsilon or scale; the recorded guarantee never exceeds what was asked.
 
-        Groups are for `dpmix.mechanisms.clamped_moments.curator.GroupedMoments`.
+        Groups are for `GroupedMoments`.
 
         Raises
         ------
@@ -130,7 +133,7 @@ class ClampedMoments(NoisyStatistic):
     def statistic(self, values: Floats) -> tuple[NDArray[Any], tuple[int, ...]]:
         """Return the entries, shape (size,), summed exactly."""
         products, unit, clamped = self._products(values)
-        return np.array([float(_exact_sum(entry)) for entry in products.T]) / unit, clamped
+        return np.array([float(total) for total in exact_sums(products)]) / unit, clamped
 
     def _products(self, values: Floats) -> tuple[NDArray[np.int64], float, tuple[int, ...]]:
         """Return each record's entries in units of 1/2^40, that number, and how many values were clamped."""
@@ -209,106 +212,7 @@ def paper_sensitivity(p: int) -> float:
     return float(p * p + 3 * p + 3)
 
 
-class GroupedWidths(NamedTuple):
-    """Of the moments of groups whose sizes are private."""
-
-    centre: tuple[float, ...]
-    """What is taken off each entry."""
-    kappa: float
-    """By what sizes are multiplied beside sums."""
-    exact: float
-    """L1 sensitivity of (kappa sizes, sums)."""
-    paper: float
-    """The same with the paper's in place of the exact one of moments, where that is larger."""
-
-
-def grouped_widths(p: int, groups: Groups) -> GroupedWidths:
-    """Return centres, kappa and the exact sensitivity of the moments of groups (methods, section 16).
-
-    A record that changes its group takes f(x) - c from the sums of one group and adds f(x') - c to those of
-    another, f the entries of one record z in [-1, 1]^q, q = p + 1. The c from which the largest
-    D = ||f(z) - c|| in L1 norm is least is 0 of z_i and z_i z_j, by the symmetry of changing signs (D is
-    convex in c), and 1 of squares: at z = (1, .., 1) no c <= 1 gives less than q (q + 1)/2, which at 1 is
-    the most. For with t = |z| it is sum t_i + sum_(i<j) t_i t_j + sum (1 - t_i^2); of t with one sum T it is
-    largest where all are equal, T + T^2/2 - 3 T^2/(2 q) + q, which is largest at T = q for q >= 2.
-
-    So 2 D = q (q + 1), attained by (1, .., 1) that changes its group, above `exact_sensitivity`, the most
-    within a group; each size that changes adds kappa.
-
-    Parameters
-    ----------
-    p : int
-        Number of predictors.
-    groups : Groups
-        The public groups.
-    """
-    q = p + 1
-    centre = tuple(1.0 if i == j else 0.0 for i, j in factors(q))
-    apart = float(q * (q + 1))
-    kappa = groups.kappa(apart, len(centre))
-    sizes = groups.changes * kappa
-    return GroupedWidths(centre, kappa, apart + sizes, max(apart, paper_sensitivity(p)) + sizes)
-
-
-def _widths(p: int, groups: Groups | None) -> tuple[float, float]:
-    """Return the exact sensitivity, and the paper's."""
-    if groups is None:
-        return exact_sensitivity(p), paper_sensitivity(p)
-    found = grouped_widths(p, groups)
-    return found.exact, found.paper
-
-
-def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
-    """Return the public bounds of a spec.
-
-    Raises
-    ------
-    SpecError
-        When there are none, or two that differ.
-    """
-    bounds = spec.bounds or spec.domain
-    if bounds is None:
-        raise SpecError("mechanism.bounds: missing; give one pair per predictor, and the response's last")
-    if spec.bounds is not None and spec.domain is not None and spec.bounds != spec.domain:
-        raise SpecError("mechanism.bounds: differ from the domain; give the public bounds once")
-    for pair in bounds:
-        width(pair)
-    return bounds
-
-
-def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
-    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
-    assert records.n is not None  # checked
-    if records.groups is not None:
-        return GroupedMoments.from_spec(spec, records.names, records.n, records.groups)
-    return ClampedMoments.from_spec(spec, records.names, records.n)
-
-
-def stated(spec: ClampedMomentsMechanism, records: PublicRecords) -> Stated:
-    """Return what is known of a release made elsewhere, and its guarantee by formula."""
-    bounds, groups = bounds_of(spec), records.groups
-    p = len(bounds) - 1
-    if p < 1:
-        raise SpecError("mechanism.bounds: one pair; give one per predictor, and the response's last")
-    exact, paper = _widths(p, groups)
-    if spec.scale is not None:
-        scale = spec.scale
-    else:
-        assert spec.epsilon is not None  # the spec states one of the two
-        scale = (paper if spec.calibration == "paper" else exact) / spec.epsilon
-    own: dict[str, Any] = {"bounds": [list(pair) for pair in bounds], "noise": "laplace", "scale": [scale]}
-    if groups is not None:
-        known = grouped_widths(p, groups)
-        own |= {"groups": groups.describe(), "kappa": known.kappa, "centre": list(known.centre)}
-        own["scale"] = [scale / known.kappa, scale]
-    guarantee = Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
-    return own | {"sensitivity": [exact]}, with_groups(guarantee, groups)
-
-
-def _exact_sum(values: NDArray[np.int64]) -> int:
-    """Return the sum of whole numbers of up to 2^40, in chunks that 64 bits hold."""
-    step = 1 << 22
-    return sum(int(values[start : start + step].sum()) for start in range(0, len(values), step))
+# Groups whose sizes are private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,8 +226,6 @@ class GroupedMoments(ClampedMoments):
 
     Values have the codes of groups as last column.
     """
-
-    kind: ClassVar[str] = "clamped_moments"
 
     @property
     def known(self) -> Groups:
@@ -412,3 +314,102 @@ class GroupedMoments(ClampedMoments):
         told = noisy.copy()
         told[: self.known.count - 1] /= self.widths.kappa
         return told
+
+
+class GroupedWidths(NamedTuple):
+    """Of the moments of groups whose sizes are private."""
+
+    centre: tuple[float, ...]
+    """What is taken off each entry."""
+    kappa: float
+    """By what sizes are multiplied beside sums."""
+    exact: float
+    """L1 sensitivity of (kappa sizes, sums)."""
+    paper: float
+    """The same with the paper's in place of the exact one of moments, where that is larger."""
+
+
+def grouped_widths(p: int, groups: Groups) -> GroupedWidths:
+    """Return centres, kappa and the exact sensitivity of the moments of groups (methods, section 16).
+
+    A record that changes its group takes f(x) - c from the sums of one group and adds f(x') - c to those of
+    another, f the entries of one record z in [-1, 1]^q, q = p + 1. The c from which the largest
+    D = ||f(z) - c|| in L1 norm is least is 0 of z_i and z_i z_j, by the symmetry of changing signs (D is
+    convex in c), and 1 of squares: at z = (1, .., 1) no c <= 1 gives less than q (q + 1)/2, which at 1 is
+    the most. For with t = |z| it is sum t_i + sum_(i<j) t_i t_j + sum (1 - t_i^2); of t with one sum T it is
+    largest where all are equal, T + T^2/2 - 3 T^2/(2 q) + q, which is largest at T = q for q >= 2.
+
+    So 2 D = q (q + 1), attained by (1, .., 1) that changes its group, above `exact_sensitivity`, the most
+    within a group; each size that changes adds kappa.
+
+    Parameters
+    ----------
+    p : int
+        Number of predictors.
+    groups : Groups
+        The public groups.
+    """
+    q = p + 1
+    centre = tuple(1.0 if i == j else 0.0 for i, j in factors(q))
+    apart = float(q * (q + 1))
+    kappa = groups.kappa(apart, len(centre))
+    sizes = groups.changes * kappa
+    return GroupedWidths(centre, kappa, apart + sizes, max(apart, paper_sensitivity(p)) + sizes)
+
+
+# From a spec
+
+
+def _widths(p: int, groups: Groups | None) -> tuple[float, float]:
+    """Return the exact sensitivity, and the paper's."""
+    if groups is None:
+        return exact_sensitivity(p), paper_sensitivity(p)
+    found = grouped_widths(p, groups)
+    return found.exact, found.paper
+
+
+def bounds_of(spec: ClampedMomentsMechanism) -> Pairs:
+    """Return the public bounds of a spec.
+
+    Raises
+    ------
+    SpecError
+        When there are none, or two that differ.
+    """
+    bounds = spec.bounds or spec.domain
+    if bounds is None:
+        raise SpecError("mechanism.bounds: missing; give one pair per predictor, and the response's last")
+    if spec.bounds is not None and spec.domain is not None and spec.bounds != spec.domain:
+        raise SpecError("mechanism.bounds: differ from the domain; give the public bounds once")
+    for pair in bounds:
+        width(pair)
+    return bounds
+
+
+def make(spec: ClampedMomentsMechanism, records: PublicRecords) -> ClampedMoments:
+    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
+    assert records.n is not None  # checked
+    if records.groups is not None:
+        return GroupedMoments.from_spec(spec, records.names, records.n, records.groups)
+    return ClampedMoments.from_spec(spec, records.names, records.n)
+
+
+def stated(spec: ClampedMomentsMechanism, records: PublicRecords) -> Stated:
+    """Return what is known of a release made elsewhere, and its guarantee by formula."""
+    bounds, groups = bounds_of(spec), records.groups
+    p = len(bounds) - 1
+    if p < 1:
+        raise SpecError("mechanism.bounds: one pair; give one per predictor, and the response's last")
+    exact, paper = _widths(p, groups)
+    if spec.scale is not None:
+        scale = spec.scale
+    else:
+        assert spec.epsilon is not None  # the spec states one of the two
+        scale = (paper if spec.calibration == "paper" else exact) / spec.epsilon
+    own: dict[str, Any] = {"bounds": [list(pair) for pair in bounds], "noise": "laplace", "scale": [scale]}
+    if groups is not None:
+        known = grouped_widths(p, groups)
+        own |= {"groups": groups.describe(), "kappa": known.kappa, "centre": list(known.centre)}
+        own["scale"] = [scale / known.kappa, scale]
+    guarantee = Guarantee(exact / scale, 0.0, laplace_rho(exact / scale), "global")
+    return own | {"sensitivity": [exact]}, with_groups(guarantee, groups)

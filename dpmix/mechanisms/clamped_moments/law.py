@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dpmix.mechanisms.clamped_moments.section import ClampedMomentsMechanism
-from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, counted, of_scale
-from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, far_beyond, is_number
+from dpmix.mechanisms.laws.law_base import Floats, Pair, Says, Scales, counted, is_number, of_scale
+from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, far_beyond
 
 __all__ = ["LAW", "ClampedMomentsLaw"]
 

@@ -1,6 +1,8 @@
-"""What a mechanism is, and what the local additive ones share.
+"""What a mechanism is to a curator: it releases records, states its guarantee, and tells audits what to try.
 
-What an audit is told by what it audits: neighbouring databases, and the loss of what is drawn of them.
+Mechanisms of all kinds are `Mechanism`; those that add noise to each record by itself are `LocalAdditive`. An
+audit asks for neighbouring databases that are hard to keep apart, for the privacy loss of what is drawn of
+them, and for a twin that is weaker than it claims; what several mechanisms answer stands last.
 
 The privacy loss of a release is the log ratio of its densities under two neighbouring databases, as the
 mechanism claims them: by Neyman and Pearson no event of the same probability under one database is less
@@ -42,103 +44,26 @@ __all__ = [
     "loss_of_near_outputs",
     "moved",
     "order_in_words",
-    "pairs_of_columns",
     "pairs_of_groups",
     "smoothing_of_twice_epsilon",
     "width",
 ]
 
 Floats = NDArray[np.float64]
+Pairs = tuple[tuple[float, float], ...]
+Progress = Callable[[int], None]
+NoisyCells = tuple[int, float]
+"""Number of the cells that the records are counted in, and their noise's standard deviation."""
 Loss = Callable[[Floats], Floats]
 """From releases, shape (runs, q), as an audit has them told, to their losses, shape (runs,)."""
+Stated = tuple[dict[str, Any], Guarantee]
+"""What a kind's own part of a law states of a release made elsewhere, and its guarantee by formula."""
 
 BEYOND = 8.0
 """Widths of the domain by which an input may lie outside."""
 HALF_NOISE = "noise of half the scale"
 TWICE_EPSILON = "twice the epsilon"
 """Faults that give away about twice as much, planted to see whether an audit would find them."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two neighbouring databases.
-
-    Parameters
-    ----------
-    words : str
-        How they differ.
-    one, other : ndarray, shape (n, d), or (n, d + 1)
-        The same but for one record; codes of groups stand last, where there are groups.
-    """
-
-    words: str
-    one: Floats
-    other: Floats
-
-
-def moved(words: str, base: Floats, one: Floats, other: Floats) -> Pair:
-    """Return two databases, shape (n, d), that are `base` but for their first record."""
-    first, second = base.copy(), base.copy()
-    first[0], second[0] = one, other
-    return Pair(words, first, second)
-
-
-def pairs_of_columns(low: Floats, high: Floats, n: int) -> Iterator[Pair]:
-    """Yield databases of which a record goes from public bounds to the others, and from beyond them."""
-    base, beyond = np.tile(low, (n, 1)), BEYOND * (high - low)
-    yield moved("a record goes from the lower bounds to the upper", base, low, high)
-    yield moved("a record goes from far below the bounds to far above", base, low - beyond, high + beyond)
-
-
-def pairs_of_groups(name: str, n: int, far: Floats, low: Floats, high: Floats) -> Iterator[Pair]:
-    """Yield databases of which a record changes its group; who changes values alone is told apart less.
-
-    Parameters
-    ----------
-    name : str
-        Of the column of groups.
-    n : int
-        Number of records.
-    far, low, high : ndarray, shape (d,)
-        Records: the worst to change its group, and two far apart.
-    """
-    base = np.tile(np.append(low, 0.0), (n, 1))
-    yield moved(f"a record changes its {name}", base, np.append(far, 0.0), np.append(far, 1.0))
-    words = f"a record changes its {name} and all values"
-    yield moved(words, base, np.append(low, 0.0), np.append(high, 1.0))
-
-
-def additive_loss(first: Floats, second: Floats, scale: Any, noise: str) -> Loss:
-    """Return the loss of independent noise; whole numbers have the loss of Laplace and Gaussian noise."""
-    moved = np.nonzero(first != second)[0]
-    a, b = first[moved], second[moved]
-    s = np.broadcast_to(np.asarray(scale, dtype=np.float64), first.shape)[moved]
-    if noise in ("gaussian", "discrete_gaussian"):
-        return lambda y: np.asarray(((y[:, moved] - 0.5 * (a + b)) * ((a - b) / s**2)).sum(axis=1))
-    return lambda y: np.asarray(((np.abs(y[:, moved] - b) - np.abs(y[:, moved] - a)) / s).sum(axis=1))
-
-
-def loss_of_near_outputs(one: Floats, other: Floats, response: NearOutputs) -> Loss:
-    """Return the loss of outputs near inputs (d,): log r where near the first alone, -log r the other."""
-    log_ratio = float(np.log(float(response.ratio)))
-
-    def near(releases: Floats, inputs: Floats) -> Floats:
-        return np.asarray((releases >= inputs) & (releases < inputs + response.near), dtype=np.float64)
-
-    return lambda releases: log_ratio * (near(releases, one) - near(releases, other)).sum(axis=1)
-
-
-def smoothing_of_twice_epsilon(bins: int, n: int, weight: float) -> float:
-    """Return the smoothing weight of twice the epsilon: eps = k log(1 + (1 - w) m/(w n))."""
-    odds = (1 - weight) * bins / (weight * n)
-    return bins / (bins + n * ((1 + odds) ** 2 - 1))
-
-
-# What is public of the records that a mechanism releases, beside the section of a spec
-
-
-Stated = tuple[dict[str, Any], Guarantee]
-"""What a kind's own part of a law states of a release made elsewhere, and its guarantee by formula."""
 
 
 class PublicRecords(NamedTuple):
@@ -165,13 +90,21 @@ class PublicRecords(NamedTuple):
     groups: Groups | None = None
 
 
-# What a mechanism is, and what the local additive ones share
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring databases.
 
+    Parameters
+    ----------
+    words : str
+        How they differ.
+    one, other : ndarray, shape (n, d), or (n, d + 1)
+        The same but for one record; codes of groups stand last, where there are groups.
+    """
 
-Pairs = tuple[tuple[float, float], ...]
-Progress = Callable[[int], None]
-NoisyCells = tuple[int, float]
-"""Number of the cells that the records are counted in, and their noise's standard deviation."""
+    words: str
+    one: Floats
+    other: Floats
 
 
 class Mechanism(abc.ABC):
@@ -326,7 +259,7 @@ class Mechanism(abc.ABC):
         if not self.domain:
             raise PrivacyError(f"{self.kind} has no public bounds, of which databases to audit it are made")
         low, high = np.array(self.domain, dtype=np.float64).T
-        yield from pairs_of_columns(low, high, n)
+        yield from _pairs_of_columns(low, high, n)
 
     def loss(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Loss | None:
         """Return the log ratio of the densities of releases of two databases, as the mechanism claims them.
@@ -347,6 +280,9 @@ class Mechanism(abc.ABC):
     def weakened(self) -> tuple[str, Self] | None:
         """Return what is wrong with a twin that gives away twice as much, and it; None for want of one."""
         return None
+
+
+# Noise on each record by itself
 
 
 @dataclass(frozen=True)
@@ -434,7 +370,7 @@ class LocalAdditive(Mechanism):
         n = bounded.shape[0]
         rows = random_order(n) if self.order == "shuffled" else slice(None)
         for column, noise in enumerate(self.noises):
-            report = None if progress is None else _shifted(progress, column * n)
+            report = None if progress is None else lambda done, before=column * n: progress(before + done)
             released[:, column] = noise.add(np.ascontiguousarray(bounded[rows, column]), report)
         return self.made(released, columns, n, private=True, order=self.order), clamped
 
@@ -500,5 +436,62 @@ def width(pair: tuple[float, float]) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _shifted(progress: Progress, offset: int) -> Progress:
-    return lambda done: progress(offset + done)
+# What an audit is told: neighbouring databases, and losses of what is drawn of them
+
+
+def moved(words: str, base: Floats, one: Floats, other: Floats) -> Pair:
+    """Return two databases, shape (n, d), that are `base` but for their first record."""
+    first, second = base.copy(), base.copy()
+    first[0], second[0] = one, other
+    return Pair(words, first, second)
+
+
+def _pairs_of_columns(low: Floats, high: Floats, n: int) -> Iterator[Pair]:
+    """Yield databases of which a record goes from public bounds to the others, and from beyond them."""
+    base, beyond = np.tile(low, (n, 1)), BEYOND * (high - low)
+    yield moved("a record goes from the lower bounds to the upper", base, low, high)
+    yield moved("a record goes from far below the bounds to far above", base, low - beyond, high + beyond)
+
+
+def pairs_of_groups(name: str, n: int, far: Floats, low: Floats, high: Floats) -> Iterator[Pair]:
+    """Yield databases of which a record changes its group; who changes values alone is told apart less.
+
+    Parameters
+    ----------
+    name : str
+        Of the column of groups.
+    n : int
+        Number of records.
+    far, low, high : ndarray, shape (d,)
+        Records: the worst to change its group, and two far apart.
+    """
+    base = np.tile(np.append(low, 0.0), (n, 1))
+    yield moved(f"a record changes its {name}", base, np.append(far, 0.0), np.append(far, 1.0))
+    words = f"a record changes its {name} and all values"
+    yield moved(words, base, np.append(low, 0.0), np.append(high, 1.0))
+
+
+def additive_loss(first: Floats, second: Floats, scale: Any, noise: str) -> Loss:
+    """Return the loss of independent noise; whole numbers have the loss of Laplace and Gaussian noise."""
+    moved = np.nonzero(first != second)[0]
+    a, b = first[moved], second[moved]
+    s = np.broadcast_to(np.asarray(scale, dtype=np.float64), first.shape)[moved]
+    if noise in ("gaussian", "discrete_gaussian"):
+        return lambda y: np.asarray(((y[:, moved] - 0.5 * (a + b)) * ((a - b) / s**2)).sum(axis=1))
+    return lambda y: np.asarray(((np.abs(y[:, moved] - b) - np.abs(y[:, moved] - a)) / s).sum(axis=1))
+
+
+def loss_of_near_outputs(one: Floats, other: Floats, response: NearOutputs) -> Loss:
+    """Return the loss of outputs near inputs (d,): log r where near the first alone, -log r the other."""
+    log_ratio = float(np.log(float(response.ratio)))
+
+    def near(releases: Floats, inputs: Floats) -> Floats:
+        return np.asarray((releases >= inputs) & (releases < inputs + response.near), dtype=np.float64)
+
+    return lambda releases: log_ratio * (near(releases, one) - near(releases, other)).sum(axis=1)
+
+
+def smoothing_of_twice_epsilon(bins: int, n: int, weight: float) -> float:
+    """Return the smoothing weight of twice the epsilon: eps = k log(1 + (1 - w) m/(w n))."""
+    odds = (1 - weight) * bins / (weight * n)
+    return bins / (bins + n * ((1 + odds) ** 2 - 1))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmix.errors import PrivacyError
 from dpmix.privacy.accounting import Adjacency, Guarantee
 
-__all__ = ["Groups", "groups_of", "sums_by_group", "with_groups"]
+__all__ = ["Groups", "exact_sums", "groups_of", "sums_by_group", "with_groups"]
 
 _KEPT = 16  # bits of kappa, so that kappa times a whole number is exact
 _CHUNK = 1 << 22  # numbers of up to 2^41 that a sum in 64 bits holds
@@ -126,9 +126,10 @@ def sums_by_group(table: NDArray[np.int64], codes: NDArray[np.int64], groups: in
     list of list of int
         By group, then column.
     """
-    found = []
-    for group in range(groups):
-        own = table[codes == group]
-        parts = [own[start : start + _CHUNK].sum(axis=0) for start in range(0, len(own), _CHUNK)]
-        found.append([sum(int(part[j]) for part in parts) for j in range(table.shape[1])])
-    return found
+    return [exact_sums(table[codes == group]) for group in range(groups)]
+
+
+def exact_sums(table: NDArray[np.int64]) -> list[int]:
+    """Return the exact sum of each column of whole numbers below 2^41, shape (n, entries)."""
+    parts = [table[start : start + _CHUNK].sum(axis=0) for start in range(0, len(table), _CHUNK)]
+    return [sum(int(part[j]) for part in parts) for j in range(table.shape[1])]

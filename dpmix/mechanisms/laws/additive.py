@@ -1,26 +1,25 @@
-"""What the laws of additive noise share.
+"""Noise as laws state it: what it is called, its variance and draws, and the laws that add it to each record.
 
-The noise of counts and sums, and the ratio of how likely outputs are, as laws state them.
+Four kinds of noise are added to numbers. Laplace noise of scale s has density exp(-|e|/s)/(2 s), two-sided
+geometric noise Pr(e) proportional to exp(-|e|/s); Gaussian noise has standard deviation s, discrete Gaussian
+noise Pr(e) proportional to exp(-e^2/(2 s^2)). Records carry Laplace or Gaussian noise (methods,
+section 2), counts and sums any of the four.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from pydantic import AfterValidator
 
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
     Law,
     Observation,
-    Says,
     Scales,
     moments_of_records,
     of_scale,
@@ -32,15 +31,19 @@ __all__ = [
     "Additive",
     "NOISES",
     "Noisy",
-    "Ratio",
     "WHOLE",
     "draw_noise",
-    "fraction_of",
     "mean_of_laplace",
     "noise_name",
     "noise_sd",
     "noise_variance",
 ]
+
+_CELLS = 1_024  # of the public bounds, for likelihoods
+_CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
+_MOST_OUTPUTS = 8_192
+
+# Noise by its name
 
 NOISES = ("laplace", "gaussian", "geometric", "discrete_gaussian")
 WHOLE = ("geometric", "discrete_gaussian")
@@ -74,13 +77,7 @@ def noise_sd(noise: str, scale: float) -> float:
 
 
 def draw_noise(kind: str, scale: float | Floats, shape: int | tuple[int, ...], rng: Generator) -> Floats:
-    """Draw noise in floating point, for what is never released.
-
-    Laplace and geometric noise are of a scale, Gaussian noise of a standard deviation.
-
-    Two-sided geometric noise of scale s has Pr(e) proportional to exp(-|e| / s), discrete Gaussian noise of
-    scale s, a float, exp(-e^2 / (2 s^2)).
-    """
+    """Draw noise of a scale in floating point, for what is never released; discrete Gaussian of a float."""
     if kind == "laplace":
         return np.asarray(scale * (rng.standard_exponential(shape) - rng.standard_exponential(shape)))
     if kind == "gaussian":
@@ -98,41 +95,7 @@ def mean_of_laplace(n: int, scale: float, size: int, rng: Generator) -> Floats:
     return np.asarray(scale * (rng.standard_gamma(n, size) - rng.standard_gamma(n, size)) / n)
 
 
-# How many times as likely one output is as another: a ratio of whole numbers, as releases state it
-
-
-_DIGITS = 400  # of the numbers of a ratio
-_WRONG = "does not state its ratio as p/q, two whole numbers of which the first is larger"
-
-
-def fraction_of(value: Any) -> Fraction:
-    """Return a ratio above 1 written as ``"p/q"``.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
-    found = re.fullmatch(r"([0-9]+)/([0-9]+)", value) if isinstance(value, str) else None
-    if found is None or len(value) > 2 * _DIGITS or not int(found[1]) > int(found[2]) > 0:
-        raise ValueError("no ratio")
-    return Fraction(int(found[1]), int(found[2]))
-
-
-def _a_ratio(value: str) -> str:
-    try:
-        float(fraction_of(value))
-    except (ValueError, OverflowError):
-        raise ValueError(_WRONG) from None
-    return value
-
-
-Ratio = Annotated[str, AfterValidator(_a_ratio), Says(_WRONG)]
-
-
-_CELLS = 1_024  # of the public bounds, for likelihoods
-_CLOSE = 0.05  # of log densities, how far from exact at worst, at the end of a cell
-_MOST_OUTPUTS = 8_192
+# Laws of records that carry noise, or none
 
 
 class Additive(Law):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections.abc import KeysView, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -42,6 +44,8 @@ Ints = NDArray[np.int64]
 Labels = Sequence[Sequence[str] | None]
 
 _LARGEST = 10**300  # whole numbers in JSON have no bound
+_DIGITS = 400  # of the numbers of a ratio
+_NO_RATIO = "does not state its ratio as p/q, two whole numbers of which the first is larger"
 
 
 class LawError(DpmixError):
@@ -68,6 +72,33 @@ def _number(value: Any) -> Any:
     return value
 
 
+def is_number(value: Any) -> bool:
+    """Whether JSON's value is a number that a double can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def fraction_of(value: Any) -> Fraction:
+    """Return a ratio above 1 written as ``"p/q"``.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    found = re.fullmatch(r"([0-9]+)/([0-9]+)", value) if isinstance(value, str) else None
+    if found is None or len(value) > 2 * _DIGITS or not int(found[1]) > int(found[2]) > 0:
+        raise ValueError("no ratio")
+    return Fraction(int(found[1]), int(found[2]))
+
+
+def _a_ratio(value: str) -> str:
+    try:
+        float(fraction_of(value))
+    except (ValueError, OverflowError):
+        raise ValueError(_NO_RATIO) from None
+    return value
+
+
 def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
     if not pair[0] < pair[1]:
         raise ValueError("the lower one first")
@@ -91,6 +122,7 @@ Scales = Annotated[
     BeforeValidator(_is_list),
     Says("does not list a positive noise scale per column"),
 ]
+Ratio = Annotated[str, AfterValidator(_a_ratio), Says(_NO_RATIO)]
 Groups = Annotated[
     dict[str, tuple[str, ...]] | None,
     Says("does not state its groups, one column with two different names or more"),

@@ -1,6 +1,8 @@
-"""What the laws of noisy statistics share, of the whole sample or of groups (methods, section 16).
+"""Laws of releases that are of all records together: noisy statistics, and histograms.
 
-What the laws of releases of a histogram share (methods, section 3).
+A statistic has noise on each of its numbers. With groups whose sizes are private it holds sizes beside
+centred sums (methods, section 16). A histogram has its counts with noise, or numbers of draws made of them
+(methods, section 3).
 """
 
 from __future__ import annotations
@@ -13,12 +15,24 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Observation, OnePair, Says, Whole, counted
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    Labels,
+    Law,
+    Observation,
+    OnePair,
+    Says,
+    Whole,
+    counted,
+    is_number,
+)
 from dpmix.numerics.equal_cells import equal_edges
 
-__all__ = ["FAR", "HistogramLaw", "Statistic", "SumsOfGroups", "far_beyond", "is_number"]
+__all__ = ["HistogramLaw", "Statistic", "SumsOfGroups", "far_beyond"]
 
-FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
+_FAR = 30  # scales of noise: Laplace noise goes further with probability 1e-13
+
+# Statistics with noise on each number
 
 
 class Statistic(Law):
@@ -49,17 +63,14 @@ def far_beyond(
     least, most, scale : float or ndarray of float64, shape (rows, 1)
         What records alone give at least and at most, and the scale of the noise.
     """
-    beyond = np.maximum(values - most, least - values) > FAR * scale
+    beyond = np.maximum(values - most, least - values) > _FAR * scale
     if not beyond.any():
         return None
     verb = "is" if beyond.sum() == 1 else "are"
     return (
-        f"{int(beyond.sum())} of {counted(values.size, 'number')} {verb} more than {FAR} noise scales "
+        f"{int(beyond.sum())} of {counted(values.size, 'number')} {verb} more than {_FAR} noise scales "
         f"beyond what {counted(n, 'record')} can give: check n, the order, and the scale or epsilon"
     )
-
-
-# What the laws of noisy sums of groups share: sizes beside centred sums (methods, section 16)
 
 
 class SumsOfGroups(Statistic):
@@ -119,9 +130,7 @@ class SumsOfGroups(Statistic):
         )
 
 
-def is_number(value: Any) -> bool:
-    """Whether JSON's value is a number that a double can hold."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**300
+# Histograms of the records
 
 
 class HistogramLaw(Law):

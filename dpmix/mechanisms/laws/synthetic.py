@@ -12,8 +12,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from dpmix.mechanisms.laws.additive import NOISES, noise_name
 from dpmix.mechanisms.laws.every import law_of
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Pair, Says, Scales, Whole, first, of_scale
-from dpmix.mechanisms.laws.statistic_laws import is_number
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    Labels,
+    Law,
+    Pair,
+    Says,
+    Scales,
+    Whole,
+    first,
+    is_number,
+    of_scale,
+)
 from dpmix.spec.capabilities import Synthetic
 from dpmix.spec.data_section import MOST_DIGITS
 

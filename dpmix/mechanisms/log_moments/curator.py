@@ -1,6 +1,7 @@
-"""Noisy means of the logarithms of censored compositions (methods, section 8).
+"""Noisy moments of the logarithms of censored compositions (methods, section 8).
 
-Noisy sums of logarithms of censored compositions in groups of private sizes (methods, section 16).
+`LogMoments` are means over the whole table, `GroupedLogMoments` sums over groups whose sizes are private
+(methods, section 16).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dpmix.mechanisms.curators.mechanism import (
     moved,
     pairs_of_groups,
 )
-from dpmix.mechanisms.curators.private_groups import Groups, groups_of, sums_by_group, with_groups
+from dpmix.mechanisms.curators.private_groups import Groups, exact_sums, groups_of, sums_by_group, with_groups
 from dpmix.mechanisms.curators.statistic import ROUNDED_UP
 from dpmix.mechanisms.log_moments.law import LogMomentsLaw, centre_of, centred_width, exact_width, paper_width
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
@@ -41,186 +42,25 @@ from dpmix.privacy.noise import AdditiveNoise, GeometricNoise, calibrated
 from dpmix.release.sanitized import Release
 
 __all__ = [
-    "Grouped",
     "GroupedLogMoments",
     "LogMoments",
-    "SUM_TOLERANCE",
     "chosen_threshold",
     "epsilons_of",
-    "exact_width",
-    "grouped_sums",
+    "make",
+    "mean_logs",
     "meant",
-    "paper_width",
-    "sizes_of",
     "stated",
-    "thresholds_of",
 ]
 
-# What a spec states of noisy mean logarithms of compositions: thresholds, parts, epsilons, scales.
-
-BITS = 30
-"""Logarithms are rounded to multiples of 2^-BITS, so that their sums are exact."""
-_SHARE_OF_CHOICE = 0.1  # of epsilon, for choosing the threshold
-
-
-class Grouped(NamedTuple):
-    """The sums of log max(x, a) - c of groups, at one threshold a (methods, section 16).
-
-    A record that stays in its group moves the sums by `exact_width` W at most. One that changes its group
-    takes f(x) - c from the sums of one and adds f(x') - c to those of another: by the centre c of
-    `centre_of` that is W at most, too, and two records attain it, so that c makes the second case no worse
-    than the first. Sizes times kappa, of all groups but the last, add kappa for each that changes.
-    """
-
-    centre: float
-    kappa: float
-    width: float
-    """The exact L1 sensitivity of (kappa sizes, sums)."""
-    paper: float
-    """The same with d |log a| in place of W."""
-
-
-@functools.cache
-def grouped_sums(threshold: float, parts: int, groups: Groups) -> Grouped:
-    """Return centre, kappa and sensitivities, kappa by the public rule of `Groups.kappa`."""
-    centre = round(centre_of(threshold, parts) * 2.0**BITS) * 2.0**-BITS
-    apart = 2 * centred_width(threshold, parts, centre)
-    kappa = groups.kappa(apart, parts)
-    paper = max(apart, paper_width(threshold, parts))
-    sizes = groups.changes * kappa
-    return Grouped(centre, kappa, max(exact_width(threshold, parts), apart) + sizes, paper + sizes)
-
-
-def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:
-    """Return the candidate thresholds of a spec, which decrease."""
-    if spec.thresholds is None:
-        assert spec.threshold is not None  # the spec has one of the two
-        return (spec.threshold,)
-    return spec.thresholds
-
-
-def epsilons_of(spec: LogMomentsMechanism) -> tuple[float, float]:
-    """Return epsilon1 and epsilon2 of a spec; of a total a tenth goes to the choice among thresholds."""
-    several = spec.thresholds is not None and len(spec.thresholds) > 1
-    if spec.epsilon is not None:
-        share = _SHARE_OF_CHOICE if several else 0.0
-        first = spec.epsilon * (1 - share)
-        return first, spec.epsilon - first
-    assert spec.epsilon1 is not None  # the spec states one of the two
-    return spec.epsilon1, spec.epsilon2 or 0.0
-
-
-def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
-    """Return the number of records of each part.
-
-    Raises
-    ------
-    SpecError
-        When a part would be empty, or the sizes are of another number of records.
-    """
-    if spec.split is None:
-        return (n,)
-    if isinstance(spec.split, tuple):
-        if sum(spec.split) != n:
-            raise SpecError(
-                f"mechanism.split: {list(spec.split)} has {sum(spec.split)} records, but there are {n}"
-            )
-        return spec.split
-    first = round(spec.split * n)
-    if not 0 < first < n:
-        raise SpecError(f"mechanism.split: {spec.split:g} of {n} records leaves a part empty")
-    return first, n - first
-
-
-def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
-    """Return what is known of a release made elsewhere, and its guarantee by formula.
-
-    Raises
-    ------
-    SpecError
-        When the threshold that was used, the number of parts or of records is missing.
-    """
-    thresholds = thresholds_of(spec)
-    if len(thresholds) > 1:
-        raise SpecError(
-            "mechanism.threshold: missing; say which of the thresholds the release was censored at"
-        )
-    if spec.components is None:
-        raise SpecError("mechanism.components: missing; say how many parts a composition has")
-    n = spec.n if records.n is None else records.n
-    if n is None:
-        raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
-    first, second = epsilons_of(spec)
-    sizes, groups = sizes_of(spec, n), records.groups
-    own: dict[str, Any] = {
-        "components": spec.components,
-        "threshold": thresholds[0],
-        "thresholds": list(thresholds),
-        "parts": list(sizes),
-    }
-    if groups is None:
-        exact, paper = (of(thresholds[0], spec.components) for of in (exact_width, paper_width))
-    else:
-        found = grouped_sums(thresholds[0], spec.components, groups)
-        exact, paper = found.width, found.paper
-        own |= {"groups": groups.describe(), "kappa": found.kappa, "centre": found.centre}
-    wide = paper if spec.calibration == "paper" else exact
-    own["scale"] = _scales(wide / first, sizes, own.get("kappa"))
-    epsilon = first * exact / wide
-    rho = laplace_rho(epsilon) + (2 * response_rho(second / 2) if second else 0.0)
-    return own, with_groups(Guarantee(epsilon + second, 0.0, rho, "global"), groups)
-
-
-def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[float]:
-    """Return the noise of means, by part, of a sum's scale; or that of groups' sizes and of their sums."""
-    return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
-
-
-class Meant(NamedTuple):
-    """Components (None where a spec does not say), candidate thresholds, sizes of parts and noise scales."""
-
-    components: int | None
-    thresholds: tuple[float, ...]
-    parts: tuple[int, ...]
-    scale: tuple[float, ...]
-
-
-def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
-    """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
-
-    Parameters
-    ----------
-    spec : LogMomentsMechanism
-    made : LogMomentsLaw
-        Of the release.
-
-    Raises
-    ------
-    SpecError
-        When the parts have other sizes than the spec's records.
-    """
-    sizes, (first, _) = sizes_of(spec, sum(made.parts)), epsilons_of(spec)
-    threshold, parts, groups = made.threshold, made.components, groups_of(made.groups)
-    kappa = None
-    if groups is None:
-        exact, paper = exact_width(threshold, parts), paper_width(threshold, parts)
-    else:
-        _, kappa, exact, paper = grouped_sums(threshold, parts, groups)
-    wide = paper if spec.calibration == "paper" else exact
-    return Meant(
-        spec.components,
-        tuple(thresholds_of(spec)),
-        tuple(sizes),
-        tuple(_scales(wide / first, sizes, kappa)),
-    )
-
-
 Floats = NDArray[np.float64]
-
-SUM_TOLERANCE = 1e-6
-"""How far the parts of a composition may be from summing to one."""
+Codes = NDArray[np.int64]
 
 _BITS = 30  # logarithms are rounded to multiples of 2^-30, so that their sums are exact
+_SUM_TOLERANCE = 1e-6  # how far the parts of a composition may be from summing to one
+_SHARE_OF_CHOICE = 0.1  # of epsilon, for choosing the threshold
+_UP = 1 + 16 * 2.0**-52  # covers what the formula of the sums of groups may lose in floating point
+
+# The whole table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +109,7 @@ class LogMoments(Mechanism):
     ) -> LogMoments:
         """Calibrate to what a spec asks for; the recorded guarantee never exceeds it.
 
-        Groups are for `dpmix.mechanisms.log_moments.curator.GroupedLogMoments`.
+        Groups are for `GroupedLogMoments`.
 
         Raises
         ------
@@ -396,13 +236,13 @@ class LogMoments(Mechanism):
         )
 
     def check(self, values: Floats) -> None:
-        """Refuse what are no compositions; see `Mechanism`."""
-        checked(values, self.columns)
+        """Refuse what are no compositions, in groups where there are any; see `Mechanism`."""
+        self._parted(values)
 
     def privatize(
         self, values: Floats, columns: Sequence[str], progress: Progress | None = None
     ) -> tuple[Release, tuple[int, ...]]:
-        """Release the means; see `Mechanism`. Nothing is clamped: what is censored is not told."""
+        """Release the moments; see `Mechanism`. Nothing is clamped: what is censored is not told."""
         released = self._release(values, None)
         if progress is not None:
             progress(values.size)
@@ -411,14 +251,26 @@ class LogMoments(Mechanism):
     def simulate(
         self, values: Floats, columns: Sequence[str], rng: np.random.Generator
     ) -> tuple[Release, tuple[int, ...]]:
-        """Release the means of simulated compositions with seeded noise; see `Mechanism`."""
+        """Release the moments of simulated compositions with seeded noise; see `Mechanism`."""
         return self._release(values, rng), (0,) * len(self.columns)
 
     def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
-        shares = checked(values, self.columns)
+        shares, codes = self._parted(values)
         if len(shares) != self.n:
             raise PrivacyError(f"the guarantee is for {self.n} records, not {len(shares)}")
         threshold, scores = self._choose(shares, rng)
+        noisy, own = self._noisy(shares, codes, threshold, rng)
+        chosen = {"threshold": threshold} | own | ({} if scores is None else {"scores": scores})
+        return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+    def _parted(self, values: Floats) -> tuple[Floats, Codes]:
+        """Return the compositions of records, divided by their sums, and the codes of their groups."""
+        return checked(values, self.columns), np.zeros(len(values), dtype=np.int64)
+
+    def _noisy(
+        self, shares: Floats, codes: Codes, threshold: float, rng: np.random.Generator | None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Return what is released at a threshold, shape (size,), and what is public of its noise."""
         order = np.arange(self.n)
         if len(self.sizes) > 1:
             seed = int.from_bytes(os.urandom(32), "little")
@@ -430,11 +282,7 @@ class LogMoments(Mechanism):
             noise = self.noise(part, threshold)
             parts.append(noise.add(means) if rng is None else noise.simulate(means, rng))
             scales.append(noise.scale)
-        chosen: dict[str, Any] = {"threshold": threshold, "scale": scales}
-        if scores is not None:
-            chosen["scores"] = scores
-        values = np.concatenate(parts)[:, None]
-        return self.made(values, ("statistic",), self.n, private=rng is None, chosen=chosen)
+        return np.concatenate(parts), {"scale": scales}
 
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
         """Yield databases with uniform points on disjoint sets of parts, which move the means farthest."""
@@ -536,10 +384,10 @@ def checked(values: Floats, columns: Sequence[str]) -> Floats:
             f"{_more(bad)}; a composition has shares from 0 to 1"
         )
     sums = values.sum(axis=1)
-    off = np.abs(sums - 1) > SUM_TOLERANCE
+    off = np.abs(sums - 1) > _SUM_TOLERANCE
     if off.any():
         raise DataError(
-            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {SUM_TOLERANCE:g}"
+            f"the shares of record {int(np.argmax(off)) + 1} do not sum to 1 within {_SUM_TOLERANCE:g}"
             f"{_more(off)}; name all parts of a composition, and divide each record by its sum first"
         )
     return np.asarray(values / sums[:, None])
@@ -552,14 +400,12 @@ def _more(bad: NDArray[np.bool_]) -> str:
 
 def mean_logs(shares: Floats, threshold: float) -> Floats:
     """Return the means of log max(x, a), shape (d,), of logarithms rounded to 2^-30 and summed exactly."""
-    logs = np.log(np.maximum(shares, threshold))
-    whole = np.rint(logs * 2.0**_BITS).astype(np.int64)
-    step = 1 << 24
-    sums = [
-        sum(int(part.sum()) for part in np.array_split(column, max(1, -(-len(column) // step))))
-        for column in whole.T
-    ]
-    return np.array([total / (len(shares) << _BITS) for total in sums])
+    return np.array([total / (len(shares) << _BITS) for total in exact_sums(_whole_logs(shares, threshold))])
+
+
+def _whole_logs(shares: Floats, threshold: float) -> NDArray[np.int64]:
+    """Return log max(x, a) in units of 2^-30, shape (n, d)."""
+    return np.rint(np.log(np.maximum(shares, threshold)) * 2.0**_BITS).astype(np.int64)
 
 
 def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
@@ -586,15 +432,35 @@ def chosen_threshold(scores: Floats, n: int, epsilon: float) -> int:
     return surely[-1] if surely else 0
 
 
-def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
-    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
-    assert records.n is not None  # checked
-    if records.groups is not None:
-        return GroupedLogMoments.from_spec(spec, records.names, records.n, records.groups)
-    return LogMoments.from_spec(spec, records.names, records.n)
+# Groups whose sizes are private
 
 
-_UP = 1 + 16 * 2.0**-52
+class Grouped(NamedTuple):
+    """The sums of log max(x, a) - c of groups, at one threshold a (methods, section 16).
+
+    A record that stays in its group moves the sums by `exact_width` W at most. One that changes its group
+    takes f(x) - c from the sums of one and adds f(x') - c to those of another: by the centre c of
+    `centre_of` that is W at most, too, and two records attain it, so that c makes the second case no worse
+    than the first. Sizes times kappa, of all groups but the last, add kappa for each that changes.
+    """
+
+    centre: float
+    kappa: float
+    width: float
+    """The exact L1 sensitivity of (kappa sizes, sums)."""
+    paper: float
+    """The same with d |log a| in place of W."""
+
+
+@functools.cache
+def grouped_sums(threshold: float, parts: int, groups: Groups) -> Grouped:
+    """Return centre, kappa and sensitivities, kappa by the public rule of `Groups.kappa`."""
+    centre = round(centre_of(threshold, parts) * 2.0**_BITS) * 2.0**-_BITS
+    apart = 2 * centred_width(threshold, parts, centre)
+    kappa = groups.kappa(apart, parts)
+    paper = max(apart, paper_width(threshold, parts))
+    sizes = groups.changes * kappa
+    return Grouped(centre, kappa, max(exact_width(threshold, parts), apart) + sizes, paper + sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -615,8 +481,6 @@ class GroupedLogMoments(LogMoments):
         The public groups; values have their codes as last column.
     """
 
-    kind: ClassVar[str] = "log_moments"
-
     @property
     def known(self) -> Groups:
         """The groups, which are given."""
@@ -636,7 +500,7 @@ class GroupedLogMoments(LogMoments):
         """Return the noise of kappa times the sizes, and of the sums, at a threshold."""
         d, found = len(self.columns), self.settings(threshold)
         # each logarithm is rounded to the grid, and each sum to a double
-        rounding = 2 * d * (2.0**-BITS + 4 * abs(math.log(threshold)) * (self.n + 1) * 2.0**-52)
+        rounding = 2 * d * (2.0**-_BITS + 4 * abs(math.log(threshold)) * (self.n + 1) * 2.0**-52)
         sensitivity = found.width * _UP + rounding
         spread = 2 * self.n * (abs(math.log(threshold)) + found.kappa + 1.0)
         wide = found.paper * _UP if self.calibration == "paper" else sensitivity
@@ -656,9 +520,14 @@ class GroupedLogMoments(LogMoments):
         threshold : float
             a.
         """
-        shares, codes = self._parted(values)
+        return self._statistic(*self._parted(values), threshold)
+
+    def _statistic(self, shares: Floats, codes: Codes, threshold: float) -> Floats:
         sizes = np.bincount(codes, minlength=self.known.count)[:-1].astype(np.float64)
-        return np.concatenate([sizes, self._sums(shares, codes, threshold)])
+        centre = round(self.settings(threshold).centre * 2.0**_BITS)
+        by_group = sums_by_group(_whole_logs(shares, threshold) - centre, codes, self.known.count)
+        sums = np.array([float(total) for group in by_group for total in group]) * 2.0**-_BITS
+        return np.concatenate([sizes, sums])
 
     @property
     def guarantee(self) -> Guarantee:
@@ -701,20 +570,7 @@ class GroupedLogMoments(LogMoments):
             f"(epsilon {self.epsilon2:g})"
         )
 
-    def check(self, values: Floats) -> None:
-        """Refuse what are no compositions in groups; see `Mechanism`."""
-        self._parted(values)
-
-    def privatize(
-        self, values: Floats, columns: Sequence[str], progress: Progress | None = None
-    ) -> tuple[Release, tuple[int, ...]]:
-        """Release sizes and sums; see `Mechanism`. `values` have the codes of groups as last column."""
-        released = self._release(values, None)
-        if progress is not None:
-            progress(values.size)
-        return released, (0,) * len(self.columns)
-
-    def _parted(self, values: Floats) -> tuple[Floats, np.ndarray[Any, np.dtype[np.int64]]]:
+    def _parted(self, values: Floats) -> tuple[Floats, Codes]:
         shares, codes = self.known.parted(values)
         return checked(shares, self.columns), codes
 
@@ -727,13 +583,6 @@ class GroupedLogMoments(LogMoments):
         """Return the noise of sizes, and of sums."""
         scale = self.noise(0, threshold).scale
         return [scale / self.settings(threshold).kappa, scale]
-
-    def _sums(self, shares: Floats, codes: np.ndarray[Any, np.dtype[np.int64]], threshold: float) -> Floats:
-        centre = round(self.settings(threshold).centre * 2.0**BITS)
-        logs = np.log(np.maximum(shares, threshold))
-        whole = np.rint(logs * 2.0**BITS).astype(np.int64) - centre
-        sums = sums_by_group(whole, codes, self.known.count)
-        return np.array([float(total) for group in sums for total in group]) * 2.0**-BITS
 
     def neighbours(self, columns: int, n: int) -> Iterator[Pair]:
         """Yield databases of which a record changes its group; see `Mechanism`."""
@@ -755,24 +604,156 @@ class GroupedLogMoments(LogMoments):
         shares = [x[:, :-1] / x[:, :-1].sum(axis=1)[:, None] for x in (one, other)]
         return self._loss_at_threshold(shares, self.size, of_sums)
 
-    def _release(self, values: Floats, rng: np.random.Generator | None) -> Release:
-        shares, codes = self._parted(values)
-        if len(shares) != self.n:
-            raise PrivacyError(f"the guarantee is for {self.n} records, not {len(shares)}")
-        threshold, scores = self._choose(shares, rng)
+    def _noisy(
+        self, shares: Floats, codes: Codes, threshold: float, rng: np.random.Generator | None
+    ) -> tuple[Floats, dict[str, Any]]:
         found, noise = self.settings(threshold), self.noise(0, threshold)
-        weighted = self.statistic(values, threshold)
+        weighted = self._statistic(shares, codes, threshold)
         sizes = slice(self.known.count - 1)
         weighted[sizes] *= found.kappa
         noisy = noise.add(weighted) if rng is None else noise.simulate(weighted, rng)
         noisy[sizes] /= found.kappa
-        chosen: dict[str, Any] = {
-            "threshold": threshold,
+        return noisy, {
             "scale": [noise.scale / found.kappa, noise.scale],
             "sensitivity": [noise.sensitivity],
             "kappa": found.kappa,
             "centre": found.centre,
         }
-        if scores is not None:
-            chosen["scores"] = scores
-        return self.made(noisy[:, None], ("statistic",), self.n, private=rng is None, chosen=chosen)
+
+
+# From a spec
+
+
+def thresholds_of(spec: LogMomentsMechanism) -> tuple[float, ...]:
+    """Return the candidate thresholds of a spec, which decrease."""
+    if spec.thresholds is None:
+        assert spec.threshold is not None  # the spec has one of the two
+        return (spec.threshold,)
+    return spec.thresholds
+
+
+def epsilons_of(spec: LogMomentsMechanism) -> tuple[float, float]:
+    """Return epsilon1 and epsilon2 of a spec; of a total a tenth goes to the choice among thresholds."""
+    several = spec.thresholds is not None and len(spec.thresholds) > 1
+    if spec.epsilon is not None:
+        share = _SHARE_OF_CHOICE if several else 0.0
+        first = spec.epsilon * (1 - share)
+        return first, spec.epsilon - first
+    assert spec.epsilon1 is not None  # the spec states one of the two
+    return spec.epsilon1, spec.epsilon2 or 0.0
+
+
+def sizes_of(spec: LogMomentsMechanism, n: int) -> tuple[int, ...]:
+    """Return the number of records of each part.
+
+    Raises
+    ------
+    SpecError
+        When a part would be empty, or the sizes are of another number of records.
+    """
+    if spec.split is None:
+        return (n,)
+    if isinstance(spec.split, tuple):
+        if sum(spec.split) != n:
+            raise SpecError(
+                f"mechanism.split: {list(spec.split)} has {sum(spec.split)} records, but there are {n}"
+            )
+        return spec.split
+    first = round(spec.split * n)
+    if not 0 < first < n:
+        raise SpecError(f"mechanism.split: {spec.split:g} of {n} records leaves a part empty")
+    return first, n - first
+
+
+def make(spec: LogMomentsMechanism, records: PublicRecords) -> LogMoments:
+    """Return the mechanism of a spec: of the whole table, or of groups whose sizes are private."""
+    assert records.n is not None  # checked
+    if records.groups is not None:
+        return GroupedLogMoments.from_spec(spec, records.names, records.n, records.groups)
+    return LogMoments.from_spec(spec, records.names, records.n)
+
+
+def stated(spec: LogMomentsMechanism, records: PublicRecords) -> Stated:
+    """Return what is known of a release made elsewhere, and its guarantee by formula.
+
+    Raises
+    ------
+    SpecError
+        When the threshold that was used, the number of parts or of records is missing.
+    """
+    thresholds = thresholds_of(spec)
+    if len(thresholds) > 1:
+        raise SpecError(
+            "mechanism.threshold: missing; say which of the thresholds the release was censored at"
+        )
+    if spec.components is None:
+        raise SpecError("mechanism.components: missing; say how many parts a composition has")
+    n = spec.n if records.n is None else records.n
+    if n is None:
+        raise SpecError("mechanism.n: missing; the noise of log_moments depends on the number of records")
+    first, second = epsilons_of(spec)
+    sizes, groups = sizes_of(spec, n), records.groups
+    own: dict[str, Any] = {
+        "components": spec.components,
+        "threshold": thresholds[0],
+        "thresholds": list(thresholds),
+        "parts": list(sizes),
+    }
+    exact, paper = _widths(thresholds[0], spec.components, groups)
+    if groups is not None:
+        found = grouped_sums(thresholds[0], spec.components, groups)
+        own |= {"groups": groups.describe(), "kappa": found.kappa, "centre": found.centre}
+    wide = paper if spec.calibration == "paper" else exact
+    own["scale"] = _scales(wide / first, sizes, own.get("kappa"))
+    epsilon = first * exact / wide
+    rho = laplace_rho(epsilon) + (2 * response_rho(second / 2) if second else 0.0)
+    return own, with_groups(Guarantee(epsilon + second, 0.0, rho, "global"), groups)
+
+
+def _widths(threshold: float, parts: int, groups: Groups | None) -> tuple[float, float]:
+    """Return the exact sensitivity, and the paper's: of sums of logarithms, with sizes of groups if any."""
+    if groups is None:
+        return exact_width(threshold, parts), paper_width(threshold, parts)
+    found = grouped_sums(threshold, parts, groups)
+    return found.width, found.paper
+
+
+def _scales(scale: float, sizes: Sequence[int], kappa: float | None) -> list[float]:
+    """Return the noise of means, by part, of a sum's scale; or that of groups' sizes and of their sums."""
+    return [scale / size for size in sizes] if kappa is None else [scale / kappa, scale]
+
+
+class Meant(NamedTuple):
+    """Components (None where a spec does not say), candidate thresholds, sizes of parts and noise scales."""
+
+    components: int | None
+    thresholds: tuple[float, ...]
+    parts: tuple[int, ...]
+    scale: tuple[float, ...]
+
+
+def meant(spec: LogMomentsMechanism, made: LogMomentsLaw) -> Meant:
+    """Return thresholds, sizes and scales that a spec means, at the threshold that a release chose.
+
+    Parameters
+    ----------
+    spec : LogMomentsMechanism
+    made : LogMomentsLaw
+        Of the release.
+
+    Raises
+    ------
+    SpecError
+        When the parts have other sizes than the spec's records.
+    """
+    sizes, (first, _) = sizes_of(spec, sum(made.parts)), epsilons_of(spec)
+    threshold, parts, groups = made.threshold, made.components, groups_of(made.groups)
+    exact, paper = _widths(threshold, parts, groups)
+    kappa = None if groups is None else grouped_sums(threshold, parts, groups).kappa
+    wide = paper if spec.calibration == "paper" else exact
+    return Meant(
+        spec.components,
+        tuple(thresholds_of(spec)),
+        tuple(sizes),
+        tuple(_scales(wide / first, sizes, kappa)),
+    )

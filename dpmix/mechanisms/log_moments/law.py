@@ -8,8 +8,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, of_scale
-from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups, is_number
+from dpmix.mechanisms.laws.law_base import Floats, Number, Positive, Says, Scales, Whole, is_number, of_scale
+from dpmix.mechanisms.laws.statistic_laws import SumsOfGroups
 from dpmix.mechanisms.log_moments.section import LogMomentsMechanism
 
 __all__ = ["LAW", "LogMomentsLaw", "centre_of", "centred_width", "exact_width", "paper_width"]

@@ -29,7 +29,6 @@ __all__ = [
     "Two",
     "can_be_certified",
     "divergences_of_pairs",
-    "divergences_of_two",
     "neighbours",
 ]
 

@@ -1,9 +1,8 @@
-"""Private release of a conjugate posterior of category probabilities (methods, section 6).
+"""The private release of a conjugate posterior that a spec asks for, and its method (methods, section 6).
 
-Which method releases a posterior where the spec leaves it out: that of least expected error.
-
-The errors are means over all databases of n records (`dpmix.mechanisms.posterior.calibrations`), so that
-the choice depends on n, prior, epsilon and delta alone.
+Where the spec leaves the method out it is that of least expected error. The errors are means over all
+databases of n records (`dpmix.mechanisms.posterior.calibrations`), so that the choice depends on n, prior,
+epsilon and delta alone.
 """
 
 from __future__ import annotations
@@ -28,22 +27,12 @@ from dpmix.mechanisms.posterior.certificate import can_be_certified, neighbours
 from dpmix.mechanisms.posterior.released_posterior import (
     GeometricPosterior,
     LaplacePosterior,
-    NoisyPosterior,
     PosteriorRelease,
 )
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import Posteriors, weight_bits
 
-__all__ = [
-    "ChosenMethod",
-    "GeometricPosterior",
-    "LaplacePosterior",
-    "NoisyPosterior",
-    "PosteriorRelease",
-    "best",
-    "choose",
-    "from_spec",
-]
+__all__ = ["choose", "from_spec", "make", "stated"]
 
 
 def from_spec(
@@ -54,8 +43,8 @@ def from_spec(
 ) -> PosteriorRelease:
     """Return the calibrated release of a posterior.
 
-    Where the spec leaves the method out and has a delta, the one of least expected error is taken
-    (`dpmix.mechanisms.posterior.curator`); without a delta geometric noise.
+    Where the spec leaves the method out and has a delta, the one of least expected error is taken (`choose`);
+    without a delta geometric noise.
 
     Parameters
     ----------
@@ -107,7 +96,7 @@ def from_spec(
         requested={"epsilon": spec.epsilon, "delta": spec.delta},
         epsilon=spec.epsilon,
         delta=spec.delta,
-        calibration=calibration or best(spec.prior, n, spec.delta),
+        calibration=calibration or _best(spec.prior, n, spec.delta),
     )
 
 
@@ -132,6 +121,9 @@ def stated(spec: PosteriorMechanism, records: PublicRecords) -> Stated:
     return made.describe(), made.guarantee
 
 
+# Where the spec leaves the method out
+
+
 @dataclass(frozen=True)
 class ChosenMethod:
     """What was chosen, and by which expected errors.
@@ -149,7 +141,7 @@ class ChosenMethod:
     errors: dict[str, float | None]
 
 
-def best(prior: tuple[float, ...], n: int, delta: float) -> Literal["certified", "proved"]:
+def _best(prior: tuple[float, ...], n: int, delta: float) -> Literal["certified", "proved"]:
     """Return ``certified`` where a certificate can be computed, else ``proved``; no data decide it."""
     known = delta >= SMALLEST_DELTA and can_be_certified(Posteriors(prior, n))
     return "certified" if known else "proved"
@@ -168,7 +160,7 @@ def choose(prior: tuple[float, ...], n: int, epsilon: float, delta: float, scale
     try:
         of = Posteriors(prior, n)
         weight_bits(epsilon, delta, of.size)
-        calibration = best(prior, n, delta)
+        calibration = _best(prior, n, delta)
     except PrivacyError:  # beyond what method hellinger takes
         return ChosenMethod(None, {"hellinger": None})
     family = neighbours(of) if can_be_certified(of) else None

@@ -9,8 +9,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from dpmix.mechanisms.laws.additive import noise_name
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Positive, Says, Scales, Whole, of_scale
-from dpmix.mechanisms.laws.statistic_laws import is_number
+from dpmix.mechanisms.laws.law_base import (
+    Floats,
+    Labels,
+    Law,
+    Positive,
+    Says,
+    Scales,
+    Whole,
+    is_number,
+    of_scale,
+)
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 
 __all__ = ["LAW", "PosteriorLaw", "unproved_in_words"]

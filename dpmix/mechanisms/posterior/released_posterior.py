@@ -1,6 +1,7 @@
-"""What all private releases of a conjugate posterior share: counts in, parameters of a posterior out.
+"""Private releases of a conjugate posterior: counts in, parameters of a posterior out.
 
-Noise on the counts, post-processed to a valid posterior: the baselines of the exponential mechanism.
+What all of them share is `PosteriorRelease`. `NoisyPosterior` adds noise to the counts and moves them to the
+nearest that a posterior can have; it is the baseline of the exponential mechanism.
 """
 
 from __future__ import annotations
@@ -187,6 +188,9 @@ def _named(release: Release, columns: Sequence[str]) -> Release:
     return dataclasses.replace(release, mechanism=release.mechanism.updated(column=columns[0]))
 
 
+# Noise on the counts
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisyPosterior(PosteriorRelease):
     """Release Dir(prior + c~), c~ the noisy counts moved to the nearest that a posterior can have.
@@ -289,16 +293,11 @@ class NoisyPosterior(PosteriorRelease):
 
     def choose(self, counts: tuple[int, ...], source: Source) -> tuple[Floats, dict[str, Any]]:
         """Return noisy counts as a posterior can have them; the noise has its own source, the system's."""
-        noise, own = self.source, np.array(counts[: self.noisy_size], dtype=np.int64)
-        noisy = noise.add(own) if isinstance(noise, GeometricNoise) else noise.add(own.astype(np.float64))
-        return self._settled(noisy)
+        return self._settled(self.source.add(self._without_noise(counts)))
 
     def imitate(self, counts: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
         """Return the same with seeded noise."""
-        noise, own = self.source, np.array(counts[: self.noisy_size], dtype=np.int64)
-        if isinstance(noise, GeometricNoise):
-            return self._settled(noise.simulate(own, rng))
-        return self._settled(noise.simulate(own.astype(np.float64), rng))
+        return self._settled(self.source.simulate(self._without_noise(counts), rng))
 
     def loss(self, one: Floats, other: Floats) -> Loss | None:
         """Return the loss of the noisy counts, which are told last; see `Mechanism`."""
@@ -310,6 +309,12 @@ class NoisyPosterior(PosteriorRelease):
     def weakened(self) -> tuple[str, Self] | None:
         """Return it with half the noise; see `Mechanism`."""
         return HALF_NOISE, replace(self, s=self.s / 2)
+
+    def _without_noise(self, counts: tuple[int, ...]) -> NDArray[Any]:
+        """Return the counts that noise is added to, whole numbers for geometric noise."""
+        return np.array(
+            counts[: self.noisy_size], dtype=np.int64 if self.noise == "geometric" else np.float64
+        )
 
     def _settled(self, noisy: Floats) -> tuple[Floats, dict[str, Any]]:
         return settled(noisy, self.n), {"noisy_counts": noisy.tolist()}

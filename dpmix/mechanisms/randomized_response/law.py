@@ -8,8 +8,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, field_validator
 
-from dpmix.mechanisms.laws.additive import Ratio, fraction_of
-from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Says, Scales, first
+from dpmix.mechanisms.laws.law_base import Floats, Labels, Law, Ratio, Says, Scales, first, fraction_of
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism
 
 __all__ = ["LAW", "RandomizedResponseLaw"]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, model_validator
 
-from dpmix.mechanisms.laws.additive import Ratio, fraction_of
 from dpmix.mechanisms.laws.law_base import (
     EstimatedMoments,
     Floats,
@@ -20,10 +19,12 @@ from dpmix.mechanisms.laws.law_base import (
     Observation,
     Pair,
     Pictured,
+    Ratio,
     Says,
     Scales,
     Whole,
     first,
+    fraction_of,
     moments_of_records,
 )
 from dpmix.mechanisms.laws.transitions import Transition, WindowTransition, information_of_outputs

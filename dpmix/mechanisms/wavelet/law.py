@@ -30,7 +30,7 @@ from dpmix.mechanisms.laws.transitions import TableLikelihood
 from dpmix.mechanisms.wavelet.section import WaveletMechanism
 from dpmix.numerics.equal_cells import cell_of, equal_edges
 
-__all__ = ["LAW", "MOST_LEVELS", "WaveletLaw"]
+__all__ = ["LAW", "WaveletLaw"]
 
 MOST_LEVELS = 24
 _DRAWS = 40_000

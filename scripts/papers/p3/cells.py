@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmix.api.calibrate import mechanism_of
-from dpmix.mechanisms.posterior.curator import PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior, sampler
+from dpmix.mechanisms.posterior.released_posterior import PosteriorRelease
 from dpmix.spec import load_spec
 from papers.kept import CONFIGS as ALL
 from papers.kept import SpecCell

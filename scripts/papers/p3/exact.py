@@ -12,8 +12,12 @@ from scipy.special import gammaln
 
 from dpmix.mechanisms.posterior.calibrations import largest
 from dpmix.mechanisms.posterior.certificate import neighbours
-from dpmix.mechanisms.posterior.curator import GeometricPosterior, LaplacePosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import HellingerPosterior
+from dpmix.mechanisms.posterior.released_posterior import (
+    GeometricPosterior,
+    LaplacePosterior,
+    PosteriorRelease,
+)
 from dpmix.posteriors.hellinger_law import ExponentialMechanism
 
 __all__ = ["by_scale", "distances", "expected", "expected_of_law"]

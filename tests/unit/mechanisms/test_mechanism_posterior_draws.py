@@ -19,8 +19,8 @@ import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec
 from dpmix.mechanisms.posterior import exponential
-from dpmix.mechanisms.posterior.curator import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.exponential import Listed, Shells, exact_sums, sampler
+from dpmix.mechanisms.posterior.released_posterior import NoisyPosterior, PosteriorRelease
 from dpmix.mechanisms.posterior.section import PosteriorMechanism
 from dpmix.posteriors.hellinger_law import ExponentialMechanism, Posteriors, theorem_gamma, weight_bits
 from dpmix.posteriors.simulated_draws import nearest_counts

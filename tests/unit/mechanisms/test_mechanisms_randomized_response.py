@@ -17,8 +17,8 @@ from scipy import stats
 import dpmix
 from dpmix.errors import DataError, PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.laws.additive import fraction_of
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
+from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.randomized_response.curator import RandomizedResponse
 from dpmix.mechanisms.randomized_response.law import RandomizedResponseLaw
 from dpmix.mechanisms.randomized_response.section import RandomizedResponseMechanism

@@ -15,8 +15,8 @@ from scipy import stats
 
 from dpmix.errors import PrivacyError, SpecError
 from dpmix.mechanisms.curators.by_kind import from_spec, stated
-from dpmix.mechanisms.laws.additive import fraction_of
 from dpmix.mechanisms.laws.every import LawError, expect, law_of
+from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.square_wave.curator import SquareWave
 from dpmix.mechanisms.square_wave.law import SquareWaveLaw
 from dpmix.mechanisms.square_wave.section import SquareWaveMechanism

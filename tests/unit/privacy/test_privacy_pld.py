@@ -155,10 +155,10 @@ def test_a_library_that_is_missing_is_named(monkeypatch: Any) -> None:
     monkeypatch.setattr(
         accounting.importlib, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name))
     )
-    accounting.library.cache_clear()
+    accounting._library.cache_clear()
     with pytest.raises(PrivacyError, match=r"needs the package dp-accounting \(pip install 'dpmix\[pld\]'\)"):
         check_known(pure(1.0), "laplace")
-    accounting.library.cache_clear()
+    accounting._library.cache_clear()
 
 
 def test_the_spec_refuses_what_it_cannot_count() -> None:

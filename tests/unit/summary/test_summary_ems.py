@@ -15,8 +15,8 @@ from scipy.stats import binom, laplace, norm
 
 import dpmix
 from dpmix.errors import DataError, SpecError
-from dpmix.mechanisms.laws.additive import fraction_of
 from dpmix.mechanisms.laws.every import law_of
+from dpmix.mechanisms.laws.law_base import fraction_of
 from dpmix.mechanisms.laws.transitions import MatrixTransition
 from dpmix.release.cells import edges_of, output_edges, tally
 from dpmix.release.release_file import read_release, write_release
