@@ -505,7 +505,7 @@ def _log_records(model, tables, x):
 
 @njit
 def _log_cell(model, tables, c, x):
-    """Return the log weight of x records in cell c, its released count among it."""
+    """Return the log weight of x records in cell c, its released count included."""
     return _log_records(model, tables, x) - cost(model, model.released[c] - x)
 
 
